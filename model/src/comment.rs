@@ -1,0 +1,193 @@
+//! A comment, and the rules that its text must keep.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{InvalidInput, Malformed},
+    id::{CommentId, ProductId},
+    instant::Instant,
+    language::Language,
+    rating::Rating,
+    revision::Revision,
+};
+
+/// A comment as its primary item holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// Its id.
+    pub id: CommentId,
+    /// The product it is about; it never changes.
+    pub product: ProductId,
+    /// The language it is written in.
+    pub language: Language,
+    /// Its rating.
+    pub rating: Rating,
+    /// When it was made; it never changes and gives its place in every order.
+    pub created_at: Instant,
+    /// The version of this state.
+    pub revision: Revision,
+    /// What its author wrote.
+    pub text: CommentText,
+}
+
+impl Comment {
+    /// What decides which keys the comment stands under.
+    pub fn placement(&self) -> Placement {
+        Placement { product: self.product.clone(), language: self.language.clone(), rating: self.rating }
+    }
+
+    /// The attribute `cd` of the comment's items.
+    pub fn cd(&self) -> Cd {
+        Cd { created_at: self.created_at, id: self.id.clone() }
+    }
+}
+
+/// What the author of a comment wrote: the content of `comment_blob`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentText {
+    /// A title, at most [`CommentText::TITLE_MAX_CHARS`] characters of one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The text itself, 1 to [`CommentText::BODY_MAX_CHARS`] characters.
+    pub body: String,
+    /// The name to show, at most [`CommentText::AUTHOR_MAX_CHARS`] characters of one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+impl CommentText {
+    /// The longest title, in characters.
+    pub const TITLE_MAX_CHARS: usize = 200;
+    /// The longest body, in characters.
+    pub const BODY_MAX_CHARS: usize = 10_000;
+    /// The longest author's name, in characters.
+    pub const AUTHOR_MAX_CHARS: usize = 100;
+
+    /// The text, when it keeps the limits; an empty title or author is none.
+    ///
+    /// # Errors
+    /// Names the field that is too long, empty, or holds a control character (line feeds, carriage returns and
+    /// tabs are allowed in the body).
+    pub fn new(title: Option<String>, body: String, author: Option<String>) -> Result<Self, InvalidInput> {
+        let title = title.filter(|text| !text.is_empty());
+        let author = author.filter(|text| !text.is_empty());
+        if let Some(title) = &title {
+            check_text("title", title, Self::TITLE_MAX_CHARS, char::is_control)?;
+        }
+        if let Some(author) = &author {
+            check_text("author", author, Self::AUTHOR_MAX_CHARS, char::is_control)?;
+        }
+        if body.trim().is_empty() {
+            return Err(InvalidInput::new("body", "is empty"));
+        }
+        check_text("body", &body, Self::BODY_MAX_CHARS, |c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
+        Ok(Self { title, body, author })
+    }
+}
+
+fn check_text(
+    field: &'static str,
+    text: &str,
+    max_chars: usize,
+    forbidden: impl Fn(char) -> bool,
+) -> Result<(), InvalidInput> {
+    let chars = text.chars().count();
+    if chars > max_chars {
+        return Err(InvalidInput::new(field, format!("has {chars} characters, at most {max_chars} are allowed")));
+    }
+    if let Some(control) = text.chars().find(|c| forbidden(*c)) {
+        return Err(InvalidInput::new(field, format!("holds the control character {control:?}")));
+    }
+    Ok(())
+}
+
+/// Product, language and rating of a comment: they decide its filter keys and base sets.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Placement {
+    /// The product.
+    pub product: ProductId,
+    /// The language.
+    pub language: Language,
+    /// The rating.
+    pub rating: Rating,
+}
+
+/// The sort key of the index: `YYYY-MM-DDTHH:MM:SS.mmmZ#<comment id>`.
+///
+/// It is unique, because the order of index items with equal sort keys is not documented. Its order, as text and
+/// as this type, is (creation time, id by bytes), which is the order of (score, member) in Redis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cd {
+    /// When the comment was made.
+    pub created_at: Instant,
+    /// The comment's id.
+    pub id: CommentId,
+}
+
+impl Cd {
+    /// Parses the attribute.
+    ///
+    /// # Errors
+    /// Any text that [`Cd`]'s own `Display` does not produce.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let malformed = || Malformed::new("cd", format!("{text:?} is not <instant>#<comment id>"));
+        let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
+        let cd = Self {
+            created_at: Instant::parse(instant).map_err(|_| malformed())?,
+            id: CommentId::parse(id).map_err(|_| malformed())?,
+        };
+        if cd.to_string() == text { Ok(cd) } else { Err(malformed()) }
+    }
+}
+
+impl fmt::Display for Cd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.created_at, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_broken_text_names_its_field() {
+        let field = |title: &str, body: &str, author: &str| {
+            CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap_err().field
+        };
+        assert_eq!(field(&"x".repeat(201), "b", "a"), "title");
+        assert_eq!(field("two\nlines", "b", "a"), "title");
+        assert_eq!(field("t", " \n ", "a"), "body");
+        assert_eq!(field("t", &"x".repeat(10_001), "a"), "body");
+        assert_eq!(field("t", "bell\u{7}", "a"), "body");
+        assert_eq!(field("t", "b", &"x".repeat(101)), "author");
+    }
+
+    #[test]
+    fn the_limits_count_characters_and_line_feeds_are_text() {
+        let text = CommentText::new(Some(String::new()), "😀\n\t".repeat(3_333), None).unwrap();
+        assert_eq!((text.title, text.author), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_cd_is_the_order_of_score_and_member(
+            a in (-3_000_000_000_000..3_000_000_000_000_i64, "[A-Za-z0-9._-]{1,64}"),
+            b in (-3_000_000_000_000..3_000_000_000_000_i64, "[A-Za-z0-9._-]{1,64}"),
+            tie in any::<bool>(),
+        ) {
+            let b = if tie { (a.0, b.1) } else { b };
+            let cd = |(ms, id): &(i64, String)| Cd {
+                created_at: Instant::from_epoch_ms(*ms).unwrap(),
+                id: CommentId::parse(id).unwrap(),
+            };
+            let by_score_and_member = a.0.cmp(&b.0).then_with(|| a.1.as_bytes().cmp(b.1.as_bytes()));
+            prop_assert_eq!(cd(&a).to_string().as_bytes().cmp(cd(&b).to_string().as_bytes()), by_score_and_member);
+            prop_assert_eq!(cd(&a).cmp(&cd(&b)), by_score_and_member);
+            prop_assert_eq!(Cd::parse(&cd(&a).to_string()).unwrap(), cd(&a));
+        }
+    }
+}

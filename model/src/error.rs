@@ -1,0 +1,47 @@
+//! The two ways in which a value can be wrong, split by what the caller does about it.
+
+use thiserror::Error;
+
+/// Input of a person or a client that breaks a rule: tell them, change nothing.
+///
+/// The message says what was wrong and what is allowed; it never repeats more than 80 characters of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: {problem}")]
+pub struct InvalidInput {
+    /// The field, as the API and the import file name it.
+    pub field: &'static str,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl InvalidInput {
+    /// An error about `field`.
+    pub fn new(field: &'static str, problem: impl Into<String>) -> Self {
+        Self { field, problem: problem.into() }
+    }
+}
+
+/// An item or a stream record that does not have the shape DESIGN.md section 2 gives it, and never will:
+/// trying again does not help, so a stream handler puts it into quarantine.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("malformed {what}: {problem}")]
+pub struct Malformed {
+    /// What was read: an item, a record, a key.
+    pub what: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Malformed {
+    /// An error about a `what`.
+    pub fn new(what: &'static str, problem: impl Into<String>) -> Self {
+        Self { what, problem: problem.into() }
+    }
+}
+
+/// The input as a message may repeat it: quoted, escaped, at most 80 characters.
+pub(crate) fn quoted(input: &str) -> String {
+    let shown: String = input.chars().take(80).collect();
+    let dots = if shown.len() < input.len() { "…" } else { "" };
+    format!("{shown:?}{dots}")
+}

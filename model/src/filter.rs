@@ -1,0 +1,260 @@
+//! Filters, the keys they become, and the base sets of the page index.
+//!
+//! **Invariant:** every filter has exactly one key. All five ratings are no filter, so `1.2.3.4.5` is never a key.
+
+use std::fmt;
+
+use crate::{
+    comment::Placement,
+    error::Malformed,
+    id::ProductId,
+    language::Language,
+    rating::{Rating, RatingSet},
+};
+
+/// What stands in a key for "any language" and "any rating". It sorts after every language tag and digit, so a
+/// comment's primary item is the last of its item collection.
+pub const ANY: &str = "~";
+
+/// Which comments of a product are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Filter {
+    language: Option<Language>,
+    ratings: Option<RatingSet>,
+}
+
+impl Filter {
+    /// Every comment.
+    pub const ANY: Self = Self { language: None, ratings: None };
+
+    /// The filter for a language and a set of ratings, `None` meaning any.
+    pub fn new(language: Option<Language>, ratings: Option<RatingSet>) -> Self {
+        Self { language, ratings: ratings.filter(|set| *set != RatingSet::ALL) }
+    }
+
+    /// The language, `None` for any.
+    pub fn language(&self) -> Option<&Language> {
+        self.language.as_ref()
+    }
+
+    /// The ratings, `None` for any; never all five.
+    pub fn ratings(&self) -> Option<RatingSet> {
+        self.ratings
+    }
+
+    /// Whether a comment placed so is wanted.
+    pub fn matches(&self, placement: &Placement) -> bool {
+        self.language.as_ref().is_none_or(|language| *language == placement.language)
+            && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
+    }
+
+    /// The disjoint base sets whose union holds the wanted comments: one, or one a rating.
+    pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
+        let set = |rating| BaseSet { product: product.clone(), language: self.language.clone(), rating };
+        match self.ratings {
+            None => vec![set(None)],
+            Some(ratings) => ratings.iter().map(|rating| set(Some(rating))).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.language.as_ref().map_or(ANY, Language::as_str))?;
+        match self.ratings {
+            None => write!(f, "/{ANY}"),
+            Some(ratings) => write!(f, "/{ratings}"),
+        }
+    }
+}
+
+/// The sort key of an item: `PRODUCT#<product>/<language or ~>/<ratings or ~>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilterKey {
+    /// The product.
+    pub product: ProductId,
+    /// The filter.
+    pub filter: Filter,
+}
+
+impl FilterKey {
+    /// The end of every primary item's sort key, and of no other's: what the event source mappings filter by.
+    pub const PRIMARY_SUFFIX: &str = "/~/~";
+
+    /// The sort key of the primary items of a product.
+    pub fn primary(product: ProductId) -> Self {
+        Self { product, filter: Filter::ANY }
+    }
+
+    /// Parses a sort key.
+    ///
+    /// # Errors
+    /// Any text that [`FilterKey`]'s own `Display` does not produce.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let malformed =
+            || Malformed::new("filter key", format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"));
+        let mut parts = text.strip_prefix("PRODUCT#").ok_or_else(malformed)?.split('/');
+        let (Some(product), Some(language), Some(ratings), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(malformed());
+        };
+        let language = match language {
+            ANY => None,
+            tag => Some(Language::parse(tag).map_err(|_| malformed())?),
+        };
+        let ratings = match ratings {
+            ANY => None,
+            set => Some(RatingSet::parse(set).map_err(|_| malformed())?),
+        };
+        let product = ProductId::from_escaped(product).map_err(|_| malformed())?;
+        let key = Self { product, filter: Filter::new(language, ratings) };
+        if key.to_string() == text { Ok(key) } else { Err(malformed()) }
+    }
+
+    /// Whether this is the key of a primary item.
+    pub fn is_primary(&self) -> bool {
+        self.filter == Filter::ANY
+    }
+}
+
+impl fmt::Display for FilterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PRODUCT#{}/{}", self.product.escaped(), self.filter)
+    }
+}
+
+/// A set that the page index keeps: a product's comments of one language or any, with one rating or any.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BaseSet {
+    /// The product.
+    pub product: ProductId,
+    /// The language, `None` for any.
+    pub language: Option<Language>,
+    /// The rating, `None` for any.
+    pub rating: Option<Rating>,
+}
+
+impl fmt::Display for BaseSet {
+    /// `PRODUCT#<product>:<language or ~>/<rating or ~>`: the set's name inside its index partition.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let language = self.language.as_ref().map_or(ANY, Language::as_str);
+        write!(f, "PRODUCT#{}:{language}/", self.product.escaped())?;
+        match self.rating {
+            None => f.write_str(ANY),
+            Some(rating) => write!(f, "{rating}"),
+        }
+    }
+}
+
+impl Placement {
+    /// The power set: the 31 filters, all but [`Filter::ANY`], under which a comment placed so has a duplicate.
+    pub fn duplicate_filters(&self) -> impl Iterator<Item = Filter> {
+        let rating = self.rating;
+        let with_rating = RatingSet::every().filter(move |set| *set != RatingSet::ALL && set.contains(rating));
+        let ratings = std::iter::once(None).chain(with_rating.map(Some));
+        ratings
+            .flat_map(|ratings| [Filter::new(None, ratings), Filter::new(Some(self.language.clone()), ratings)])
+            .filter(|filter| *filter != Filter::ANY)
+    }
+
+    /// The sort keys of the 31 duplicate items.
+    pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
+        self.duplicate_filters().map(|filter| FilterKey { product: self.product.clone(), filter })
+    }
+
+    /// The four base sets that hold a comment placed so.
+    pub fn base_sets(&self) -> [BaseSet; 4] {
+        let set = |language: Option<&Language>, rating| BaseSet {
+            product: self.product.clone(),
+            language: language.cloned(),
+            rating,
+        };
+        let (language, rating) = (Some(&self.language), Some(self.rating));
+        [set(None, None), set(None, rating), set(language, None), set(language, rating)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn placements() -> impl Strategy<Value = Placement> {
+        let product = "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse(text).is_ok());
+        let language = prop::sample::select(vec!["en", "ko", "pt-BR", "zh-Hant-TW"]);
+        (product, language, 1..=5_u64).prop_map(|(product, language, rating)| Placement {
+            product: ProductId::parse(&product).unwrap(),
+            language: Language::parse(language).unwrap(),
+            rating: Rating::new(rating).unwrap(),
+        })
+    }
+
+    #[test]
+    fn all_five_ratings_are_no_filter() {
+        let key =
+            FilterKey { product: ProductId::parse("a/b").unwrap(), filter: Filter::new(None, Some(RatingSet::ALL)) };
+        assert!(key.is_primary());
+        assert_eq!(key.to_string(), "PRODUCT#a%2Fb/~/~");
+        assert!(FilterKey::parse("PRODUCT#a%2Fb/~/1.2.3.4.5").is_err());
+    }
+
+    #[test]
+    fn other_texts_are_no_keys() {
+        for text in [
+            "",
+            "PRODUCT#a",
+            "PRODUCT#a/~",
+            "PRODUCT#a/~/~/~",
+            "PRODUCT#/~/~",
+            "PRODUCT#a/EN/~",
+            "PRODUCT#a/en/5.1",
+            "STATE",
+        ] {
+            assert!(FilterKey::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_key_stays_below_the_limit_of_an_index_key() {
+        let placement = Placement {
+            product: ProductId::parse(&"😀".repeat(ProductId::MAX_CHARS)).unwrap(),
+            language: Language::parse(&format!("en-x-{}", ["abcdefgh"; 3].join("-"))).unwrap(),
+            rating: Rating::ALL[0],
+        };
+        let longest = placement.duplicate_keys().map(|key| key.to_string().len()).max().unwrap();
+        assert!(longest + Language::MAX_LEN <= 1024, "{longest}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_comment_has_one_primary_key_and_31_duplicate_keys_that_match_it(placement in placements()) {
+            let mut keys: BTreeSet<String> = placement.duplicate_keys().map(|key| key.to_string()).collect();
+            prop_assert_eq!(keys.len(), 31);
+            prop_assert!(placement.duplicate_filters().all(|filter| filter.matches(&placement)));
+            let primary = FilterKey::primary(placement.product.clone());
+            prop_assert!(primary.to_string().ends_with(FilterKey::PRIMARY_SUFFIX));
+            prop_assert!(keys.iter().all(|key| !key.ends_with(FilterKey::PRIMARY_SUFFIX)));
+            prop_assert!(keys.insert(primary.to_string()));
+            prop_assert_eq!(keys.last().unwrap(), &primary.to_string(), "the primary item is the last of its collection");
+        }
+
+        #[test]
+        fn keys_parse_back(placement in placements()) {
+            for key in placement.duplicate_keys().chain([FilterKey::primary(placement.product.clone())]) {
+                prop_assert_eq!(FilterKey::parse(&key.to_string()).unwrap(), key);
+            }
+        }
+
+        #[test]
+        fn a_filter_is_the_disjoint_union_of_its_base_sets(placement in placements(), bits in 1..=31_u8, any_language in any::<bool>()) {
+            let ratings = RatingSet::of(Rating::ALL.into_iter().filter(|r| bits & (1 << (r.get() - 1)) != 0));
+            let language = (!any_language).then(|| placement.language.clone());
+            let filter = Filter::new(language, ratings);
+            let holds = filter.base_sets(&placement.product).iter().filter(|set| placement.base_sets().contains(set)).count();
+            prop_assert_eq!(holds, usize::from(filter.matches(&placement)));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Comment ids and product ids.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{InvalidInput, quoted};
+
+/// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`.
+///
+/// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CommentId(String);
+
+impl CommentId {
+    /// The longest id, in characters and bytes.
+    pub const MAX_LEN: usize = 64;
+
+    /// Parses an id.
+    ///
+    /// # Errors
+    /// Empty, longer than [`CommentId::MAX_LEN`], or with another character.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(allowed) {
+            let problem = format!("{} is not a comment id: 1 to 64 characters of A-Z a-z 0-9 . _ -", quoted(text));
+            return Err(InvalidInput::new("id", problem));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for CommentId {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<CommentId> for String {
+    fn from(id: CommentId) -> Self {
+        id.0
+    }
+}
+
+/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`
+/// (URL clients remove those from paths).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProductId(String);
+
+impl ProductId {
+    /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's 1,024 bytes.
+    pub const MAX_CHARS: usize = 200;
+
+    /// Parses an id; it is kept as given, without Unicode normalisation.
+    ///
+    /// # Errors
+    /// Empty, too long, `.` or `..`, or with a control character (Unicode category Cc).
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let problem = if text.is_empty() {
+            "is empty".to_owned()
+        } else if text.chars().count() > Self::MAX_CHARS {
+            format!("is longer than {} characters", Self::MAX_CHARS)
+        } else if text == "." || text == ".." {
+            format!("{text:?} cannot be a product id: URL clients remove it from paths")
+        } else if text.chars().any(char::is_control) {
+            format!("{} holds a control character", quoted(text))
+        } else {
+            return Ok(Self(text.to_owned()));
+        };
+        Err(InvalidInput::new("product", problem))
+    }
+
+    /// The id as its owner wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as it stands inside keys: `/ # ~ % { }` and spaces percent-encoded, all else as it is.
+    pub fn escaped(&self) -> String {
+        let mut escaped = String::with_capacity(self.0.len());
+        for character in self.0.chars() {
+            match character {
+                '/' | '#' | '~' | '%' | '{' | '}' | ' ' => escaped.push_str(&format!("%{:02X}", u32::from(character))),
+                other => escaped.push(other),
+            }
+        }
+        escaped
+    }
+
+    /// The inverse of [`ProductId::escaped`].
+    ///
+    /// # Errors
+    /// Text that [`ProductId::escaped`] does not produce: so each product has exactly one spelling in keys.
+    pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
+        let not_ours = || InvalidInput::new("product", format!("{} is not an escaped product id", quoted(escaped)));
+        let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;
+        let product = Self::parse(&decoded)?;
+        if product.escaped() == escaped { Ok(product) } else { Err(not_ours()) }
+    }
+}
+
+impl fmt::Display for ProductId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for ProductId {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ProductId> for String {
+    fn from(id: ProductId) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_hold_the_product_with_its_separators_escaped() {
+        let escaped = |text: &str| ProductId::parse(text).unwrap().escaped();
+        assert_eq!(escaped("assurance/direct-assurance/auto"), "assurance%2Fdirect-assurance%2Fauto");
+        assert_eq!(escaped("a b#c~d%e{f}"), "a%20b%23c%7Ed%25e%7Bf%7D");
+        assert_eq!(escaped("קפה☕"), "קפה☕");
+    }
+
+    #[test]
+    fn another_spelling_of_an_escaped_product_is_refused() {
+        for foreign in ["a%2fb", "%41", "a%", "%FF", "a/b", ""] {
+            assert!(ProductId::from_escaped(foreign).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn ids_outside_the_rules_are_refused() {
+        for id in ["", "a/b", "é", "a b", &"x".repeat(65)] {
+            assert!(CommentId::parse(id).is_err(), "{id}");
+        }
+        for product in ["", ".", "..", "a\nb", "\u{7f}", &"x".repeat(201)] {
+            assert!(ProductId::parse(product).is_err(), "{product:?}");
+        }
+        assert!(ProductId::parse(&"😀".repeat(200)).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn escaping_is_reversible(text in "[^\\p{Cc}]{1,200}") {
+            prop_assume!(text != "." && text != "..");
+            let product = ProductId::parse(&text).unwrap();
+            let escaped = product.escaped();
+            let separated = escaped.contains(['/', '#', '~', '{', '}', ' ']);
+            prop_assert!(!separated, "a separator is left");
+            prop_assert_eq!(ProductId::from_escaped(&escaped).unwrap(), product);
+        }
+    }
+}

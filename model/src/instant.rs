@@ -1,0 +1,146 @@
+//! Instants with the millisecond precision that keys and scores share.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use time::{
+    OffsetDateTime, UtcOffset,
+    format_description::{StaticFormatDescription, well_known::Rfc3339},
+    macros::format_description,
+};
+
+use crate::error::{InvalidInput, quoted};
+
+const FORMAT: StaticFormatDescription =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+
+/// A point in time, in milliseconds since 1970-01-01T00:00:00Z, between the years 1 and 9999.
+///
+/// Its text is always `YYYY-MM-DDTHH:MM:SS.mmmZ`, so that the order of texts is the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Instant(i64);
+
+impl Instant {
+    /// 0001-01-01T00:00:00.000Z: before it, the text would not sort.
+    pub const MIN: Self = Self(-62_135_596_800_000);
+    /// 9999-12-31T23:59:59.999Z: after it, the text would not sort.
+    pub const MAX: Self = Self(253_402_300_799_999);
+
+    /// The instant this many milliseconds after 1970 (before, when negative).
+    ///
+    /// # Errors
+    /// Outside the years 1 to 9999.
+    pub fn from_epoch_ms(epoch_ms: i64) -> Result<Self, InvalidInput> {
+        if (Self::MIN.0..=Self::MAX.0).contains(&epoch_ms) {
+            Ok(Self(epoch_ms))
+        } else {
+            Err(InvalidInput::new("created_at", format!("{epoch_ms} ms is outside the years 1 to 9999")))
+        }
+    }
+
+    /// The instant of a clock's reading; clocks outside the years 1 to 9999 are clamped.
+    pub fn from_system_time(reading: std::time::SystemTime) -> Self {
+        let epoch_ms = match reading.duration_since(std::time::UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+        };
+        Self(epoch_ms.clamp(Self::MIN.0, Self::MAX.0))
+    }
+
+    /// Parses a date and time with offset (RFC 3339), dropping what is finer than a millisecond.
+    ///
+    /// # Errors
+    /// Any other text, or outside the years 1 to 9999.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let refuse = || {
+            let problem =
+                format!("{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z", quoted(text));
+            InvalidInput::new("created_at", problem)
+        };
+        let parsed = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refuse())?;
+        let nanoseconds = parsed.to_offset(UtcOffset::UTC).unix_timestamp_nanos();
+        let epoch_ms = i64::try_from(nanoseconds.div_euclid(1_000_000)).map_err(|_| refuse())?;
+        Self::from_epoch_ms(epoch_ms)
+    }
+
+    /// Milliseconds since 1970.
+    pub fn epoch_ms(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970, as DynamoDB's TTL wants them.
+    pub fn epoch_seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This instant moved by `ms` milliseconds, clamped to the years 1 to 9999.
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms).clamp(Self::MIN.0, Self::MAX.0))
+    }
+
+    /// The hour of the instant, `YYYY-MM-DDTHH`: the part of the text that names a window of the change journal.
+    pub fn hour(self) -> String {
+        let mut text = self.to_string();
+        text.truncate("YYYY-MM-DDTHH".len());
+        text
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let date_time =
+            OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).map_err(|_| fmt::Error)?;
+        f.write_str(&date_time.format(FORMAT).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl TryFrom<String> for Instant {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Instant> for String {
+    fn from(instant: Instant) -> Self {
+        instant.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_text_is_utc_with_three_digits() {
+        for (given, normal) in [
+            ("2024-02-29T12:00:00Z", "2024-02-29T12:00:00.000Z"),
+            ("2024-02-29T12:00:00.1239+02:00", "2024-02-29T10:00:00.123Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+            ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Instant::parse(given).unwrap().to_string(), normal);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in
+            ["", "yesterday", "2024-02-30T00:00:00Z", "2024-02-29", "2024-02-29T12:00:00", "0000-12-31T00:00:00Z"]
+        {
+            assert!(Instant::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_sort_like_time(a in Instant::MIN.0..=Instant::MAX.0, b in Instant::MIN.0..=Instant::MAX.0) {
+            let (a, b) = (Instant(a), Instant(b));
+            prop_assert_eq!(a.to_string().cmp(&b.to_string()), a.cmp(&b));
+            prop_assert_eq!(Instant::parse(&a.to_string()).unwrap(), a);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The items of the table, as `serde_dynamo` reads and writes them.
+//!
+//! The same types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
+
+use serde::{Deserialize, Serialize};
+use serde_dynamo::{AttributeValue, Item};
+
+use crate::{
+    comment::{Cd, Comment, CommentText, Placement},
+    error::Malformed,
+    filter::FilterKey,
+    id::CommentId,
+    instant::Instant,
+    language::Language,
+    rating::Rating,
+    revision::Revision,
+};
+
+/// The names of the attributes that code outside of serde needs.
+pub mod attribute {
+    /// The table's partition key.
+    pub const PK: &str = "pk";
+    /// The table's sort key, and the index's partition key.
+    pub const SK: &str = "sk";
+    /// The index's sort key.
+    pub const CD: &str = "cd";
+    /// True on duplicate items, absent on others.
+    pub const AUTO: &str = "auto";
+    /// When DynamoDB may remove an item, in seconds since 1970.
+    pub const EXPIRES_AT: &str = "expires_at";
+}
+
+const COMMENT_PREFIX: &str = "COMMENT#";
+
+/// The partition key of a comment's items.
+pub fn comment_pk(id: &CommentId) -> String {
+    format!("{COMMENT_PREFIX}{id}")
+}
+
+/// The comment id in a partition key, `None` when it is not a comment's.
+pub fn comment_id_of_pk(pk: &str) -> Option<CommentId> {
+    CommentId::parse(pk.strip_prefix(COMMENT_PREFIX)?).ok()
+}
+
+/// A primary or duplicate item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentItem {
+    /// `COMMENT#<id>`.
+    pub pk: String,
+    /// The filter key.
+    pub sk: String,
+    /// See [`Cd`].
+    pub cd: String,
+    /// The comment's language.
+    pub language: String,
+    /// The comment's rating.
+    pub rating: u64,
+    /// The comment's revision.
+    pub revision: String,
+    /// The comment's text.
+    pub comment_blob: CommentText,
+    /// True on duplicates, absent on the primary item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<bool>,
+}
+
+impl CommentItem {
+    /// The primary item of a comment.
+    pub fn primary(comment: &Comment) -> Self {
+        Self {
+            pk: comment_pk(&comment.id),
+            sk: FilterKey::primary(comment.product.clone()).to_string(),
+            cd: comment.cd().to_string(),
+            language: comment.language.to_string(),
+            rating: u64::from(comment.rating.get()),
+            revision: comment.revision.to_string(),
+            comment_blob: comment.text.clone(),
+            auto: None,
+        }
+    }
+
+    /// Whether the item is a duplicate.
+    pub fn is_duplicate(&self) -> bool {
+        self.auto.is_some()
+    }
+
+    /// The comment that the item, primary or duplicate, holds.
+    ///
+    /// # Errors
+    /// An attribute that is not as DESIGN.md section 2 says. Limits of texts are not checked: what is stored is shown.
+    pub fn into_comment(self) -> Result<Comment, Malformed> {
+        let malformed = |problem: String| Malformed::new("item", problem);
+        let id = comment_id_of_pk(&self.pk).ok_or_else(|| malformed(format!("pk {:?} is not a comment's", self.pk)))?;
+        let key = FilterKey::parse(&self.sk)?;
+        let cd = Cd::parse(&self.cd)?;
+        if cd.id != id {
+            return Err(malformed(format!("cd {cd} is not of comment {id}")));
+        }
+        Ok(Comment {
+            id,
+            product: key.product,
+            language: Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?,
+            rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
+            created_at: cd.created_at,
+            revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
+            text: self.comment_blob,
+        })
+    }
+}
+
+/// What an item or an image of the stream says about its comment, with the item itself.
+///
+/// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the
+/// code does not know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// The comment's id.
+    pub id: CommentId,
+    /// What decides the comment's keys.
+    pub placement: Placement,
+    /// When the comment was made.
+    pub created_at: Instant,
+    /// The primary item, every attribute of it.
+    pub item: Item,
+}
+
+impl Image {
+    /// Reads a primary item.
+    ///
+    /// # Errors
+    /// An attribute that decides keys is missing or wrong, or the item is a duplicate.
+    pub fn of_primary(item: Item) -> Result<Self, Malformed> {
+        #[derive(Deserialize)]
+        struct Keys {
+            pk: String,
+            sk: String,
+            cd: String,
+            language: Language,
+            rating: Rating,
+            auto: Option<AttributeValue>,
+        }
+        let keys: Keys =
+            serde_dynamo::from_item(item.clone()).map_err(|error| Malformed::new("image", error.to_string()))?;
+        let id = comment_id_of_pk(&keys.pk)
+            .ok_or_else(|| Malformed::new("image", format!("pk {:?} is not a comment's", keys.pk)))?;
+        let key = FilterKey::parse(&keys.sk)?;
+        let cd = Cd::parse(&keys.cd)?;
+        let problem = if !key.is_primary() {
+            format!("sk {key} is not a primary item's")
+        } else if keys.auto.is_some() {
+            "a primary item with the attribute auto".to_owned()
+        } else if cd.id != id {
+            format!("cd {cd} is not of comment {id}")
+        } else {
+            let placement = Placement { product: key.product, language: keys.language, rating: keys.rating };
+            return Ok(Self { id, placement, created_at: cd.created_at, item });
+        };
+        Err(Malformed::new("image", problem))
+    }
+
+    /// The duplicate of the item under another key.
+    pub fn duplicate(&self, key: &FilterKey) -> Item {
+        let mut duplicate = self.item.clone().into_inner();
+        duplicate.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
+        duplicate.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
+        Item::from(duplicate)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::id::ProductId;
+
+    pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
+        let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
+        Comment {
+            id: CommentId::parse(id).unwrap(),
+            product: ProductId::parse(product).unwrap(),
+            language: Language::parse(language).unwrap(),
+            rating: Rating::new(rating).unwrap(),
+            created_at: now,
+            revision: Revision::after(None, now, 7),
+            text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+        }
+    }
+
+    pub(crate) fn primary_item(comment: &Comment) -> Item {
+        serde_dynamo::to_item(CommentItem::primary(comment)).unwrap()
+    }
+
+    #[test]
+    fn a_primary_item_has_the_attributes_of_the_design() {
+        let item = primary_item(&comment("c1", "a/b", "EN", 4));
+        let json = serde_json::to_value(&item).unwrap();
+        expect_test::expect![[r#"
+            {
+              "cd": {
+                "S": "2024-02-29T12:00:00.123Z#c1"
+              },
+              "comment_blob": {
+                "M": {
+                  "author": {
+                    "S": "Ann"
+                  },
+                  "body": {
+                    "S": "Fine."
+                  }
+                }
+              },
+              "language": {
+                "S": "en"
+              },
+              "pk": {
+                "S": "COMMENT#c1"
+              },
+              "rating": {
+                "N": "4"
+              },
+              "revision": {
+                "S": "01HQTBRNKV0000000000000007"
+              },
+              "sk": {
+                "S": "PRODUCT#a%2Fb/~/~"
+              }
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&json).unwrap());
+    }
+
+    #[test]
+    fn items_read_back_as_the_comment() {
+        let comment = comment("c1", "a/b", "en", 4);
+        let image = Image::of_primary(primary_item(&comment)).unwrap();
+        assert_eq!(
+            (&image.id, &image.placement, image.created_at),
+            (&comment.id, &comment.placement(), comment.created_at)
+        );
+        for key in comment.placement().duplicate_keys() {
+            let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
+            assert!(duplicate.is_duplicate());
+            assert_eq!(duplicate.into_comment().unwrap(), comment);
+        }
+    }
+
+    #[test]
+    fn a_broken_item_is_malformed() {
+        let good = primary_item(&comment("c1", "p", "en", 4));
+        let with = |name: &str, value: Option<AttributeValue>| {
+            let mut item = good.clone().into_inner();
+            match value {
+                Some(value) => item.insert(name.to_owned(), value),
+                None => item.remove(name),
+            };
+            Image::of_primary(Item::from(item))
+        };
+        let text = |text: &str| Some(AttributeValue::S(text.to_owned()));
+        assert!(with("other", text("kept")).is_ok());
+        for (name, value) in [
+            ("pk", text("CHANGE#1")),
+            ("sk", text("PRODUCT#p/en/~")),
+            ("cd", text("2024-02-29T12:00:00.123Z#c2")),
+            ("cd", None),
+            ("language", text("e")),
+            ("rating", Some(AttributeValue::N("6".to_owned()))),
+            ("rating", text("4")),
+            ("auto", Some(AttributeValue::Bool(true))),
+        ] {
+            assert!(with(name, value.clone()).is_err(), "{name} {value:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The change journal: which comments changed when.
+//!
+//! Every write of a primary item carries its entry in the same transaction, so the repair job finds each change,
+//! deletions included, without a scan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{comment::Placement, error::Malformed, id::CommentId, instant::Instant, revision::Revision};
+
+/// Over how many partition keys an hour's entries are spread: DynamoDB writes 1,000 units a second to one key
+/// (AWS: "Best practices for designing and using partition keys effectively"), a transactional put costs two, so
+/// eight allow some 4,000 changes a second.
+pub const JOURNAL_SHARDS: u32 = 8;
+
+/// How long entries are kept before DynamoDB's TTL removes them: longer than the weekly audit needs to come round.
+pub const JOURNAL_RETENTION_DAYS: i64 = 14;
+
+/// One change of one comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// The comment.
+    pub id: CommentId,
+    /// The revision that the change made; its instant is the entry's. A deletion has one too.
+    pub revision: Revision,
+    /// Where the comment stood before, `None` when the change created it.
+    pub before: Option<Placement>,
+    /// Where it stands after, `None` when the change deleted it.
+    pub after: Option<Placement>,
+}
+
+/// A journal entry as the table holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalItem {
+    /// `CHANGE#<hour>#<shard>`.
+    pub pk: String,
+    /// `<instant>#<id>`.
+    pub sk: String,
+    /// See [`JournalEntry::revision`].
+    pub revision: Revision,
+    /// See [`JournalEntry::before`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Placement>,
+    /// See [`JournalEntry::after`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Placement>,
+    /// When DynamoDB may remove the entry, in seconds since 1970.
+    pub expires_at: i64,
+}
+
+/// The partition key of an hour's shard.
+pub fn journal_pk(hour_of: Instant, shard: u32) -> String {
+    format!("CHANGE#{}#{shard}", hour_of.hour())
+}
+
+impl JournalEntry {
+    /// The entry's item.
+    pub fn to_item(&self) -> JournalItem {
+        let instant = self.revision.instant();
+        let shard = crc32fast::hash(self.id.as_str().as_bytes()) % JOURNAL_SHARDS;
+        JournalItem {
+            pk: journal_pk(instant, shard),
+            sk: format!("{instant}#{}", self.id),
+            revision: self.revision,
+            before: self.before.clone(),
+            after: self.after.clone(),
+            expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
+        }
+    }
+
+    /// The placements that the entry names.
+    pub fn placements(&self) -> impl Iterator<Item = &Placement> {
+        self.before.iter().chain(&self.after)
+    }
+}
+
+impl TryFrom<JournalItem> for JournalEntry {
+    type Error = Malformed;
+
+    fn try_from(item: JournalItem) -> Result<Self, Malformed> {
+        let id = item
+            .sk
+            .split_once('#')
+            .and_then(|(_, id)| CommentId::parse(id).ok())
+            .ok_or_else(|| Malformed::new("journal entry", format!("sk {:?} is not <instant>#<id>", item.sk)))?;
+        Ok(Self { id, revision: item.revision, before: item.before, after: item.after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::tests::comment;
+
+    #[test]
+    fn an_entry_reads_back_from_its_item() {
+        let comment = comment("c1", "a/b", "en", 4);
+        let entry = JournalEntry {
+            id: comment.id.clone(),
+            revision: comment.revision,
+            before: None,
+            after: Some(comment.placement()),
+        };
+        let item = entry.to_item();
+        assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);
+        assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
+        let stored: serde_dynamo::Item = serde_dynamo::to_item(&item).unwrap();
+        let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
+        assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
+    }
+}

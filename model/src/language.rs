@@ -1,0 +1,82 @@
+//! Language tags.
+
+use std::fmt;
+
+use oxilangtag::LanguageTag;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{InvalidInput, quoted};
+
+/// A well-formed language tag (BCP 47, RFC 5646), its case normalised: `en`, `pt-BR`, `zh-Hant-TW`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Language(String);
+
+impl Language {
+    /// The longest tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
+    pub const MAX_LEN: usize = 35;
+
+    /// Parses a tag and normalises its case (RFC 5646 section 2.1.1).
+    ///
+    /// # Errors
+    /// Longer than [`Language::MAX_LEN`], or not well-formed.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let refuse = || {
+            let problem = format!(
+                "{} is not a language tag of at most {} characters (BCP 47), such as en or pt-BR",
+                quoted(text),
+                Self::MAX_LEN
+            );
+            InvalidInput::new("language", problem)
+        };
+        if text.len() > Self::MAX_LEN {
+            return Err(refuse());
+        }
+        let tag = LanguageTag::parse_and_normalize(text).map_err(|_| refuse())?;
+        Ok(Self(tag.into_inner()))
+    }
+
+    /// The normalised tag.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Language {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Language> for String {
+    fn from(language: Language) -> Self {
+        language.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_case_of_a_tag_is_normalised() {
+        for (given, normal) in [("EN", "en"), ("pt-br", "pt-BR"), ("ZH-hant-tw", "zh-Hant-TW"), ("x-Pig", "x-pig")] {
+            assert_eq!(Language::parse(given).unwrap().as_str(), normal);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "e", "en_US", "~", "en/US", "en-", "français", &"en-a".repeat(75)] {
+            assert!(Language::parse(text).is_err(), "{text}");
+        }
+    }
+}

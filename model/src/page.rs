@@ -1,0 +1,186 @@
+//! Page numbers, page sizes and their arithmetic.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::error::{InvalidInput, quoted};
+
+/// The order of a listing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Newest first.
+    #[default]
+    Newest,
+    /// Oldest first.
+    Oldest,
+}
+
+impl Order {
+    /// Parses `newest` or `oldest`.
+    ///
+    /// # Errors
+    /// Any other text.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        match text {
+            "newest" => Ok(Self::Newest),
+            "oldest" => Ok(Self::Oldest),
+            other => Err(InvalidInput::new("order", format!("{} is not newest or oldest", quoted(other)))),
+        }
+    }
+
+    /// The other order.
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Newest => Self::Oldest,
+            Self::Oldest => Self::Newest,
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+        })
+    }
+}
+
+/// The number of a page, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct PageNumber(u64);
+
+impl PageNumber {
+    /// Page 1.
+    pub const FIRST: Self = Self(1);
+    /// The greatest number: times the greatest page size it is still exact in Redis's doubles.
+    pub const MAX: Self = Self(1_000_000_000_000);
+
+    /// A page number.
+    ///
+    /// # Errors
+    /// Zero, or above [`PageNumber::MAX`].
+    pub fn new(number: u64) -> Result<Self, InvalidInput> {
+        if (1..=Self::MAX.0).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(InvalidInput::new("page", format!("{number} is not a page number: 1 to {}", Self::MAX.0)))
+        }
+    }
+
+    /// Parses a page number.
+    ///
+    /// # Errors
+    /// Anything but digits, or out of range.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        Self::new(parse_digits("page", text)?)
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// How many comments stand before the page.
+    pub fn skip(self, size: PageSize) -> u64 {
+        (self.0 - 1) * u64::from(size.0)
+    }
+
+    /// The page that shows the comment of this rank, counted from 0.
+    pub fn of_rank(rank: u64, size: PageSize) -> Self {
+        Self(rank / u64::from(size.0) + 1)
+    }
+}
+
+impl fmt::Display for PageNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// How many comments a page shows, 1 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct PageSize(u8);
+
+impl PageSize {
+    /// The largest page.
+    pub const MAX: Self = Self(100);
+
+    /// A page size.
+    ///
+    /// # Errors
+    /// Anything but 1 to 100.
+    pub fn new(number: u64) -> Result<Self, InvalidInput> {
+        match u8::try_from(number) {
+            Ok(small) if (1..=Self::MAX.0).contains(&small) => Ok(Self(small)),
+            _ => Err(InvalidInput::new("page_size", format!("{number} is not a page size: 1 to {}", Self::MAX.0))),
+        }
+    }
+
+    /// Parses a page size.
+    ///
+    /// # Errors
+    /// Anything but digits, or out of range.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        Self::new(parse_digits("page_size", text)?)
+    }
+
+    /// The number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+
+    /// How many pages there are: at least one, because page 1 of nothing exists.
+    pub fn total_pages(self, total: u64) -> u64 {
+        total.div_ceil(u64::from(self.0)).max(1)
+    }
+}
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self(20)
+    }
+}
+
+impl fmt::Display for PageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+fn parse_digits(field: &'static str, text: &str) -> Result<u64, InvalidInput> {
+    let refuse = || InvalidInput::new(field, format!("{} is not a whole number from 1", quoted(text)));
+    // `parse` alone would take a sign.
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refuse());
+    }
+    text.parse().map_err(|_| refuse())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for text in ["", "0", "-1", "+1", "1e9", "two", "1.0", " 1", "99999999999999999999", "1000000000001"] {
+            assert_eq!(PageNumber::parse(text).unwrap_err().field, "page", "{text}");
+        }
+        for text in ["0", "101", "256", "257"] {
+            assert_eq!(PageSize::parse(text).unwrap_err().field, "page_size", "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_rank_is_on_exactly_the_page_that_skips_to_it(rank in 0..10_u64.pow(12), size in 1..=100_u64) {
+            let size = PageSize::new(size).unwrap();
+            let page = PageNumber::of_rank(rank, size);
+            prop_assert!(page.skip(size) <= rank && rank < page.skip(size) + u64::from(size.get()));
+            prop_assert_eq!(size.total_pages(rank + 1), page.get());
+        }
+    }
+}

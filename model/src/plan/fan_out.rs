@@ -1,0 +1,56 @@
+//! Turns the change of one comment into writes of duplicates.
+
+use std::collections::BTreeSet;
+
+use serde_dynamo::Item;
+
+use crate::{filter::FilterKey, id::CommentId, record::CommentChange};
+
+/// The key of a duplicate item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DuplicateKey {
+    /// The comment.
+    pub id: CommentId,
+    /// Its sort key.
+    pub filter_key: FilterKey,
+}
+
+/// One write of one duplicate item.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DuplicateWrite {
+    /// Put the item, whatever was there.
+    Put {
+        /// Its key.
+        key: DuplicateKey,
+        /// The item.
+        item: Item,
+    },
+    /// Delete the item, if it is there.
+    Delete {
+        /// Its key.
+        key: DuplicateKey,
+    },
+}
+
+impl DuplicateWrite {
+    /// The key that is written.
+    pub fn key(&self) -> &DuplicateKey {
+        match self {
+            Self::Put { key, .. } | Self::Delete { key } => key,
+        }
+    }
+}
+
+/// The writes that bring the duplicates of a comment in line with the batch's last image of it: 31 puts unless it
+/// was deleted, and a delete for every other key that the batch's images imply. No key stands twice.
+pub fn plan_fan_out(change: &CommentChange) -> Vec<DuplicateWrite> {
+    let key = |filter_key| DuplicateKey { id: change.id.clone(), filter_key };
+    let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
+    let seen: BTreeSet<FilterKey> = change.seen.iter().flat_map(|placement| placement.duplicate_keys()).collect();
+    let deletes = seen.difference(&kept).map(|filter_key| DuplicateWrite::Delete { key: key(filter_key.clone()) });
+    let puts = change.last.iter().flat_map(|image| {
+        kept.iter()
+            .map(|filter_key| DuplicateWrite::Put { key: key(filter_key.clone()), item: image.duplicate(filter_key) })
+    });
+    puts.chain(deletes).collect()
+}

@@ -1,0 +1,14 @@
+//! The plans: what to write for the comments of a batch.
+//!
+//! **Invariant (the batch rule):** per comment, every key that the last image implies is written, and every key
+//! that *any* image in the batch implies but the last does not is deleted, also when changes cancel out. So
+//! redelivering the stream from any record to its end, in any batching, ends in the same state
+//! (`replay` in the tests of this module).
+
+mod fan_out;
+mod index_edit;
+#[cfg(test)]
+mod replay;
+
+pub use fan_out::{DuplicateKey, DuplicateWrite, plan_fan_out};
+pub use index_edit::{IndexEdit, index_edits, plan_index_edits};

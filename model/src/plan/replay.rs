@@ -1,0 +1,241 @@
+//! The batch rule, checked: plans as data, and replays of random histories in random batchings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_lambda_events::dynamodb::EventRecord;
+use expect_test::{Expect, expect};
+use itertools::Itertools;
+use proptest::prelude::*;
+use serde_dynamo::Item;
+
+use super::{DuplicateWrite, plan_fan_out, plan_index_edits};
+use crate::{
+    comment::Comment,
+    instant::Instant,
+    item::{
+        Image,
+        tests::{comment, primary_item},
+    },
+    record::{CommentChange, decode_record, group_by_comment},
+    revision::Revision,
+};
+
+/// A stream record as the service sends it.
+fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) -> EventRecord {
+    let either = old.or(new).expect("a record has an image");
+    let keys = |item: Item| {
+        let keys: BTreeMap<_, _> =
+            item.into_inner().into_iter().filter(|(name, _)| name == "pk" || name == "sk").collect();
+        serde_json::to_value(keys).unwrap()
+    };
+    let mut change = serde_json::json!({
+        "ApproximateCreationDateTime": 1_709_208_000.0,
+        "Keys": keys(primary_item(either)),
+        "SequenceNumber": format!("{sequence_number:021}"),
+        "SizeBytes": 512,
+        "StreamViewType": "NEW_AND_OLD_IMAGES",
+    });
+    for (name, image) in [("OldImage", old), ("NewImage", new)] {
+        if let Some(image) = image {
+            change[name] = serde_json::to_value(primary_item(image)).unwrap();
+        }
+    }
+    let event_name = match (old, new) {
+        (None, _) => "INSERT",
+        (_, None) => "REMOVE",
+        _ => "MODIFY",
+    };
+    serde_json::from_value(serde_json::json!({
+        "awsRegion": "eu-central-1", "eventID": sequence_number.to_string(), "eventName": event_name,
+        "eventSource": "aws:dynamodb", "eventVersion": "1.1", "dynamodb": change,
+    }))
+    .unwrap()
+}
+
+/// One line a step, `id language rating` or `id -` for a deletion, becomes the records of a stream.
+fn records(script: &str) -> Vec<EventRecord> {
+    let mut state: BTreeMap<String, Comment> = BTreeMap::new();
+    let mut records = Vec::new();
+    for (step, line) in script.lines().enumerate() {
+        let (id, rest) = line.trim().split_once(' ').expect("id and state");
+        let old = state.get(id).cloned();
+        let new = rest.split_once(' ').map(|(language, rating)| Comment {
+            revision: Revision::after(old.as_ref().map(|c| c.revision), Instant::from_epoch_ms(0).unwrap(), 1),
+            ..comment(id, "p", language, rating.parse().unwrap())
+        });
+        match &new {
+            Some(new) => state.insert(id.to_owned(), new.clone()),
+            None => state.remove(id),
+        };
+        if old.is_some() || new.is_some() {
+            records.push(record(step, old.as_ref(), new.as_ref()));
+        }
+    }
+    records
+}
+
+fn changes(records: &[EventRecord]) -> Vec<CommentChange> {
+    group_by_comment(records.iter().filter_map(|record| decode_record(record).unwrap()).collect())
+}
+
+fn check(script: &str, expected: Expect) {
+    let lines = changes(&records(script)).into_iter().map(|change| {
+        let (puts, deletes): (Vec<_>, Vec<_>) =
+            plan_fan_out(&change).into_iter().partition(|write| matches!(write, DuplicateWrite::Put { .. }));
+        let edits = plan_index_edits(&change);
+        let sets = |sets: Vec<&crate::filter::BaseSet>| {
+            sets.iter().map(|set| set.to_string().replace("PRODUCT#p:", "")).join(" ")
+        };
+        format!(
+            "{}: put {}, delete {}; in [{}], not in [{}]\n",
+            change.id,
+            puts.len(),
+            deletes.len(),
+            sets(edits.iter().flat_map(|edit| &edit.add).collect()),
+            sets(edits.iter().flat_map(|edit| &edit.remove).collect()),
+        )
+    });
+    expected.assert_eq(&lines.collect::<String>());
+}
+
+#[test]
+fn a_new_comment_gets_31_duplicates_and_four_rank_entries() {
+    check(
+        "c1 en 4",
+        expect![[r#"
+        c1: put 31, delete 0; in [~/~ ~/4 en/~ en/4], not in []
+    "#]],
+    );
+}
+
+#[test]
+fn raising_a_rating_deletes_only_the_keys_that_differ() {
+    check(
+        "c1 en 4\nc1 en 5",
+        expect![[r#"
+        c1: put 31, delete 16; in [~/~ ~/5 en/~ en/5], not in [~/4 en/4]
+    "#]],
+    );
+}
+
+#[test]
+fn changing_the_language_deletes_the_keys_of_the_old_one() {
+    check(
+        "c1 en 4\nc1 ko 4",
+        expect![[r#"
+        c1: put 31, delete 16; in [~/~ ~/4 ko/~ ko/4], not in [en/~ en/4]
+    "#]],
+    );
+}
+
+#[test]
+fn changes_that_cancel_out_still_clean_up_in_between() {
+    check(
+        "c1 en 4\nc1 en 1\nc1 en 4\nc2 en 1\nc2 -",
+        expect![[r#"
+        c1: put 31, delete 16; in [~/~ ~/4 en/~ en/4], not in [~/1 en/1]
+        c2: put 0, delete 31; in [], not in [~/~ ~/1 en/~ en/1]
+    "#]],
+    );
+}
+
+#[test]
+fn records_that_are_not_of_primary_items_change_nothing() {
+    let mut duplicate = record(0, None, Some(&comment("c1", "p", "en", 4)));
+    let key = comment("c1", "p", "en", 4).placement().duplicate_keys().next().unwrap();
+    let item = Image::of_primary(primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
+    duplicate.change.keys.insert("sk".to_owned(), item["sk"].clone());
+    duplicate.change.new_image = item;
+    assert_eq!(decode_record(&duplicate), Ok(None));
+
+    let same = comment("c1", "p", "en", 4);
+    assert_eq!(decode_record(&record(0, Some(&same), Some(&same))), Ok(None));
+}
+
+#[test]
+fn a_record_that_lacks_an_image_is_malformed() {
+    let new = comment("c1", "p", "en", 4);
+    let mut keys_only = record(0, None, Some(&new));
+    keys_only.change.new_image = Item::default();
+    assert!(decode_record(&keys_only).is_err());
+
+    let mut modify = record(0, None, Some(&new));
+    modify.event_name = "MODIFY".to_owned();
+    assert!(decode_record(&modify).is_err());
+
+    let mut foreign = record(0, None, Some(&new));
+    foreign.change.new_image = primary_item(&comment("c2", "p", "en", 4));
+    assert!(decode_record(&foreign).is_err());
+}
+
+/// Duplicates and base-set entries: what the two handlers keep.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Derived {
+    duplicates: BTreeMap<(String, String), Vec<(String, String)>>,
+    entries: BTreeSet<(String, String)>,
+}
+
+impl Derived {
+    /// Applies a batch; `cut` limits how many of its writes happen, as when the handler dies in the middle.
+    fn apply(&mut self, batch: &[EventRecord], cut: usize) {
+        let batch = changes(batch);
+        let writes: Vec<DuplicateWrite> = batch.iter().flat_map(plan_fan_out).collect();
+        assert!(writes.iter().map(DuplicateWrite::key).all_unique(), "a key is written twice in one batch");
+        for write in writes.into_iter().take(cut) {
+            let key = (write.key().id.to_string(), write.key().filter_key.to_string());
+            match write {
+                DuplicateWrite::Put { item, .. } => {
+                    let content = item.into_inner().into_iter().map(|(name, value)| (name, format!("{value:?}")));
+                    self.duplicates.insert(key, content.sorted().collect())
+                }
+                DuplicateWrite::Delete { .. } => self.duplicates.remove(&key),
+            };
+        }
+        for edit in batch.iter().flat_map(plan_index_edits).take(cut) {
+            self.entries.extend(edit.add.iter().map(|set| (set.to_string(), edit.id.to_string())));
+            for set in &edit.remove {
+                self.entries.remove(&(set.to_string(), edit.id.to_string()));
+            }
+        }
+    }
+}
+
+fn histories() -> impl Strategy<Value = Vec<EventRecord>> {
+    let state = prop_oneof![
+        4 => (prop::sample::select(vec!["en", "ko", "pt"]), 1..=5_u8).prop_map(|(l, r)| format!("{l} {r}")),
+        1 => Just("-".to_owned()),
+    ];
+    prop::collection::vec((0..4_u8, state), 1..40)
+        .prop_map(|steps| records(&steps.iter().map(|(id, state)| format!("c{id} {state}")).join("\n")))
+}
+
+proptest! {
+    #[test]
+    fn any_redelivery_in_any_batching_ends_in_the_same_state(
+        history in histories(),
+        deliveries in prop::collection::vec((any::<prop::sample::Index>(), 1..12_usize, 0..5_usize, 0..80_usize), 0..4),
+    ) {
+        let mut expected = Derived::default();
+        for one in &history {
+            expected.apply(std::slice::from_ref(one), usize::MAX);
+        }
+        let mut actual = Derived::default();
+        // Each delivery starts at or before the first record not done, and dies in the middle of a batch.
+        let mut done = 0;
+        for (start, batch_size, whole_batches, cut) in deliveries {
+            done = start.index(done + 1);
+            for (number, batch) in history[done..].chunks(batch_size).enumerate() {
+                if number == whole_batches {
+                    actual.apply(batch, cut);
+                    break;
+                }
+                actual.apply(batch, usize::MAX);
+                done += batch.len();
+            }
+        }
+        for batch in history[done..].chunks(3) {
+            actual.apply(batch, usize::MAX);
+        }
+        prop_assert_eq!(actual, expected);
+    }
+}

@@ -1,0 +1,150 @@
+//! Ratings and non-empty sets of them.
+
+use std::fmt;
+
+use itertools::Itertools;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{InvalidInput, quoted};
+
+/// A rating: 1, 2, 3, 4 or 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u8")]
+pub struct Rating(u8);
+
+impl Rating {
+    /// All ratings, ascending.
+    pub const ALL: [Self; 5] = [Self(1), Self(2), Self(3), Self(4), Self(5)];
+
+    /// A rating from a number.
+    ///
+    /// # Errors
+    /// Anything but 1 to 5.
+    pub fn new(number: u64) -> Result<Self, InvalidInput> {
+        match u8::try_from(number) {
+            Ok(small @ 1..=5) => Ok(Self(small)),
+            _ => Err(InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5"))),
+        }
+    }
+
+    /// Parses one digit, `1` to `5`.
+    ///
+    /// # Errors
+    /// Any other text.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        match text.as_bytes() {
+            [digit @ b'1'..=b'5'] => Ok(Self(digit - b'0')),
+            _ => Err(InvalidInput::new("rating", format!("{} is not a rating: 1, 2, 3, 4 or 5", quoted(text)))),
+        }
+    }
+
+    /// The number, 1 to 5.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+
+    fn bit(self) -> u8 {
+        1 << (self.0 - 1)
+    }
+}
+
+impl fmt::Display for Rating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl TryFrom<u64> for Rating {
+    type Error = InvalidInput;
+
+    fn try_from(number: u64) -> Result<Self, InvalidInput> {
+        Self::new(number)
+    }
+}
+
+impl From<Rating> for u8 {
+    fn from(rating: Rating) -> Self {
+        rating.0
+    }
+}
+
+/// A non-empty set of ratings; its text is ascending and `.`-joined, as in `1.5`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RatingSet(u8);
+
+impl RatingSet {
+    /// All five ratings: as a filter this is the same as none.
+    pub const ALL: Self = Self(0b1_1111);
+
+    /// The set of these ratings, `None` when there are none.
+    pub fn of(ratings: impl IntoIterator<Item = Rating>) -> Option<Self> {
+        match ratings.into_iter().fold(0, |bits, rating| bits | rating.bit()) {
+            0 => None,
+            bits => Some(Self(bits)),
+        }
+    }
+
+    /// All 31 sets.
+    pub fn every() -> impl Iterator<Item = Self> {
+        (1..=Self::ALL.0).map(Self)
+    }
+
+    /// Parses the text of a set.
+    ///
+    /// # Errors
+    /// Not ascending, repeated, empty, or not ratings.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let ratings: Vec<Rating> = text.split('.').map(Rating::parse).try_collect()?;
+        if !ratings.iter().tuple_windows().all(|(a, b)| a < b) {
+            let problem = format!("{} is not a set of ratings: ascending and each once, as in 1.5", quoted(text));
+            return Err(InvalidInput::new("rating", problem));
+        }
+        Self::of(ratings).ok_or_else(|| InvalidInput::new("rating", "is empty"))
+    }
+
+    /// Whether the set holds `rating`.
+    pub fn contains(self, rating: Rating) -> bool {
+        self.0 & rating.bit() != 0
+    }
+
+    /// The ratings of the set, ascending.
+    pub fn iter(self) -> impl Iterator<Item = Rating> {
+        Rating::ALL.into_iter().filter(move |rating| self.contains(*rating))
+    }
+}
+
+impl fmt::Display for RatingSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.iter().format("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rating_is_in_sixteen_of_the_31_sets() {
+        assert_eq!(RatingSet::every().count(), 31);
+        for rating in Rating::ALL {
+            assert_eq!(RatingSet::every().filter(|set| set.contains(rating)).count(), 16);
+        }
+    }
+
+    #[test]
+    fn the_text_of_every_set_parses_back() {
+        for set in RatingSet::every() {
+            assert_eq!(RatingSet::parse(&set.to_string()), Ok(set));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "0", "6", "4.5.", "5.4", "1.1", "five", "1,2", " 1", "10"] {
+            assert!(RatingSet::parse(text).is_err(), "{text}");
+        }
+        for number in [0, 6, 10, 261, u64::MAX] {
+            assert!(Rating::new(number).is_err(), "{number}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! From the records of a stream event to changes of comments.
+
+use aws_lambda_events::dynamodb::EventRecord;
+use itertools::Itertools;
+use serde_dynamo::{AttributeValue, Item};
+
+use crate::{
+    comment::Placement,
+    error::Malformed,
+    filter::FilterKey,
+    id::CommentId,
+    item::{Image, attribute, comment_id_of_pk},
+};
+
+/// One record: a comment's primary item before and after.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordChange {
+    /// The record's sequence number, for reporting a failure.
+    pub sequence_number: String,
+    /// The comment.
+    pub id: CommentId,
+    /// The primary item before, `None` when it was created.
+    pub old: Option<Image>,
+    /// The primary item after, `None` when it was deleted.
+    pub new: Option<Image>,
+}
+
+/// Reads a record.
+///
+/// `None` is a record that changes no comment: of a duplicate, of the journal or the repair job's state (they reach
+/// a handler when a mapping lacks the filter), or one whose images are equal.
+///
+/// # Errors
+/// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or whose images are malformed.
+pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange>, Malformed> {
+    let malformed = |problem: &str| Malformed::new("record", problem.to_owned());
+    let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
+    else {
+        return Err(malformed("it has no keys"));
+    };
+    if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
+        return Ok(None);
+    }
+    let id = comment_id_of_pk(pk).ok_or_else(|| malformed("its pk is not a comment's"))?;
+    let Some(sequence_number) = record.change.sequence_number.clone() else {
+        return Err(malformed("it has no sequence number"));
+    };
+    let image = |item: &Item| match item.is_empty() {
+        true => Ok(None),
+        false => match Image::of_primary(item.clone())? {
+            image if image.id == id => Ok(Some(image)),
+            _ => Err(malformed("an image is of another comment than its keys")),
+        },
+    };
+    let (old, new) = (image(&record.change.old_image)?, image(&record.change.new_image)?);
+    let whole = match record.event_name.as_str() {
+        "INSERT" => new.is_some(),
+        "MODIFY" => old.is_some() && new.is_some(),
+        // A deletion by TTL looks the same but for its userIdentity.
+        "REMOVE" => old.is_some() && new.is_none(),
+        _ => return Err(malformed("its event name is not INSERT, MODIFY or REMOVE")),
+    };
+    if !whole {
+        return Err(malformed("an image is missing: the stream must hold NEW_AND_OLD_IMAGES"));
+    }
+    if old == new {
+        return Ok(None);
+    }
+    Ok(Some(RecordChange { sequence_number, id, old, new }))
+}
+
+fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Everything a batch says about one comment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommentChange {
+    /// The comment.
+    pub id: CommentId,
+    /// The sequence number of its first record in the batch: what to report when applying the change fails.
+    pub first_sequence_number: String,
+    /// The primary item after the last record, `None` when that deleted it.
+    pub last: Option<Image>,
+    /// Every placement that any old or new image in the batch had, each once, ascending.
+    pub seen: Vec<Placement>,
+}
+
+/// Joins a batch's records by comment; the comments stand in the order of their first records.
+///
+/// The records must stand in the order of the stream.
+pub fn group_by_comment(changes: Vec<RecordChange>) -> Vec<CommentChange> {
+    let order: Vec<CommentId> = changes.iter().map(|change| change.id.clone()).unique().collect();
+    let mut by_id = changes.into_iter().map(|change| (change.id.clone(), change)).into_group_map();
+    order
+        .into_iter()
+        .filter_map(|id| {
+            let records = by_id.remove(&id)?;
+            let first_sequence_number = records.first()?.sequence_number.clone();
+            let images = records.iter().flat_map(|record| record.old.iter().chain(&record.new));
+            let seen = images.map(|image| image.placement.clone()).sorted().dedup().collect();
+            let last = records.into_iter().next_back()?.new;
+            Some(CommentChange { id, first_sequence_number, last, seen })
+        })
+        .collect()
+}
+
+/// A batch as a handler understands it.
+#[derive(Debug, Default)]
+pub struct DecodedBatch {
+    /// The comments that changed.
+    pub changes: Vec<CommentChange>,
+    /// The records that can never be processed: their places in the batch, and why.
+    pub malformed: Vec<(usize, Malformed)>,
+}
+
+/// Reads the records of a batch, which stand in the order of the stream.
+pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch {
+    let mut malformed = Vec::new();
+    let mut changes = Vec::new();
+    for (place, record) in records.iter().enumerate() {
+        match decode_record(record) {
+            Ok(Some(change)) => changes.push(change),
+            Ok(None) => {}
+            Err(error) => malformed.push((place, error)),
+        }
+    }
+    DecodedBatch { changes: group_by_comment(changes), malformed }
+}

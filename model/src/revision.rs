@@ -1,0 +1,90 @@
+//! Revisions: the version of a primary item.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use crate::{
+    error::{InvalidInput, quoted},
+    instant::Instant,
+};
+
+/// A ULID, new with every write of a primary item and greater than the one it replaces.
+///
+/// It is the ETag, the guard of every conditional write, the client request token of the write's transaction,
+/// and its time is the instant of the write's journal entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Revision(Ulid);
+
+impl Revision {
+    /// A revision for a write at `now` that replaces `replaced`.
+    ///
+    /// Its millisecond is later than that of `replaced`, also when the clock stands still or was set back: so two
+    /// writes of one comment never share the instant, and thereby the key, of a journal entry.
+    /// `random` is 80 bits of randomness; higher bits are ignored.
+    pub fn after(replaced: Option<Self>, now: Instant, random: u128) -> Self {
+        let now_ms = u64::try_from(now.epoch_ms()).unwrap_or(0);
+        let earliest_ms = replaced.map_or(0, |replaced| replaced.0.timestamp_ms() + 1);
+        Self(Ulid::from_parts(now_ms.max(earliest_ms), random))
+    }
+
+    /// Parses the text of a ULID.
+    ///
+    /// # Errors
+    /// Any other text, also lower case: a revision has one spelling.
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        let refuse = || InvalidInput::new("revision", format!("{} is not a revision (a ULID)", quoted(text)));
+        let ulid = Ulid::from_string(text).map_err(|_| refuse())?;
+        if ulid.to_string() == text { Ok(Self(ulid)) } else { Err(refuse()) }
+    }
+
+    /// The instant of the write.
+    pub fn instant(self) -> Instant {
+        let epoch_ms = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX);
+        Instant::from_epoch_ms(epoch_ms).unwrap_or(Instant::MAX)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl TryFrom<String> for Revision {
+    type Error = InvalidInput;
+
+    fn try_from(text: String) -> Result<Self, InvalidInput> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Revision> for String {
+    fn from(revision: Revision) -> Self {
+        revision.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_revision_is_later_than_the_one_it_replaces(
+            first_ms in 0..4_000_000_000_000_i64,
+            then_ms in 0..4_000_000_000_000_i64,
+            randoms in any::<(u128, u128)>(),
+        ) {
+            let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+            let first = Revision::after(None, at(first_ms), randoms.0);
+            let then = Revision::after(Some(first), at(then_ms), randoms.1);
+            prop_assert!(then > first && then.to_string() > first.to_string());
+            prop_assert!(then.instant() > first.instant());
+            prop_assert_eq!(Revision::parse(&then.to_string()).unwrap(), then);
+        }
+    }
+}
