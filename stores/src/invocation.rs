@@ -1,0 +1,29 @@
+//! What the stream handlers share of a Lambda invocation: its deadline and its answer.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use tokio::time::Instant;
+
+/// What is kept back for answering after the last call: the answer itself takes milliseconds, this allows for a
+/// slow machine.
+const RESERVE: Duration = Duration::from_millis(500);
+
+/// Until when an invocation may start calls, from the deadline that the Lambda runtime gives it, in milliseconds
+/// since 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
+pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Instant::now() + Duration::from_millis(deadline_epoch_ms).saturating_sub(now).saturating_sub(RESERVE)
+}
+
+/// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the
+/// lowest on; an empty sequence number makes it retry the whole batch.
+pub fn batch_response(retry: Vec<String>) -> DynamoDbEventResponse {
+    let mut response = DynamoDbEventResponse::default();
+    for sequence_number in retry {
+        let mut failure = DynamoDbBatchItemFailure::default();
+        failure.item_identifier = Some(sequence_number);
+        response.batch_item_failures.push(failure);
+    }
+    response
+}

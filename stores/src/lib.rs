@@ -1,0 +1,31 @@
+//! The two stores: the table (DynamoDB) and the page index (Redis), and the quarantine.
+//!
+//! **Invariant:** this is the only product crate that imports the DynamoDB SDK or `redis`. It decides nothing:
+//! what to write comes from `model`'s plans.
+//!
+//! **Invariant:** no call waits without bound; every retry ends at a deadline.
+
+pub mod config;
+mod error;
+pub mod invocation;
+pub mod page_index;
+pub mod quarantine;
+mod retry;
+pub mod table;
+
+use std::time::SystemTime;
+
+pub use error::{Store, StoreError};
+pub use page_index::PageIndex;
+pub use quarantine::Quarantine;
+pub use table::Table;
+
+/// The present by this machine's clock.
+pub fn now() -> model::Instant {
+    model::Instant::from_system_time(SystemTime::now())
+}
+
+/// A new ULID, such as the id of a new comment.
+pub fn new_ulid() -> String {
+    model::Revision::after(None, now(), rand::random()).to_string()
+}

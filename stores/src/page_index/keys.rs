@@ -1,0 +1,105 @@
+//! The names of the page index's keys.
+
+use model::{BaseSet, ProductId};
+
+/// One of the fixed number of parts that the page index is split into by a hash of the product.
+///
+/// The braces in its keys put it, with its products' sets, its set of products, each product's set of languages
+/// and its marker, into one slot of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexPartition(u16);
+
+impl IndexPartition {
+    /// The partition of a product, of `count`.
+    pub(super) fn of(product: &ProductId, count: u16) -> Self {
+        let hash = crc32fast::hash(product.as_str().as_bytes());
+        Self(u16::try_from(hash % u32::from(count.max(1))).unwrap_or(0))
+    }
+
+    /// All partitions of `count`.
+    pub(super) fn all(count: u16) -> impl Iterator<Item = Self> {
+        (0..count.max(1)).map(Self)
+    }
+}
+
+/// Builds keys.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: String,
+    partitions: u16,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str, partitions: u16) -> Self {
+        Self { prefix: prefix.to_owned(), partitions }
+    }
+
+    pub(super) fn partition_of(&self, product: &ProductId) -> IndexPartition {
+        IndexPartition::of(product, self.partitions)
+    }
+
+    pub(super) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
+        IndexPartition::all(self.partitions)
+    }
+
+    fn key(&self, partition: IndexPartition, name: impl std::fmt::Display) -> String {
+        format!("{}:{{{}}}:{name}", self.prefix, partition.0)
+    }
+
+    /// A hash: the id of the table that the partition belongs to, and its watermark.
+    pub(super) fn marker(&self, partition: IndexPartition) -> String {
+        self.key(partition, "marker")
+    }
+
+    /// A string: the rebuild that is filling the partition.
+    pub(super) fn rebuild_token(&self, partition: IndexPartition) -> String {
+        self.key(partition, "rebuild")
+    }
+
+    /// A set: the partition's products, escaped as in filter keys.
+    pub(super) fn products(&self, partition: IndexPartition) -> String {
+        self.key(partition, "products")
+    }
+
+    /// A set: the product's languages.
+    pub(super) fn languages(&self, product: &ProductId) -> String {
+        self.key(self.partition_of(product), format_args!("PRODUCT#{}:languages", product.escaped()))
+    }
+
+    /// A sorted set.
+    pub(super) fn base_set(&self, set: &BaseSet) -> String {
+        self.key(self.partition_of(&set.product), set)
+    }
+
+    /// Whom a marker is for: the table, and the number of partitions, because with another number products would be
+    /// looked for in partitions that never held them.
+    pub(super) fn owner(&self, table_id: &str) -> String {
+        format!("{table_id}/{}", self.partitions)
+    }
+
+    /// A pattern that matches every key of the index, and no other.
+    pub(super) fn pattern(&self) -> String {
+        let mut pattern = String::new();
+        for character in self.prefix.chars() {
+            if matches!(character, '\\' | '*' | '?' | '[' | ']') {
+                pattern.push('\\');
+            }
+            pattern.push(character);
+        }
+        pattern.push_str(":{*");
+        pattern
+    }
+
+    /// The rebuild token of the partition that a key of the index is in.
+    pub(super) fn rebuild_token_beside(&self, key: &str) -> Option<String> {
+        let name = key.strip_prefix(&self.prefix)?;
+        let (partition, _) = name.split_once("}:")?;
+        Some(format!("{}{partition}}}:rebuild", self.prefix))
+    }
+
+    /// Whether a key is a partition's rebuild token.
+    pub(super) fn is_rebuild_token(key: &str) -> bool {
+        // No other key ends so: a product's keys hold the language after their last colon.
+        key.ends_with("}:rebuild")
+    }
+}

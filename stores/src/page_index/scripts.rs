@@ -1,0 +1,39 @@
+//! The Lua scripts. They are called by digest, and loaded when the server does not have them.
+//!
+//! The first line is for Redis 7 and Valkey: keys that were not declared are refused, and a script that only reads
+//! goes on working when the server's memory is full.
+
+use redis::Script;
+
+/// The scripts, compiled into the binary.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    pub(super) page_start: Script,
+    pub(super) position: Script,
+    pub(super) stats: Script,
+    pub(super) edit: Script,
+    pub(super) empty: Script,
+    pub(super) finish_rebuild: Script,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        Self {
+            page_start: Script::new(concat!(
+                "#!lua flags=no-writes\n",
+                include_str!("scripts/order.lua"),
+                include_str!("scripts/select.lua"),
+                include_str!("scripts/page_start.lua")
+            )),
+            position: Script::new(concat!(
+                "#!lua flags=no-writes\n",
+                include_str!("scripts/order.lua"),
+                include_str!("scripts/position.lua")
+            )),
+            stats: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/stats.lua"))),
+            edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
+            empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
+            finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+-- Puts a comment into base sets and takes it out of others, and keeps the sets that name what there is: the
+-- partition's products and the product's languages. Running it again changes nothing.
+-- KEYS: the partition's products, the product's languages, the base sets to be in, the base sets not to be in.
+-- ARGV: the member, its score, how many sets to be in, the product, its language ('' when it is in none), then for
+-- each set not to be in: '~' for the product's whole set, the language for a language's whole set, '' for others.
+local member, score, sets_in, product, language = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+for i = 3, 2 + sets_in do redis.call('ZADD', KEYS[i], score, member) end
+if sets_in > 0 then
+  redis.call('SADD', KEYS[1], product)
+  redis.call('SADD', KEYS[2], language)
+end
+for i = 3 + sets_in, #KEYS do
+  redis.call('ZREM', KEYS[i], member)
+  local whole_of = ARGV[3 + i - sets_in]
+  if whole_of ~= '' and redis.call('EXISTS', KEYS[i]) == 0 then
+    if whole_of == '~' then redis.call('SREM', KEYS[1], product) else redis.call('SREM', KEYS[2], whole_of) end
+  end
+end
+return 1

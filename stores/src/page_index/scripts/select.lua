@@ -1,0 +1,170 @@
+-- The element of a given rank, newest first, in a union of disjoint sorted sets that is never built.
+--
+-- Order: score descending, then member descending by bytes, which is ZREVRANGE's own.
+--
+-- The search keeps a window [from[i], to[i]) of ranks in every set: what stands before the window precedes the
+-- wanted element, what stands behind it follows. `rest` elements of all windows together precede the wanted one.
+-- A cut is a score; counting the elements above it in every set gives its rank in the union, and moves one side
+-- of every window. Cuts are aimed by the secant through the last two: on evenly spread data each leaves about the
+-- square root of what there was. Whenever two cuts in a row leave more than half of the windows, the next ones
+-- halve the largest window instead, so the number of commands is bounded by the logarithm of the sets' sizes.
+local MERGE_MAX = 24 -- windows this small together are fetched and merged
+
+local function integer(number)
+  return string.format('%d', number) -- tostring gives 1e+15 for great numbers
+end
+
+local function member_at(key, rank)
+  local found = redis.call('ZREVRANGE', key, integer(rank), integer(rank), 'WITHSCORES')
+  return found[1], found[2]
+end
+
+-- Merges the windows up to the wanted element.
+local function merge(keys, from, to, rest)
+  local heads, at = {}, {}
+  for i, key in ipairs(keys) do
+    at[i] = 1
+    heads[i] = {}
+    if to[i] > from[i] then
+      heads[i] = redis.call('ZREVRANGE', key, integer(from[i]), integer(to[i] - 1), 'WITHSCORES')
+    end
+  end
+  while true do
+    local first, first_member, first_score
+    for i = 1, #keys do
+      local member, score = heads[i][at[i]], heads[i][at[i] + 1]
+      if member then
+        local number = tonumber(score)
+        if not first or number > tonumber(first_score)
+          or (number == tonumber(first_score) and sorts_after(member, first_member)) then
+          first, first_member, first_score = i, member, score
+        end
+      end
+    end
+    if rest == 0 then return first_member, first_score end
+    rest = rest - 1
+    at[first] = at[first] + 2
+  end
+end
+
+-- How many of set i's elements in the window precede `member`; all of them have its score.
+local function members_before(key, from, to, member)
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    if sorts_after(member_at(key, middle), member) then from = middle + 1 else to = middle end
+  end
+  return from
+end
+
+-- Drops from every window what cannot be the wanted element: more than `rest` deep, or with more behind it than
+-- can follow. Returns what is left: rest, the sum of the windows, and the largest window.
+local function trim(keys, from, to, rest)
+  local sum = 0
+  for i = 1, #keys do
+    if to[i] - from[i] > rest + 1 then to[i] = from[i] + rest + 1 end
+    sum = sum + to[i] - from[i]
+  end
+  local behind = sum - rest
+  local left, largest = 0, 1
+  for i = 1, #keys do
+    local surplus = to[i] - from[i] - behind
+    if surplus > 0 then
+      from[i] = from[i] + surplus
+      rest = rest - surplus
+    end
+    left = left + to[i] - from[i]
+    if to[i] - from[i] > to[largest] - from[largest] then largest = i end
+  end
+  return rest, left, largest
+end
+
+local function clamp(number, low, high)
+  if number < low then return low elseif number > high then return high else return number end
+end
+
+-- All windows hold one score only: cut by member.
+local function select_by_member(keys, from, to, rest)
+  local aim_middle = false
+  local before
+  while true do
+    local left, largest
+    rest, left, largest = trim(keys, from, to, rest)
+    if left <= MERGE_MAX then return merge(keys, from, to, rest) end
+    if before then aim_middle = left * 2 > before end
+    before = left
+    local width = to[largest] - from[largest]
+    local aim = from[largest] + math.floor(width / 2)
+    if not aim_middle then aim = from[largest] + math.floor((rest + 0.5) * width / left) end
+    aim = clamp(aim, from[largest], to[largest] - 1)
+    local member, score = member_at(keys[largest], aim)
+    local cut, preceding = {}, 0
+    for i, key in ipairs(keys) do
+      cut[i] = i == largest and aim or members_before(key, from[i], to[i], member)
+      preceding = preceding + cut[i] - from[i]
+    end
+    if rest == preceding then return member, score end
+    if rest < preceding then
+      for i = 1, #keys do to[i] = cut[i] end
+    else
+      cut[largest] = aim + 1
+      for i = 1, #keys do from[i] = cut[i] end
+      rest = rest - preceding - 1
+    end
+  end
+end
+
+-- The element of rank `rank` (from 0) of the union of the sets, whose sizes are `sizes`. The rank must exist.
+local function select_union(keys, sizes, rank)
+  if #keys == 1 then return member_at(keys[1], rank) end
+  local from, to, rest = {}, {}, rank
+  local near, near_rank, far, far_rank = {}, 0, {}, 0 -- the last two cuts, untrimmed
+  for i = 1, #keys do
+    from[i], to[i] = 0, sizes[i]
+    near[i], far[i] = 0, sizes[i]
+    far_rank = far_rank + sizes[i]
+  end
+  local before, poor = nil, 0
+  while true do
+    local left, largest
+    rest, left, largest = trim(keys, from, to, rest)
+    if left <= MERGE_MAX then return merge(keys, from, to, rest) end
+    if before then poor = left * 2 > before and poor + 1 or 0 end
+    before = left
+    local aim = math.floor((from[largest] + to[largest]) / 2)
+    if poor < 2 and far_rank ~= near_rank then
+      -- The densest set between the last two cuts tells most about where the wanted element is.
+      for i = 1, #keys do
+        if to[i] > from[i] and math.abs(far[i] - near[i]) > math.abs(far[largest] - near[largest]) then largest = i end
+      end
+      aim = math.floor(near[largest] + (rank + 0.5 - near_rank) * (far[largest] - near[largest]) / (far_rank - near_rank))
+    end
+    aim = clamp(aim, from[largest], to[largest] - 1)
+    local _, score = member_at(keys[largest], aim)
+    local above, above_rank, preceding = {}, 0, 0
+    for i, key in ipairs(keys) do
+      above[i] = from[i]
+      if to[i] > from[i] then above[i] = redis.call('ZCOUNT', key, '(' .. score, '+inf') end
+      above_rank = above_rank + above[i]
+    end
+    far, far_rank, near, near_rank = near, near_rank, {}, above_rank
+    for i = 1, #keys do
+      near[i] = above[i]
+      above[i] = clamp(above[i], from[i], to[i])
+      preceding = preceding + above[i] - from[i]
+    end
+    if rest < preceding then
+      to = above
+    else
+      -- The wanted element has this score or a lower one: step over the score, or stay within it.
+      local down_to, with_score = {}, 0
+      for i, key in ipairs(keys) do
+        down_to[i] = above[i]
+        if to[i] > above[i] then down_to[i] = clamp(redis.call('ZCOUNT', key, score, '+inf'), above[i], to[i]) end
+        with_score = with_score + down_to[i] - above[i]
+      end
+      rest = rest - preceding
+      if rest < with_score then return select_by_member(keys, above, down_to, rest) end
+      from, rest = down_to, rest - with_score
+    end
+  end
+end

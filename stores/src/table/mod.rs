@@ -1,0 +1,136 @@
+//! The table: comments with their journal, duplicates, and pages.
+//!
+//! - `definition`: what the table looks like; creating it and finding its id.
+//! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
+//! - `reader`: comments by id, item collections, pages, scans, the journal.
+//! - `duplicates`: batch writes of the fan-out.
+
+mod definition;
+mod duplicates;
+mod reader;
+mod writer;
+
+use std::{collections::HashMap, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    types::AttributeValue,
+};
+use aws_smithy_http_client::{Builder, tls};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use model::Malformed;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::StoreError;
+pub use definition::{GSI, TableDescription};
+pub use duplicates::FailedWrites;
+pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
+pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};
+
+/// An item as the SDK holds it.
+pub(crate) type SdkItem = HashMap<String, AttributeValue>;
+
+/// How the table is reached.
+#[derive(Debug, Clone)]
+pub struct TableConfig {
+    /// The table's name.
+    pub name: String,
+    /// Another endpoint than AWS's, such as `http://127.0.0.1:8000`. With one, the credentials are fixed ones that
+    /// local engines accept.
+    pub endpoint_url: Option<String>,
+    /// The longest that one attempt of one call may take.
+    pub attempt_timeout: Duration,
+    /// The longest that one call with its retries may take.
+    pub call_timeout: Duration,
+    /// How often the SDK sends one call, the first time included.
+    pub max_attempts: u32,
+}
+
+impl TableConfig {
+    /// Times that suit both a request that somebody waits for and a Lambda.
+    pub fn new(name: impl Into<String>, endpoint_url: Option<String>) -> Self {
+        Self {
+            name: name.into(),
+            endpoint_url,
+            attempt_timeout: Duration::from_secs(3),
+            call_timeout: Duration::from_secs(8),
+            max_attempts: 3,
+        }
+    }
+}
+
+/// The table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    client: Client,
+    name: String,
+}
+
+impl Table {
+    /// A client of the table; nothing is sent yet.
+    pub async fn connect(config: &TableConfig) -> Self {
+        Self::new(client(config).await, config.name.clone())
+    }
+
+    /// The table behind a client that somebody else configured.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { client, name: name.into() }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The client, for what only the local stack, tests and benchmarks do.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// A DynamoDB client.
+async fn client(config: &TableConfig) -> Client {
+    let http_client = http_client(config.endpoint_url.as_deref());
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(1))
+        .operation_attempt_timeout(config.attempt_timeout)
+        .operation_timeout(config.call_timeout)
+        .build();
+    let retries = RetryConfig::standard()
+        .with_max_attempts(config.max_attempts)
+        .with_initial_backoff(Duration::from_millis(50))
+        .with_max_backoff(Duration::from_secs(1));
+    let builder = match &config.endpoint_url {
+        Some(endpoint_url) => aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("local"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .endpoint_url(endpoint_url),
+        None => {
+            let shared = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client.clone()).load().await;
+            aws_sdk_dynamodb::config::Builder::from(&shared)
+        }
+    };
+    Client::from_conf(builder.http_client(http_client).timeout_config(timeouts).retry_config(retries).build())
+}
+
+fn http_client(endpoint_url: Option<&str>) -> SharedHttpClient {
+    match endpoint_url {
+        Some(url) if url.starts_with("http://") => Builder::new().build_http(),
+        _ => Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https(),
+    }
+}
+
+/// An item from one of `model`'s types.
+pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError> {
+    let item: serde_dynamo::Item =
+        serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?;
+    Ok(item.into())
+}
+
+/// One of `model`'s types from an item.
+pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
+    let item = serde_dynamo::Item::from(item);
+    Ok(serde_dynamo::from_item(item).map_err(|error| Malformed::new("item", error.to_string()))?)
+}

@@ -1,0 +1,267 @@
+//! Reading: comments by id, item collections, pages, scans, the journal.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use model::{
+    Cd, Comment, CommentId, FilterKey, Instant, Order,
+    item::{CommentItem, Image, attribute, comment_pk},
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+};
+use serde_dynamo::Item;
+
+use super::{GSI, SdkItem, Table, from_sdk_item};
+use crate::error::{Store, StoreError};
+
+/// How often a page's query follows DynamoDB's 1 MB answer limit.
+const PAGE_CALLS_MAX: usize = 9;
+
+/// The most calls that reading a comment's items may take: 32 items of at most 400 KB in answers of 1 MB.
+const COLLECTION_CALLS_MAX: usize = 40;
+
+/// The most calls that reading one hour of one shard of the journal may take, at some 4,000 entries an answer.
+const JOURNAL_CALLS_MAX: usize = 10_000;
+
+/// A page to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Which comments.
+    pub key: FilterKey,
+    /// In which order.
+    pub order: Order,
+    /// How many, at most.
+    pub limit: u16,
+    /// Just before the first comment; `None` starts at the beginning.
+    pub start: Option<Cd>,
+}
+
+/// A page as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The comments, in the order asked for.
+    pub comments: Vec<Comment>,
+    /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
+    pub cut_short: bool,
+}
+
+/// All items of one comment id.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ItemCollection {
+    /// The primary items: none, one, or more when the rule that an id is used once was broken.
+    pub primary: Vec<Item>,
+    /// The duplicates.
+    pub duplicates: Vec<Item>,
+}
+
+/// Where a scan goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanPosition(SdkItem);
+
+/// One answer of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanPart {
+    /// The items.
+    pub items: Vec<Item>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<ScanPosition>,
+}
+
+impl Table {
+    /// The comment of this id, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's, or that the primary item is malformed.
+    pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
+        match self.primary_item(id).await? {
+            Some(item) => Ok(Some(from_sdk_item::<CommentItem>(item)?.into_comment()?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The primary item of this id with what decides its keys, strongly consistent. Unlike [`Table::comment`] it does
+    /// not read the text.
+    ///
+    /// # Errors
+    /// The store's, or that the attributes that decide keys are malformed.
+    pub async fn primary_image(&self, id: &CommentId) -> Result<Option<Image>, StoreError> {
+        match self.primary_item(id).await? {
+            Some(item) => Ok(Some(Image::of_primary(item.into())?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The primary item of this id: the last of the item collection, unless that has `auto`, which means that the
+    /// comment was deleted and its duplicates are still to be cleaned up.
+    pub(crate) async fn primary_item(&self, id: &CommentId) -> Result<Option<SdkItem>, StoreError> {
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression("pk = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)))
+            .scan_index_forward(false)
+            .limit(1)
+            .consistent_read(true)
+            .send()
+            .await
+            .map_err(StoreError::of_sdk)?;
+        let last = answer.items.unwrap_or_default().pop();
+        Ok(last.filter(|item| !item.contains_key(attribute::AUTO)))
+    }
+
+    /// Every item of this id, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn item_collection(&self, id: &CommentId) -> Result<ItemCollection, StoreError> {
+        let mut collection = ItemCollection::default();
+        let mut start = None;
+        for _ in 0..COLLECTION_CALLS_MAX {
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.name)
+                .key_condition_expression("pk = :pk")
+                .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)))
+                .consistent_read(true)
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(StoreError::of_sdk)?;
+            for item in answer.items.unwrap_or_default() {
+                match item.contains_key(attribute::AUTO) {
+                    true => collection.duplicates.push(item.into()),
+                    false => collection.primary.push(item.into()),
+                }
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(collection);
+            }
+        }
+        Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
+    }
+
+    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit.
+    ///
+    /// # Errors
+    /// The store's, or that an item is malformed.
+    pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
+        let limit = usize::from(query.limit);
+        let mut comments: Vec<Comment> = Vec::with_capacity(limit);
+        let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
+        for _ in 0..PAGE_CALLS_MAX {
+            let wanted = limit - comments.len();
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.name)
+                .index_name(GSI)
+                .key_condition_expression("sk = :sk")
+                .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
+                .scan_index_forward(query.order == Order::Oldest)
+                .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(StoreError::of_sdk)?;
+            for item in answer.items.unwrap_or_default() {
+                comments.push(from_sdk_item::<CommentItem>(item)?.into_comment()?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || comments.len() >= limit {
+                break;
+            }
+        }
+        Ok(Page { cut_short: start.is_some() && comments.len() < limit, comments })
+    }
+
+    /// One answer of a scan of the whole table, strongly consistent, with items of every kind.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scan(
+        &self,
+        from: Option<ScanPosition>,
+        segment: u32,
+        segments: u32,
+        limit: u32,
+    ) -> Result<ScanPart, StoreError> {
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        let answer = self
+            .client
+            .scan()
+            .table_name(&self.name)
+            .segment(number(segment))
+            .total_segments(number(segments))
+            .consistent_read(true)
+            .limit(number(limit))
+            .set_exclusive_start_key(from.map(|position| position.0))
+            .send()
+            .await
+            .map_err(StoreError::of_sdk)?;
+        Ok(ScanPart {
+            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+            next: answer.last_evaluated_key.map(ScanPosition),
+        })
+    }
+
+    /// The journal's entries from `from` (inclusive) to `to` (exclusive), strongly consistent, in no order.
+    ///
+    /// # Errors
+    /// The store's, or that an entry is malformed.
+    pub async fn journal(&self, from: Instant, to: Instant) -> Result<Vec<JournalEntry>, StoreError> {
+        const HOUR_MS: i64 = 3_600_000;
+        let mut entries = Vec::new();
+        let mut hour = from;
+        while hour < to {
+            for shard in 0..JOURNAL_SHARDS {
+                self.read_journal_shard(&journal_pk(hour, shard), from, to, &mut entries).await?;
+            }
+            hour = hour.plus_ms(HOUR_MS - hour.epoch_ms().rem_euclid(HOUR_MS));
+        }
+        Ok(entries)
+    }
+
+    async fn read_journal_shard(
+        &self,
+        pk: &str,
+        from: Instant,
+        to: Instant,
+        entries: &mut Vec<JournalEntry>,
+    ) -> Result<(), StoreError> {
+        let mut start = None;
+        for _ in 0..JOURNAL_CALLS_MAX {
+            // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
+            let answer = self
+                .client
+                .query()
+                .table_name(&self.name)
+                .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
+                .expression_attribute_values(":pk", AttributeValue::S(pk.to_owned()))
+                .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+                .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
+                .consistent_read(true)
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(StoreError::of_sdk)?;
+            for item in answer.items.unwrap_or_default() {
+                entries.push(JournalEntry::try_from(from_sdk_item::<JournalItem>(item)?)?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::refused(Store::Table, format!("journal partition {pk} has too many entries to read")))
+    }
+}
+
+/// The `ExclusiveStartKey` at a comment: the index's key and the table's.
+fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
+    [
+        (attribute::PK.to_owned(), AttributeValue::S(comment_pk(&cd.id))),
+        (attribute::SK.to_owned(), AttributeValue::S(key.to_string())),
+        (attribute::CD.to_owned(), AttributeValue::S(cd.to_string())),
+    ]
+    .into()
+}
