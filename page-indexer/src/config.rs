@@ -1,0 +1,16 @@
+//! The settings of the function.
+
+use clap::Parser;
+use stores::config::{PageIndexArgs, QuarantineArgs};
+
+/// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
+#[derive(Debug, Clone, Parser)]
+#[command(name = "page-indexer", version)]
+pub struct Config {
+    /// Where the page index is.
+    #[command(flatten)]
+    pub page_index: PageIndexArgs,
+    /// Where records go that can never be processed.
+    #[command(flatten)]
+    pub quarantine: QuarantineArgs,
+}

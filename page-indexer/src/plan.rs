@@ -1,0 +1,14 @@
+//! The edits of a batch's comments. No I/O, no clock, no randomness.
+//!
+//! **Invariant:** each comment's edit stands once, because its changes in the batch are joined first, so the edits may
+//! be sent in any order.
+
+use model::{
+    plan::{IndexEdit, plan_index_edits},
+    record::CommentChange,
+};
+
+/// The edits that bring the base sets of all changed comments in line.
+pub fn plan_edits(changes: &[CommentChange]) -> Vec<IndexEdit> {
+    changes.iter().flat_map(plan_index_edits).collect()
+}

@@ -1,0 +1,97 @@
+//! Packs the writes of a batch's comments into calls. No I/O, no clock, no randomness.
+//!
+//! **Invariant:** no key stands twice in the calls for one batch of records (`model::plan` gives each key once a
+//! comment, and a comment's changes are joined first), so the calls may run in any order and at the same time.
+
+use model::{
+    plan::{DuplicateWrite, plan_fan_out},
+    record::CommentChange,
+};
+use stores::Table;
+
+/// The calls that bring the duplicates of all changed comments in line: each of at most 25 writes, filled across
+/// comments.
+pub fn plan_calls(changes: &[CommentChange]) -> Vec<Vec<DuplicateWrite>> {
+    let mut writes = changes.iter().flat_map(plan_fan_out).peekable();
+    let mut calls = Vec::new();
+    while writes.peek().is_some() {
+        calls.push(writes.by_ref().take(Table::BATCH_MAX).collect());
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use expect_test::{Expect, expect};
+    use model::{
+        Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
+        item::{CommentItem, Image},
+        record::{RecordChange, group_by_comment},
+    };
+
+    use super::*;
+
+    fn image(id: &str, rating: u64) -> Image {
+        let now = Instant::from_epoch_ms(0).unwrap();
+        let comment = Comment {
+            id: CommentId::parse(id).unwrap(),
+            product: ProductId::parse("p").unwrap(),
+            language: Language::parse("en").unwrap(),
+            rating: Rating::new(rating).unwrap(),
+            created_at: now,
+            revision: Revision::after(None, now, u128::from(rating)),
+            text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
+        };
+        Image::of_primary(serde_dynamo::to_item(CommentItem::primary(&comment)).unwrap()).unwrap()
+    }
+
+    /// Each record: the comment, its rating before and after, 0 for none.
+    fn check(records: &[(&str, u64, u64)], expected: Expect) {
+        let of = |id: &str, rating: u64| (rating > 0).then(|| image(id, rating));
+        let changes = records.iter().zip(1..).map(|((id, old, new), number)| RecordChange {
+            sequence_number: number.to_string(),
+            id: CommentId::parse(id).unwrap(),
+            old: of(id, *old),
+            new: of(id, *new),
+        });
+        let calls = plan_calls(&group_by_comment(changes.collect()));
+        let keys: Vec<_> = calls.iter().flatten().map(DuplicateWrite::key).collect();
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "a key stands twice");
+        let lines = calls.iter().map(|call| {
+            let puts = call.iter().filter(|write| matches!(write, DuplicateWrite::Put { .. })).count();
+            let comments: BTreeSet<_> = call.iter().map(|write| write.key().id.as_str()).collect();
+            format!("{puts} puts, {} deletes of {comments:?}\n", call.len() - puts)
+        });
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn calls_are_filled_across_comments() {
+        check(
+            &[("a", 0, 4), ("b", 0, 1)],
+            expect![[r#"
+                25 puts, 0 deletes of {"a"}
+                25 puts, 0 deletes of {"a", "b"}
+                12 puts, 0 deletes of {"b"}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn several_records_of_one_comment_become_one_set_of_writes() {
+        check(
+            &[("a", 0, 4), ("a", 4, 5), ("a", 5, 0)],
+            expect![[r#"
+                0 puts, 25 deletes of {"a"}
+                0 puts, 22 deletes of {"a"}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn nothing_changed_needs_no_call() {
+        check(&[], expect![[""]]);
+    }
+}
