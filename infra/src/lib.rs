@@ -1,0 +1,194 @@
+//! The deployment template, and what the rest of the project reads from it.
+//!
+//! The local stack runs the stream functions with the settings that stand in `template.yaml`, so that what works on one
+//! machine is what gets deployed: [`mapping_settings`] gives the batching, the retries and the [`FilterPattern`] of a
+//! function's event source mapping.
+//!
+//! ```
+//! let settings = infra::mapping_settings("StreamWriter")?;
+//! assert!(settings.batch_size > 0);
+//! # Ok::<(), infra::TemplateError>(())
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+pub mod filter;
+
+pub use filter::{FilterError, FilterPattern};
+
+/// The deployment template (AWS SAM), as it stands in `infra/template.yaml`.
+pub const TEMPLATE: &str = include_str!("../template.yaml");
+
+/// The settings of one event source mapping. The names are the service's, units last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MappingSettings {
+    /// The logical id of the function in the template.
+    pub function: String,
+    /// The most records that one call of the function gets.
+    pub batch_size: u32,
+    /// How long a batch that is not full waits for more.
+    pub batching_window_seconds: u32,
+    /// How often a batch is tried again before it goes to quarantine.
+    pub maximum_retry_attempts: u32,
+    /// The age at which records are no longer tried but go to quarantine; `None`: when the stream drops them.
+    pub maximum_record_age_seconds: Option<u32>,
+    /// How many batches of one shard run side by side. They are divided by partition key.
+    pub parallelization_factor: u32,
+    /// Whether a batch that failed as a whole is split in two.
+    pub bisect_batch_on_function_error: bool,
+    /// Whether the function says which records failed. If so, a batch is tried again from the first of them.
+    pub report_batch_item_failures: bool,
+    /// Which records the function gets.
+    pub filter: FilterPattern,
+}
+
+/// Why the template cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The template is no YAML, or a mapping in it lacks a property or has one of a wrong type.
+    #[error("the template cannot be read: {0}")]
+    Yaml(#[from] serde_norway::Error),
+    /// No event source mapping names the function, or several do.
+    #[error("the template has {count} event source mappings for {function}, not one")]
+    Mappings {
+        /// The logical id that was looked for.
+        function: String,
+        /// How many mappings name it.
+        count: usize,
+    },
+    /// A number is out of the range that the service takes, or means "for ever" where this project needs an end.
+    #[error("{property} of the mapping for {function} is {value}, not in {least}..={most}")]
+    OutOfRange {
+        /// The function's logical id.
+        function: String,
+        /// The property.
+        property: &'static str,
+        /// Its value.
+        value: i64,
+        /// The least value.
+        least: u32,
+        /// The greatest value.
+        most: u32,
+    },
+    /// The mapping's filter cannot be used.
+    #[error("the filter of the mapping for {function}: {source}")]
+    Filter {
+        /// The function's logical id.
+        function: String,
+        /// What is wrong with it.
+        source: FilterError,
+    },
+}
+
+/// The settings of the event source mapping that feeds a function of [`TEMPLATE`], by the function's logical id, such as
+/// `StreamWriter`.
+///
+/// # Errors
+///
+/// The template has no such mapping, or one that the service would refuse or the local stack cannot act out.
+pub fn mapping_settings(function_logical_id: &str) -> Result<MappingSettings, TemplateError> {
+    mapping_settings_in(TEMPLATE, function_logical_id)
+}
+
+fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings, TemplateError> {
+    let template: Template = serde_norway::from_str(template)?;
+    let mut mappings = Vec::new();
+    for resource in template.resources.into_values().filter(|resource| resource.kind == MAPPING_TYPE) {
+        let mapping: Mapping = serde_norway::from_value(resource.properties)?;
+        if mapping.function_name.logical_id == function {
+            mappings.push(mapping);
+        }
+    }
+    let count = mappings.len();
+    let (Some(mapping), 1) = (mappings.pop(), count) else {
+        return Err(TemplateError::Mappings { function: function.to_owned(), count });
+    };
+
+    let in_range = |property, value: i64, least: u32, most: u32| {
+        let number = u32::try_from(value).ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| TemplateError::OutOfRange { function: function.to_owned(), property, value, least, most })
+    };
+    let patterns: Vec<String> = mapping.filter_criteria.filters.into_iter().map(|filter| filter.pattern).collect();
+    // The ranges are those of the API reference, CreateEventSourceMapping, for DynamoDB streams.
+    Ok(MappingSettings {
+        batch_size: in_range("BatchSize", mapping.batch_size, 1, 10_000)?,
+        batching_window_seconds: in_range(
+            "MaximumBatchingWindowInSeconds",
+            mapping.maximum_batching_window_in_seconds,
+            0,
+            300,
+        )?,
+        // The service's -1, "for ever", would let one bad batch hold up its shard until the stream drops records.
+        maximum_retry_attempts: in_range("MaximumRetryAttempts", mapping.maximum_retry_attempts, 0, 10_000)?,
+        maximum_record_age_seconds: match mapping.maximum_record_age_in_seconds {
+            None | Some(-1) => None,
+            Some(age) => Some(in_range("MaximumRecordAgeInSeconds", age, 60, 604_800)?),
+        },
+        parallelization_factor: in_range("ParallelizationFactor", mapping.parallelization_factor, 1, 10)?,
+        bisect_batch_on_function_error: mapping.bisect_batch_on_function_error,
+        report_batch_item_failures: mapping
+            .function_response_types
+            .iter()
+            .any(|kind| kind == "ReportBatchItemFailures"),
+        filter: FilterPattern::parse(&patterns)
+            .map_err(|source| TemplateError::Filter { function: function.to_owned(), source })?,
+        function: function.to_owned(),
+    })
+}
+
+const MAPPING_TYPE: &str = "AWS::Lambda::EventSourceMapping";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Template {
+    resources: BTreeMap<String, Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Resource {
+    #[serde(rename = "Type")]
+    kind: String,
+    #[serde(default)]
+    properties: serde_norway::Value,
+}
+
+/// The properties of a mapping. What the local stack acts out must be written down, so that nothing hangs on a default.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Mapping {
+    function_name: Reference,
+    batch_size: i64,
+    maximum_batching_window_in_seconds: i64,
+    maximum_retry_attempts: i64,
+    maximum_record_age_in_seconds: Option<i64>,
+    parallelization_factor: i64,
+    bisect_batch_on_function_error: bool,
+    #[serde(default)]
+    function_response_types: Vec<String>,
+    #[serde(default)]
+    filter_criteria: FilterCriteria,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    #[serde(rename = "Ref")]
+    logical_id: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct FilterCriteria {
+    filters: Vec<Filter>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Filter {
+    pattern: String,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What must hold of the template as it stands.
+
+use serde_json::{Value, json};
+
+use super::{FilterError, MAPPING_TYPE, TEMPLATE, TemplateError, mapping_settings, mapping_settings_in};
+
+const FUNCTIONS: [&str; 2] = ["StreamWriter", "PageIndexer"];
+
+fn resources() -> serde_json::Map<String, Value> {
+    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    template["Resources"].as_object().unwrap().clone()
+}
+
+fn record(pk: &str, sk: &str) -> Value {
+    json!({
+        "eventID": "1",
+        "eventName": "INSERT",
+        "eventSource": "aws:dynamodb",
+        "dynamodb": {"Keys": {"pk": {"S": pk}, "sk": {"S": sk}}, "SequenceNumber": "1"},
+    })
+}
+
+#[test]
+fn the_filters_pass_primary_items_and_nothing_else() {
+    for function in FUNCTIONS {
+        let filter = mapping_settings(function).unwrap().filter;
+        for sk in ["PRODUCT#x/~/~", "PRODUCT#assurance%2Fauto/~/~", "PRODUCT#日本/~/~"] {
+            assert!(filter.matches(&record("COMMENT#c1", sk)), "{function} refuses the primary item {sk}");
+        }
+        for sk in ["PRODUCT#x/en/1.5", "PRODUCT#x/~/5", "PRODUCT#x/en/~", "PRODUCT#x/~/1.2.3.4", "PRODUCT#x/zh-Hant/~"]
+        {
+            assert!(!filter.matches(&record("COMMENT#c1", sk)), "{function} passes the duplicate {sk}");
+        }
+        for (pk, sk) in [
+            ("CHANGE#2024-05-01T10#7", "2024-05-01T10:11:12.345Z#c1"),
+            ("IDEMPOTENCY#abc", "IDEMPOTENCY"),
+            ("STATE#watermark", "STATE"),
+        ] {
+            assert!(!filter.matches(&record(pk, sk)), "{function} passes {pk} {sk}");
+        }
+        assert!(!filter.matches(&json!({})));
+    }
+}
+
+#[test]
+fn every_mapping_ends_in_quarantine_and_starts_at_the_oldest_record() {
+    let resources = resources();
+    let mappings: Vec<&Value> = resources.values().filter(|resource| resource["Type"] == MAPPING_TYPE).collect();
+    assert_eq!(mappings.len(), FUNCTIONS.len(), "a shard of a stream admits two readers");
+    for mapping in mappings {
+        let properties = &mapping["Properties"];
+        assert_eq!(properties["StartingPosition"], "TRIM_HORIZON");
+        assert_eq!(properties["EventSourceArn"], json!({"Fn::GetAtt": ["CommentsTable", "StreamArn"]}));
+        let destination = &properties["DestinationConfig"]["OnFailure"]["Destination"];
+        assert_eq!(*destination, json!({"Fn::GetAtt": ["QuarantineBucket", "Arn"]}));
+        for filter in properties["FilterCriteria"]["Filters"].as_array().unwrap() {
+            let pattern: Value = serde_json::from_str(filter["Pattern"].as_str().unwrap()).unwrap();
+            let keys: Vec<&String> = pattern.as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["dynamodb"], "mappings of DynamoDB streams filter on that key only");
+        }
+    }
+    for function in FUNCTIONS {
+        let settings = mapping_settings(function).unwrap();
+        assert!(settings.bisect_batch_on_function_error && settings.report_batch_item_failures);
+        assert_eq!(settings.function, function);
+    }
+}
+
+#[test]
+fn the_table_is_the_one_that_the_design_describes() {
+    let resources = resources();
+    let table = &resources["CommentsTable"];
+    assert_eq!((&table["DeletionPolicy"], &table["UpdateReplacePolicy"]), (&json!("Retain"), &json!("Retain")));
+    let properties = &table["Properties"];
+    let key = |schema: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        schema.as_array().unwrap().iter().map(|key| (text(&key["AttributeName"]), text(&key["KeyType"]))).collect()
+    };
+    let pair = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
+    assert_eq!(key(&properties["KeySchema"]), [pair("pk", "HASH"), pair("sk", "RANGE")]);
+    let indexes = properties["GlobalSecondaryIndexes"].as_array().unwrap();
+    assert_eq!(indexes.len(), 1);
+    assert_eq!(indexes[0]["IndexName"], "gsi");
+    assert_eq!(key(&indexes[0]["KeySchema"]), [pair("sk", "HASH"), pair("cd", "RANGE")]);
+    assert_eq!(indexes[0]["Projection"]["ProjectionType"], "ALL");
+    assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST");
+    assert_eq!(properties["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
+    assert_eq!(properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true);
+    assert_eq!(properties["TimeToLiveSpecification"], json!({"AttributeName": "expires_at", "Enabled": true}));
+    assert_eq!(properties["DeletionProtectionEnabled"], true);
+}
+
+#[test]
+fn every_name_that_the_template_refers_to_is_defined() {
+    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    let mut names = Vec::new();
+    collect_references(&template, &mut names);
+    assert!(names.contains(&"CommentsTable".to_owned()), "{names:?}");
+    for name in names {
+        let defined = template["Resources"].get(&name).or(template["Parameters"].get(&name));
+        assert!(defined.is_some(), "{name}");
+    }
+}
+
+fn collect_references(value: &Value, names: &mut Vec<String>) {
+    if let Some(members) = value.as_array() {
+        members.iter().for_each(|member| collect_references(member, names));
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "Ref" => names.push(inner.as_str().unwrap().to_owned()),
+            "Fn::GetAtt" => names.push(inner[0].as_str().unwrap().to_owned()),
+            "Fn::Sub" => {
+                let text = inner.as_str().unwrap();
+                for part in text.split("${").skip(1) {
+                    names.push(part.split(['}', '.']).next().unwrap().to_owned());
+                }
+            }
+            _ => collect_references(inner, names),
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_cannot_be_acted_out_is_an_error_that_names_it() {
+    assert!(matches!(mapping_settings("Nobody"), Err(TemplateError::Mappings { count: 0, .. })));
+
+    let changed = |from: &str, to: &str| {
+        assert!(TEMPLATE.contains(from), "{from}");
+        mapping_settings_in(&TEMPLATE.replace(from, to), "StreamWriter").unwrap_err()
+    };
+    let error = changed("MaximumRetryAttempts: 20", "MaximumRetryAttempts: -1");
+    assert!(error.to_string().contains("MaximumRetryAttempts of the mapping for StreamWriter is -1"), "{error}");
+    let error = changed("BatchSize: 100", "BatchSize: 20000");
+    assert!(matches!(error, TemplateError::OutOfRange { property: "BatchSize", .. }), "{error}");
+    let error = changed("      BatchSize: 100\n", "");
+    assert!(error.to_string().contains("BatchSize"), "{error}");
+    let error = changed(r#"{"suffix": "/~/~"}"#, r#"{"wildcard": "*/~/~"}"#);
+    assert!(matches!(error, TemplateError::Filter { source: FilterError::Unsupported { .. }, .. }), "{error}");
+    let error = changed("Ref: PageIndexer", "Ref: StreamWriter");
+    assert!(matches!(error, TemplateError::Mappings { count: 2, .. }), "{error}");
+}
+
+#[test]
+fn the_template_and_the_code_describe_the_same_table() {
+    use model::item::attribute::{CD, EXPIRES_AT, PK, SK};
+    let table = &resources()["CommentsTable"]["Properties"];
+    let keys = |schema: &Value| -> Vec<(String, String)> {
+        let text = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
+        schema.as_array().unwrap().iter().map(|key| (text(key, "AttributeName"), text(key, "KeyType"))).collect()
+    };
+    let expected =
+        |hash: &str, range: &str| vec![(hash.to_owned(), "HASH".to_owned()), (range.to_owned(), "RANGE".to_owned())];
+    assert_eq!(keys(&table["KeySchema"]), expected(PK, SK));
+    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
+    assert_eq!(indexes.len(), 1);
+    assert_eq!(indexes[0]["IndexName"], stores::table::GSI);
+    assert_eq!(keys(&indexes[0]["KeySchema"]), expected(SK, CD));
+    assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
+}
+
+#[test]
+fn each_function_gets_every_variable_that_it_needs_and_no_other() {
+    use clap::CommandFactory;
+    for (logical_id, command) in
+        [("StreamWriter", stream_writer::Config::command()), ("PageIndexer", page_indexer::Config::command())]
+    {
+        let resources = resources();
+        let given = resources[logical_id]["Properties"]["Environment"]["Variables"].as_object().unwrap();
+        let variable = |argument: &clap::Arg| argument.get_env().map(|name| name.to_string_lossy().into_owned());
+        let known: Vec<String> = command.get_arguments().filter_map(variable).collect();
+        let needed: Vec<String> =
+            command.get_arguments().filter(|argument| argument.is_required_set()).filter_map(variable).collect();
+        assert!(!needed.is_empty());
+        for name in &needed {
+            assert!(given.contains_key(name), "{logical_id} lacks {name}");
+        }
+        for name in given.keys() {
+            assert!(known.contains(name), "{logical_id} does not know {name}");
+        }
+    }
+}
