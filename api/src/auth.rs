@@ -1,0 +1,68 @@
+//! Who may write.
+
+use actix_web::{HttpRequest, http::header};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::{error::ApiError, settings::WriteToken};
+
+/// The hashes of the tokens that allow writing. Hashes have one length, so that comparing them in constant time tells
+/// nothing, not even a token's length.
+pub(crate) struct WriteTokens(Vec<[u8; 32]>);
+
+impl WriteTokens {
+    pub(crate) fn new(tokens: &[WriteToken]) -> Self {
+        Self(tokens.iter().map(|token| hash(token.secret())).collect())
+    }
+
+    /// Lets a request pass that carries one of the tokens.
+    pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), ApiError> {
+        if self.0.is_empty() {
+            return Err(ApiError::WritesOff);
+        }
+        let token = bearer_token(request).ok_or(ApiError::Unauthorized)?;
+        let given = hash(token);
+        // Every hash is compared, also after a match.
+        let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.ct_eq(&given));
+        if bool::from(known) { Ok(()) } else { Err(ApiError::Unauthorized) }
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn bearer_token(request: &HttpRequest) -> Option<&str> {
+    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn check(tokens: &[&str], authorization: Option<&str>) -> Result<(), ApiError> {
+        let tokens: Vec<WriteToken> = tokens.iter().map(|token| token.parse().unwrap()).collect();
+        let mut request = TestRequest::post();
+        if let Some(value) = authorization {
+            request = request.insert_header((header::AUTHORIZATION, value));
+        }
+        WriteTokens::new(&tokens).check(&request.to_http_request())
+    }
+
+    #[test]
+    fn one_of_the_tokens_is_enough() {
+        assert!(check(&["one", "two"], Some("Bearer two")).is_ok());
+        assert!(check(&["one", "two"], Some("bearer one")).is_ok());
+    }
+
+    #[test]
+    fn without_a_known_token_nobody_writes() {
+        for value in [None, Some("Bearer "), Some("Bearer"), Some("Bearer on"), Some("Basic one"), Some("one")] {
+            assert!(matches!(check(&["one"], value), Err(ApiError::Unauthorized)), "{value:?}");
+        }
+        assert!(matches!(check(&[], Some("Bearer one")), Err(ApiError::WritesOff)));
+    }
+}

@@ -1,0 +1,276 @@
+//! Bodies of writes: read within bounds, every field checked, nothing ignored.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use actix_web::{HttpRequest, http::header, web};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use model::{CommentText, Language, ProductId, Rating};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use stores::table::CommentPatch;
+
+use crate::error::ApiError;
+
+/// The largest body. The longest allowed texts take 41 KB of UTF-8.
+pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
+
+/// The longest that a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The fields of a comment that a client may set.
+const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
+
+/// The fields of a JSON object, none of them twice.
+#[derive(Debug)]
+pub(crate) struct Fields(BTreeMap<String, Value>);
+
+impl Fields {
+    /// Reads the body of a request, which must be sent as one of the media types `accepted`.
+    ///
+    /// # Errors
+    /// Another media type, too large, too slow, no JSON object, or an unknown field.
+    pub(crate) async fn read(
+        request: &HttpRequest,
+        payload: web::Payload,
+        accepted: &'static [&'static str],
+    ) -> Result<Self, ApiError> {
+        check_media_type(request, accepted)?;
+        let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
+            return Err(ApiError::BodyTooLarge);
+        }
+        let body = tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(BODY_MAX_BYTES))
+            .await
+            .map_err(|_| ApiError::BodyTooSlow)?
+            .map_err(|_| ApiError::BodyTooLarge)?
+            .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        Self::parse(&body)
+    }
+
+    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let fields: Self = serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        match fields.0.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            None => Ok(fields),
+            Some(unknown) => {
+                let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
+                Err(ApiError::invalid(unknown.clone(), problem))
+            }
+        }
+    }
+
+    fn get(&self, field: &str) -> Option<&Value> {
+        self.0.get(field)
+    }
+
+    /// The content of a new comment.
+    ///
+    /// # Errors
+    /// Names the field that is missing or wrong.
+    pub(crate) fn content(&self) -> Result<Content, ApiError> {
+        let required = |field: &'static str| self.get(field).ok_or_else(|| ApiError::invalid(field, "is missing"));
+        let language = parse_language(required("language")?)?;
+        let rating = parse_rating(required("rating")?)?;
+        let body = parse_text("body", required("body")?)?;
+        let optional = |field| self.get(field).map_or(Ok(None), |value| parse_optional_text(field, value));
+        let text = CommentText::new(optional("title")?, body, optional("author")?)?;
+        Ok(Content { language, rating, text })
+    }
+
+    /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
+    ///
+    /// # Errors
+    /// Names the field that is wrong; what only the whole comment can tell is checked when the patch is applied.
+    pub(crate) fn patch(&self) -> Result<CommentPatch, ApiError> {
+        let optional = |field| self.get(field).map(|value| parse_optional_text(field, value)).transpose();
+        Ok(CommentPatch {
+            language: self.get("language").map(parse_language).transpose()?,
+            rating: self.get("rating").map(parse_rating).transpose()?,
+            title: optional("title")?,
+            body: self.get("body").map(|value| parse_text("body", value)).transpose()?,
+            author: optional("author")?,
+        })
+    }
+}
+
+/// What a client says of a new comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) language: Language,
+    pub(crate) rating: Rating,
+    pub(crate) text: CommentText,
+}
+
+impl Content {
+    /// A hash of everything that a request to create a comment says, however it is spelt.
+    pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
+        let said =
+            serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(said)))
+    }
+}
+
+fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
+    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = sent.split(';').next().unwrap_or_default().trim();
+    let plain = request
+        .headers()
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    match accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) && plain {
+        true => Ok(()),
+        false => Err(ApiError::UnsupportedMediaType { accepted: accepted.first().copied().unwrap_or_default() }),
+    }
+}
+
+fn parse_language(value: &Value) -> Result<Language, ApiError> {
+    Ok(Language::parse(&parse_text("language", value)?)?)
+}
+
+fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
+    match value.as_u64() {
+        Some(number) => Ok(Rating::new(number)?),
+        None => {
+            Err(ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value))))
+        }
+    }
+}
+
+fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Null => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(ApiError::invalid(field, format!("must be a text, not {}", shown(value))))
+        }
+    }
+}
+
+fn parse_optional_text(field: &'static str, value: &Value) -> Result<Option<String>, ApiError> {
+    if value.is_null() { Ok(None) } else { parse_text(field, value).map(Some) }
+}
+
+/// A value as a message may repeat it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.chars().nth(40).is_some() => "a long text".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if fields.insert(name, value).is_some() {
+                        return Err(A::Error::custom("a field occurs twice"));
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field_of<T: fmt::Debug>(result: Result<T, ApiError>) -> String {
+        match result {
+            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn content(json: &str) -> Result<Content, ApiError> {
+        Fields::parse(json.as_bytes())?.content()
+    }
+
+    fn patch(json: &str) -> Result<CommentPatch, ApiError> {
+        Fields::parse(json.as_bytes())?.patch()
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        for rating in
+            ["0", "6", "4.5", "\"five\"", "\"5\"", "null", "[]", "true", "-1", "1e400", "18446744073709551616"]
+        {
+            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
+            match content(&json) {
+                Err(ApiError::Invalid { field, .. }) => assert_eq!(field, "rating", "{rating}"),
+                // A number that is none, by JSON's own parser.
+                Err(ApiError::BrokenBody(_)) => assert_eq!(rating, "1e400"),
+                other => panic!("{rating}: {other:?}"),
+            }
+        }
+        for language in ["\"e\"", "\"en_US\"", "1", "null", "{}"] {
+            let json = format!(r#"{{"language": {language}, "rating": 5, "body": "b"}}"#);
+            assert_eq!(field_of(content(&json)), "language", "{language}");
+        }
+        assert_eq!(field_of(content(r#"{"rating": 5, "body": "b"}"#)), "language");
+        assert_eq!(field_of(content(r#"{"language": "en", "body": "b"}"#)), "rating");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5}"#)), "body");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": 5}"#)), "body");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": " "}"#)), "body");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "a\u0000"}"#)), "body");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "title": 1}"#)), "title");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "author": []}"#)), "author");
+        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "id": "x"}"#)), "id");
+        let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
+        assert_eq!(field_of(content(&long)).chars().count(), 81);
+    }
+
+    #[test]
+    fn broken_json_is_told_with_its_position() {
+        let told = |json: &str| match content(json) {
+            Err(ApiError::BrokenBody(told)) => told,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told("{\n\"rating\": }"), "expected value at line 2 column 11");
+        assert!(told("").contains("line 1"));
+        assert!(told("[1]").contains("expected an object"));
+        assert!(told(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
+        assert!(told(r#"{"body": "\ud800"}"#).contains("line 1"));
+        assert!(told(&"[".repeat(10_000)).contains("expected an object"));
+        assert!(told(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
+    }
+
+    #[test]
+    fn spelling_does_not_change_what_a_request_says() {
+        let product = ProductId::parse("p").unwrap();
+        let hash = |json: &str| content(json).unwrap().hash(&product).unwrap();
+        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
+        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
+        let other = ProductId::parse("q").unwrap();
+        assert_ne!(one, content(r#"{"body":"b","rating":5,"language":"pt-BR"}"#).unwrap().hash(&other).unwrap());
+    }
+
+    #[test]
+    fn null_removes_a_title_but_no_rating() {
+        assert_eq!(patch("{}").unwrap(), CommentPatch::default());
+        let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
+        assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
+        for field in ["language", "rating", "body"] {
+            assert_eq!(field_of(patch(&format!(r#"{{"{field}": null}}"#))), field);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Entity tags: a comment's revision in quotes.
+
+use actix_web::{
+    HttpRequest,
+    http::header::{self, HeaderName},
+};
+use model::Revision;
+
+use crate::error::ApiError;
+
+/// The entity tag of a revision.
+pub(crate) fn etag(revision: Revision) -> String {
+    format!("\"{revision}\"")
+}
+
+/// What the header `If-Match` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMatch {
+    /// Nothing, or `*`: any revision will do.
+    Any,
+    /// This revision.
+    Revision(Revision),
+    /// An entity tag that no comment ever has.
+    Nothing,
+}
+
+impl IfMatch {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// More than one entity tag, a weak one (which never matches, RFC 9110 section 13.1.1), or none.
+    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let refuse = || ApiError::invalid("If-Match", "must be * or one entity tag: a revision in double quotes");
+        let Some(value) = single_header(request, &header::IF_MATCH)? else { return Ok(Self::Any) };
+        if value == "*" {
+            return Ok(Self::Any);
+        }
+        let tag = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(refuse)?;
+        if tag.contains(['"', ' ']) {
+            return Err(refuse());
+        }
+        Ok(Revision::parse(tag).map_or(Self::Nothing, Self::Revision))
+    }
+}
+
+/// Whether the header `If-None-Match` names the revision, so that the client has it already.
+pub(crate) fn client_has(request: &HttpRequest, revision: Revision) -> bool {
+    let current = etag(revision);
+    let values = request.headers().get_all(header::IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
+    // The comparison is the weak one (RFC 9110 section 13.1.2).
+    values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == current)
+}
+
+/// The value of a header that may be given once.
+///
+/// # Errors
+/// Names the header that is repeated or no visible ASCII.
+pub(crate) fn single_header<'request>(
+    request: &'request HttpRequest,
+    name: &HeaderName,
+) -> Result<Option<&'request str>, ApiError> {
+    let mut values = request.headers().get_all(name);
+    let Some(value) = values.next() else { return Ok(None) };
+    let named = |problem: &str| ApiError::invalid(title_case(name), problem);
+    if values.next().is_some() {
+        return Err(named("is given more than once"));
+    }
+    Ok(Some(value.to_str().map_err(|_| named("holds characters that are not visible ASCII"))?.trim()))
+}
+
+/// A header's name as people write it, `If-Match`.
+fn title_case(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    const REVISION: &str = "01HF7YAT00000000000000000A";
+
+    fn if_match(value: &str) -> Result<IfMatch, ApiError> {
+        IfMatch::read(&TestRequest::patch().insert_header((header::IF_MATCH, value)).to_http_request())
+    }
+
+    #[test]
+    fn if_match_is_one_strong_entity_tag_or_a_star() {
+        let revision = Revision::parse(REVISION).unwrap();
+        assert_eq!(if_match(&etag(revision)).unwrap(), IfMatch::Revision(revision));
+        assert_eq!(if_match("*").unwrap(), IfMatch::Any);
+        assert_eq!(if_match("\"other\"").unwrap(), IfMatch::Nothing);
+        assert_eq!(IfMatch::read(&TestRequest::patch().to_http_request()).unwrap(), IfMatch::Any);
+        for wrong in ["", REVISION, "W/\"a\"", "\"a\", \"b\"", "\"", "\"a"] {
+            let refused = if_match(wrong).unwrap_err();
+            assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn if_none_match_may_be_weak_or_a_list() {
+        let revision = Revision::parse(REVISION).unwrap();
+        let has = |value: &str| {
+            client_has(&TestRequest::get().insert_header((header::IF_NONE_MATCH, value)).to_http_request(), revision)
+        };
+        assert!(has(&etag(revision)));
+        assert!(has(&format!("\"a\", W/{}", etag(revision))));
+        assert!(has("*"));
+        assert!(!has("\"a\""));
+        assert!(!has(REVISION));
+    }
+}

@@ -1,0 +1,305 @@
+//! Every error of the service, and the only place that knows HTTP statuses.
+//!
+//! Programs get `application/problem+json` (RFC 9457), people a small page; both from the same [`ApiError`].
+
+use std::borrow::Cow;
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder, ResponseError,
+    http::{StatusCode, header},
+};
+use model::{InvalidInput, Revision};
+use serde::Serialize;
+use stores::{StoreError, table::WriteError};
+use thiserror::Error;
+
+use crate::{body::BODY_MAX_BYTES, conditional::etag, pages};
+
+/// Seconds after which a client may try again. Stores that fail over, and an index that is being rebuilt, take some.
+const RETRY_AFTER_SECONDS: u32 = 5;
+
+/// The media type of problems.
+const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Why a request is not answered as asked.
+#[derive(Debug, Error)]
+pub(crate) enum ApiError {
+    /// A parameter, a field, a header or a part of the path breaks a rule.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// Its name.
+        field: Cow<'static, str>,
+        /// What is wrong with it and what would be right.
+        problem: String,
+    },
+    /// The body is not the JSON that it must be.
+    #[error("The body is not a JSON object: {0}.")]
+    BrokenBody(String),
+    #[error("The body is larger than {} KiB.", BODY_MAX_BYTES / 1024)]
+    BodyTooLarge,
+    #[error("The body did not arrive in time.")]
+    BodyTooSlow,
+    #[error("The body must be sent as {accepted}, without Content-Encoding.")]
+    UnsupportedMediaType {
+        /// What is taken here.
+        accepted: &'static str,
+    },
+    #[error("Writing needs the header Authorization: Bearer with a known token.")]
+    Unauthorized,
+    #[error("Writes are off: this server was started without a write token.")]
+    WritesOff,
+    #[error("There is nothing at this address.")]
+    NoRoute,
+    #[error("This address takes only {allow}.")]
+    MethodNotAllowed {
+        /// The methods that are taken.
+        allow: &'static str,
+    },
+    #[error("There is no such comment.")]
+    NoSuchComment,
+    #[error("The comment exists, but this filter does not match it: its language is {language}, its rating {rating}.")]
+    FilterDoesNotMatch {
+        /// The comment's language.
+        language: String,
+        /// The comment's rating.
+        rating: u8,
+    },
+    #[error("Page {page} lies past the end: the last is page {total_pages}.")]
+    PastTheEnd {
+        /// The page asked for.
+        page: u64,
+        /// How many there are.
+        total_pages: u64,
+    },
+    #[error("A comment with this id exists.")]
+    AlreadyExists,
+    #[error("The comment that this Idempotency-Key created has been deleted since.")]
+    DeletedSince,
+    #[error("This Idempotency-Key was used for another request.")]
+    IdempotencyMismatch,
+    #[error("The comment has changed: its revision is {current}, not the one in If-Match.")]
+    RevisionMismatch {
+        /// The present revision.
+        current: Revision,
+    },
+    #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
+    IndexUnavailable,
+    #[error("The comments are temporarily out of reach. Try again later.")]
+    TableUnavailable(#[source] StoreError),
+    #[error("The request took too long. A write may have happened or not. Try again later.")]
+    TimedOut,
+    #[error("The server made a mistake; it has been logged.")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ApiError {
+    /// A parameter, a field, a header or a part of the path that breaks a rule.
+    pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
+        Self::Invalid { field: shortened(field.into()), problem: problem.into() }
+    }
+
+    /// A mistake of ours.
+    pub(crate) fn internal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Internal(error.into())
+    }
+
+    /// The status, and the last part of the problem's type.
+    fn kind(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid-input"),
+            Self::BrokenBody(_) => (StatusCode::BAD_REQUEST, "broken-body"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
+            Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+            Self::WritesOff => (StatusCode::FORBIDDEN, "writes-off"),
+            Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
+            Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
+            Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
+            Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
+            Self::PastTheEnd { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
+            Self::AlreadyExists => (StatusCode::CONFLICT, "already-exists"),
+            Self::DeletedSince => (StatusCode::CONFLICT, "deleted-since"),
+            Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
+            Self::RevisionMismatch { .. } => (StatusCode::PRECONDITION_FAILED, "revision-mismatch"),
+            Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
+            Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
+            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+        }
+    }
+
+    /// Logs what an operator has to know, once: when the answer is made.
+    fn log(&self) {
+        match self {
+            Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
+            Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
+            Self::TimedOut => tracing::warn!("a request took too long"),
+            // Why the index is unavailable is logged where it is found out; the rest is the client's to know.
+            Self::IndexUnavailable
+            | Self::Invalid { .. }
+            | Self::BrokenBody(_)
+            | Self::BodyTooLarge
+            | Self::BodyTooSlow
+            | Self::UnsupportedMediaType { .. }
+            | Self::Unauthorized
+            | Self::WritesOff
+            | Self::NoRoute
+            | Self::MethodNotAllowed { .. }
+            | Self::NoSuchComment
+            | Self::FilterDoesNotMatch { .. }
+            | Self::PastTheEnd { .. }
+            | Self::AlreadyExists
+            | Self::DeletedSince
+            | Self::IdempotencyMismatch
+            | Self::RevisionMismatch { .. } => {}
+        }
+    }
+
+    /// An answer with the status and the headers that belong to the error.
+    fn answer(&self) -> HttpResponseBuilder {
+        self.log();
+        let status = self.kind().0;
+        let mut answer = HttpResponse::build(status);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            answer.insert_header((header::RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()));
+        }
+        if let Self::Unauthorized = self {
+            answer.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+        }
+        if let Self::MethodNotAllowed { allow } = self {
+            answer.insert_header((header::ALLOW, *allow));
+        }
+        if let Self::RevisionMismatch { current } = self {
+            answer.insert_header((header::ETAG, etag(*current)));
+        }
+        if let Self::BodyTooLarge | Self::BodyTooSlow = self {
+            // The rest of the body is not read.
+            answer.force_close();
+        }
+        answer.insert_header((header::CACHE_CONTROL, "no-store"));
+        answer
+    }
+}
+
+/// The name of a field as a message may repeat it.
+fn shortened(field: Cow<'static, str>) -> Cow<'static, str> {
+    const FIELD_MAX_CHARS: usize = 80;
+    match field.char_indices().nth(FIELD_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", field.get(..end).unwrap_or_default()).into(),
+        None => field,
+    }
+}
+
+#[derive(Serialize)]
+struct Problem<'problem> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'problem str>,
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.kind().0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (status, name) = self.kind();
+        let problem = Problem {
+            r#type: format!("urn:pagemark:problem:{name}"),
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            detail: self.to_string(),
+            field: if let Self::Invalid { field, .. } = self { Some(field) } else { None },
+        };
+        // A problem is made of texts and a number: it always is JSON.
+        let body = serde_json::to_string(&problem).unwrap_or_default();
+        self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).body(body)
+    }
+}
+
+/// An error of a page for people.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub(crate) struct PageError(#[from] ApiError);
+
+impl From<InvalidInput> for PageError {
+    fn from(error: InvalidInput) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<StoreError> for PageError {
+    fn from(error: StoreError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.0.kind().0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let status = self.0.kind().0;
+        let title = status.canonical_reason().unwrap_or_default();
+        let body = pages::error_page(title, &self.0.to_string());
+        pages::html(&mut self.0.answer(), body)
+    }
+}
+
+/// Who reads an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A program: problems as JSON.
+    Program,
+    /// A person: problems as HTML.
+    Person,
+}
+
+impl Audience {
+    /// Who asks for a path.
+    pub(crate) fn of_path(path: &str) -> Self {
+        match path.split('/').nth(1) {
+            Some("api" | "livez" | "readyz") => Self::Program,
+            _ => Self::Person,
+        }
+    }
+
+    /// The error as this reader gets it.
+    pub(crate) fn error(self, error: ApiError) -> actix_web::Error {
+        match self {
+            Self::Program => error.into(),
+            Self::Person => PageError(error).into(),
+        }
+    }
+}
+
+impl From<InvalidInput> for ApiError {
+    fn from(error: InvalidInput) -> Self {
+        Self::invalid(error.field, error.problem)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        if error.is_unavailable() { Self::TableUnavailable(error) } else { Self::internal(error) }
+    }
+}
+
+impl From<WriteError> for ApiError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::NotFound => Self::NoSuchComment,
+            WriteError::AlreadyExists => Self::AlreadyExists,
+            WriteError::RevisionMismatch { current } => Self::RevisionMismatch { current },
+            WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,
+            WriteError::DeletedSince => Self::DeletedSince,
+            WriteError::Invalid(error) => error.into(),
+            WriteError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The HTTP service: the JSON API under `/api/v1` and the pages of comments for people.
+//!
+//! - [`Settings`]: what the process is told by flags and variables; [`ApiSettings`]: what the service needs.
+//! - [`Application`]: binds, serves, stops.
+//! - `listing`: one page of comments, by number or by cursor; used by the JSON API and the pages.
+//! - `routes`: the JSON API and the health checks; `pages`: HTML.
+//! - [`links`]: every URL that the service gives out.
+//! - `error`: every error there is, and the only place that knows HTTP statuses.
+//!
+//! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
+//! that does not answer, or an index that is not ready, is 503.
+//!
+//! **Invariant:** no request waits without bound (`deadline`), and no body is read without bound (`body`).
+
+mod application;
+mod auth;
+mod body;
+mod conditional;
+mod cursor;
+mod deadline;
+mod error;
+mod health;
+pub mod links;
+mod listing;
+mod pages;
+mod request;
+mod routes;
+mod settings;
+mod state;
+mod table_id;
+
+pub use application::{Application, StartError};
+pub use settings::{ApiSettings, CursorKey, Settings, WriteToken};

@@ -1,0 +1,182 @@
+//! Every URL that the service gives out is built here. All are relative to the host, so that they are right behind any
+//! proxy.
+//!
+//! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
+//! 2.3), so that no client, proxy or crawler reads a separator into it.
+
+use model::{ANY, CommentId, Filter, Instant, Language, Order, PageNumber, PageSize, ProductId};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+/// Everything but unreserved characters.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, &RESERVED)
+}
+
+/// The comments of a product in the JSON API.
+pub(crate) fn api_comments(product: &ProductId) -> String {
+    format!("/api/v1/products/{}/comments", encoded(product.as_str()))
+}
+
+/// A comment in the JSON API.
+pub(crate) fn api_comment(id: &CommentId) -> String {
+    format!("/api/v1/comments/{}", encoded(id.as_str()))
+}
+
+/// What all pages of one listing in the JSON API have in common. Defaults are left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ApiListing<'listing> {
+    pub(crate) product: &'listing ProductId,
+    pub(crate) filter: &'listing Filter,
+    pub(crate) order: Order,
+    pub(crate) page_size: PageSize,
+    pub(crate) as_of: Option<Instant>,
+}
+
+impl ApiListing<'_> {
+    /// The page of this number.
+    pub(crate) fn page(&self, number: u64) -> String {
+        let mut parameters = self.filter_parameters();
+        parameters.push(("page", number.to_string()));
+        parameters.extend(self.size_and_order());
+        parameters.extend(self.as_of.map(|as_of| ("as_of", as_of.to_string())));
+        with_query(api_comments(self.product), &parameters)
+    }
+
+    /// The page at a sealed cursor.
+    pub(crate) fn cursor(&self, cursor: &str) -> String {
+        let mut parameters = self.filter_parameters();
+        parameters.extend(self.size_and_order());
+        parameters.push(("cursor", cursor.to_owned()));
+        with_query(api_comments(self.product), &parameters)
+    }
+
+    fn filter_parameters(&self) -> Vec<(&'static str, String)> {
+        let language = self.filter.language().map(|language| ("language", language.to_string()));
+        let ratings = self.filter.ratings().into_iter().flat_map(|ratings| ratings.iter());
+        language.into_iter().chain(ratings.map(|rating| ("rating", rating.to_string()))).collect()
+    }
+
+    fn size_and_order(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let size = (self.page_size != PageSize::default()).then(|| ("page_size", self.page_size.to_string()));
+        let order = (self.order != Order::default()).then(|| ("order", self.order.to_string()));
+        size.into_iter().chain(order)
+    }
+}
+
+fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
+    let mut separator = '?';
+    for (name, value) in parameters {
+        url.push(separator);
+        url.push_str(name);
+        url.push('=');
+        url.extend(encoded(value));
+        separator = '&';
+    }
+    url
+}
+
+/// The first page of all comments of a product, for people.
+pub fn product_page(product: &ProductId) -> String {
+    page(product, &Filter::ANY, PageNumber::FIRST)
+}
+
+/// A page of comments for people; page 1 and a trailing `~` are left out.
+pub(crate) fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String {
+    let mut url = format!("/product/{}/comments", encoded(product.as_str()));
+    let language = filter.language().map_or(ANY, Language::as_str);
+    match (filter.language(), filter.ratings()) {
+        (None, None) => {}
+        (Some(language), None) => url.push_str(&format!("/{language}")),
+        (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
+    }
+    match number {
+        PageNumber::FIRST => url,
+        number => with_query(url, &[("page", number.to_string())]),
+    }
+}
+
+/// The place of a comment in a page for people, to be put behind the page's URL.
+pub(crate) fn fragment(id: &CommentId) -> String {
+    format!("#{}", element_id(id))
+}
+
+/// The id of a comment's element in a page for people.
+pub(crate) fn element_id(id: &CommentId) -> String {
+    format!("comment-{id}")
+}
+
+/// The link to a comment that stays right whichever page it is on.
+pub(crate) fn permalink(id: &CommentId) -> String {
+    format!("/comments/{}", encoded(id.as_str()))
+}
+
+/// The style sheet; its URL changes with the version, so that browsers may keep it.
+pub(crate) const STYLE_SHEET: &str = concat!("/static/style.css?v=", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::RatingSet;
+
+    fn product(text: &str) -> ProductId {
+        ProductId::parse(text).unwrap()
+    }
+
+    fn filter(language: Option<&str>, ratings: Option<&str>) -> Filter {
+        Filter::new(
+            language.map(|tag| Language::parse(tag).unwrap()),
+            ratings.map(|set| RatingSet::parse(set).unwrap()),
+        )
+    }
+
+    #[test]
+    fn products_are_encoded_but_for_unreserved_characters() {
+        for (text, segment) in [
+            ("assurance/direct-assurance/auto", "assurance%2Fdirect-assurance%2Fauto"),
+            ("a~b_c.d-e", "a~b_c.d-e"),
+            ("#?&=+ %{}\"'<>", "%23%3F%26%3D%2B%20%25%7B%7D%22%27%3C%3E"),
+            ("☕", "%E2%98%95"),
+        ] {
+            assert_eq!(api_comments(&product(text)), format!("/api/v1/products/{segment}/comments"));
+            assert_eq!(page(&product(text), &Filter::ANY, PageNumber::FIRST), format!("/product/{segment}/comments"));
+        }
+    }
+
+    #[test]
+    fn pages_of_a_listing_keep_what_was_asked_for() {
+        let (product, filter) = (product("p"), filter(Some("en"), Some("1.5")));
+        let as_of = Some(Instant::parse("2024-02-29T12:00:00Z").unwrap());
+        let plain = ApiListing {
+            product: &product,
+            filter: &filter,
+            order: Order::Newest,
+            page_size: PageSize::default(),
+            as_of: None,
+        };
+        let path = "/api/v1/products/p/comments";
+        assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
+        assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
+        let special = ApiListing { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), as_of, ..plain };
+        assert_eq!(
+            special.page(1),
+            format!(
+                "{path}?language=en&rating=1&rating=5&page=1&page_size=50&order=oldest&as_of=2024-02-29T12%3A00%3A00.000Z"
+            )
+        );
+    }
+
+    #[test]
+    fn pages_for_people_have_one_url_each() {
+        let url = |language, ratings, number| {
+            page(&product("p"), &filter(language, ratings), PageNumber::new(number).unwrap())
+        };
+        assert_eq!(url(None, None, 1), "/product/p/comments");
+        assert_eq!(url(None, None, 2), "/product/p/comments?page=2");
+        assert_eq!(url(Some("en"), None, 1), "/product/p/comments/en");
+        assert_eq!(url(None, Some("1.5"), 7), "/product/p/comments/~/1.5?page=7");
+        assert_eq!(url(Some("pt-BR"), Some("4"), 1), "/product/p/comments/pt-BR/4");
+        assert_eq!(url(Some("en"), Some("1.2.3.4.5"), 1), "/product/p/comments/en");
+    }
+}

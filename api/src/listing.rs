@@ -1,0 +1,365 @@
+//! One page of comments, by number or by cursor: filter → plan → page index → one query of the table.
+//!
+//! | page index | page 1 and cursors | page 2 and beyond |
+//! | --- | --- | --- |
+//! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
+//! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
+//!
+//! **Invariant:** an empty page 1 is told only by a ready index: without it nobody knows whether the table's own index
+//! is behind (`only_a_ready_index_tells_that_there_is_nothing`).
+//!
+//! **Invariant:** walking the cursors from page 1 shows every comment once: a page asks for one comment more than it
+//! shows, so it knows whether there is a next page.
+
+use std::sync::atomic::Ordering;
+
+use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
+use stores::{
+    StoreError,
+    page_index::{IndexAnswer, PageStart, PageStartQuery},
+    table::{Page, PageQuery},
+};
+
+use crate::{
+    cursor::{Cursor, CursorScope, Direction},
+    error::ApiError,
+    state::State,
+};
+
+/// Which comments, in which order and portions.
+#[derive(Debug, Clone)]
+pub(crate) struct ListingQuery {
+    pub(crate) product: ProductId,
+    pub(crate) filter: Filter,
+    pub(crate) order: Order,
+    pub(crate) page_size: PageSize,
+}
+
+impl ListingQuery {
+    /// What its cursors belong to.
+    pub(crate) fn scope(&self) -> CursorScope<'_> {
+        CursorScope { product: &self.product, filter: &self.filter, order: self.order, page_size: self.page_size }
+    }
+
+    fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
+        let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
+        PageQuery { key, order, limit, start }
+    }
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listing {
+    pub(crate) comments: Vec<Comment>,
+    /// How many comments the filter matches; `None` when the page index is unavailable.
+    pub(crate) total: Option<u64>,
+    /// Where the next page starts; `None` at the end.
+    pub(crate) next: Option<Cursor>,
+    /// Where the previous page ends; `None` at the beginning.
+    pub(crate) prev: Option<Cursor>,
+}
+
+/// Reads the page of this number; with `as_of`, as it was numbered then.
+///
+/// # Errors
+/// Past the end; the page index is needed and unavailable; the table's.
+pub(crate) async fn read_page(
+    state: &State,
+    query: &ListingQuery,
+    number: PageNumber,
+    as_of: Option<Instant>,
+) -> Result<Listing, ApiError> {
+    let skip = number.skip(query.page_size);
+    let start = page_start(state, query, skip, as_of).await;
+    let plan = plan_page(query, number, as_of, start.as_ref())?;
+    let page = state.table.page(&plan).await?;
+    cut_page(query, number, as_of, start.map(|start| start.total), page)
+}
+
+/// Reads the page that a cursor leads to.
+///
+/// # Errors
+/// The table's.
+pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: Cursor) -> Result<Listing, ApiError> {
+    let order = match cursor.direction {
+        Direction::Forward => query.order,
+        Direction::Backward => query.order.reversed(),
+    };
+    let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at));
+    let (start, page) = tokio::join!(page_start(state, query, 0, None), state.table.page(&plan));
+    Ok(cut_at_cursor(query, cursor.direction, start.map(|start| start.total), page?))
+}
+
+/// Asks the page index; `None` when it is unavailable, for whatever reason: the answer of a page that can do without
+/// is the same.
+async fn page_start(state: &State, query: &ListingQuery, skip: u64, as_of: Option<Instant>) -> Option<PageStart> {
+    let table_id = state.table_id.get().await?;
+    let start = PageStartQuery { product: &query.product, filter: &query.filter, skip, order: query.order, as_of };
+    available(state, state.index.page_start(&start, &table_id, stores::now()).await)
+}
+
+/// The page index's answer; `None` when it has none that may be believed.
+///
+/// Only a change is logged: while Redis is out, every request finds that out anew.
+pub(crate) fn available<T>(state: &State, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
+    let was_available = state.index_available.swap(matches!(answer, Ok(Ok(_))), Ordering::Relaxed);
+    match answer {
+        Ok(Ok(answer)) => {
+            if !was_available {
+                tracing::info!("the page index answers again");
+            }
+            return Some(answer);
+        }
+        Ok(Err(_)) | Err(_) if !was_available => {}
+        Ok(Err(not_ready)) => tracing::warn!(%not_ready, "the page index is not ready"),
+        Err(error) if error.is_unavailable() => tracing::warn!(%error, "the page index is out of reach"),
+        // A wrong password, a missing permission, a member that is no id: page 1 and cursors must not suffer from it.
+        Err(error) => tracing::error!(%error, "the page index does not work"),
+    }
+    None
+}
+
+/// What to ask the table for.
+fn plan_page(
+    query: &ListingQuery,
+    number: PageNumber,
+    as_of: Option<Instant>,
+    start: Option<&PageStart>,
+) -> Result<PageQuery, ApiError> {
+    let size = u16::from(query.page_size.get());
+    if number == PageNumber::FIRST {
+        // Without totals, one comment more tells whether there is a next page.
+        let limit = if start.is_some() { size } else { size + 1 };
+        let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
+        return Ok(query.page_query(query.order, limit, boundary));
+    }
+    let start = start.ok_or(ApiError::IndexUnavailable)?;
+    let total_pages = query.page_size.total_pages(start.total);
+    if number.get() > total_pages {
+        return Err(ApiError::PastTheEnd { page: number.get(), total_pages });
+    }
+    // Without a start key the table would answer with page 1.
+    let before = start.before.clone().ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
+    Ok(query.page_query(query.order, size, Some(before)))
+}
+
+/// The start key just above all comments dated `as_of`: `-` is the least of all ids.
+fn just_after(as_of: Instant) -> Option<Cd> {
+    let created_at = as_of.plus_ms(1);
+    (created_at > as_of).then(|| CommentId::parse("-").ok()).flatten().map(|id| Cd { created_at, id })
+}
+
+/// Makes a numbered page of what the table answered.
+fn cut_page(
+    query: &ListingQuery,
+    number: PageNumber,
+    as_of: Option<Instant>,
+    total: Option<u64>,
+    Page { mut comments, cut_short }: Page,
+) -> Result<Listing, ApiError> {
+    if let Some(as_of) = as_of {
+        comments.retain(|comment| comment.created_at <= as_of);
+    }
+    let size = usize::from(query.page_size.get());
+    let more = comments.len() > size || cut_short;
+    comments.truncate(size);
+    if total.is_none() && comments.is_empty() {
+        return Err(ApiError::IndexUnavailable);
+    }
+    // The page index may be a moment behind; what is shown does exist.
+    let shown_up_to = number.skip(query.page_size) + u64::try_from(comments.len()).unwrap_or(u64::MAX);
+    let total = total.map(|total| if comments.is_empty() { total } else { total.max(shown_up_to) });
+    let more = total.map_or(more, |total| number.get() < query.page_size.total_pages(total));
+    let next = comments.last().filter(|_| more).map(after);
+    let prev = comments.first().filter(|_| number > PageNumber::FIRST).map(before);
+    Ok(Listing { comments, total, next, prev })
+}
+
+/// Makes a cursor's page of what the table answered, one comment more than the page shows.
+fn cut_at_cursor(
+    query: &ListingQuery,
+    direction: Direction,
+    total: Option<u64>,
+    Page { mut comments, cut_short }: Page,
+) -> Listing {
+    let size = usize::from(query.page_size.get());
+    let more = comments.len() > size || cut_short;
+    comments.truncate(size);
+    let (more_after, more_before) = match direction {
+        Direction::Forward => (more, true),
+        Direction::Backward => {
+            comments.reverse();
+            (true, more)
+        }
+    };
+    let next = comments.last().filter(|_| more_after).map(after);
+    let prev = comments.first().filter(|_| more_before).map(before);
+    Listing { comments, total, next, prev }
+}
+
+fn after(comment: &Comment) -> Cursor {
+    Cursor { direction: Direction::Forward, at: comment.cd() }
+}
+
+fn before(comment: &Comment) -> Cursor {
+    Cursor { direction: Direction::Backward, at: comment.cd() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CommentText, Language, Rating, Revision};
+
+    fn whole(comments: Vec<Comment>) -> Page {
+        Page { comments, cut_short: false }
+    }
+
+    fn query(order: Order, size: u64) -> ListingQuery {
+        let product = ProductId::parse("p").unwrap();
+        ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
+    }
+
+    fn at(ms: i64) -> Instant {
+        Instant::from_epoch_ms(ms).unwrap()
+    }
+
+    /// A comment made at this millisecond, which is its name too.
+    fn comment(ms: i64) -> Comment {
+        Comment {
+            id: CommentId::parse(&format!("c{ms}")).unwrap(),
+            product: ProductId::parse("p").unwrap(),
+            language: Language::parse("en").unwrap(),
+            rating: Rating::new(5).unwrap(),
+            created_at: at(ms),
+            revision: Revision::after(None, at(0), 0),
+            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+        }
+    }
+
+    /// The table's answer to a query over comments made at the milliseconds 1 to `last`.
+    fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
+        let mut all: Vec<Comment> = (1..=last).map(comment).collect();
+        if plan.order == Order::Newest {
+            all.reverse();
+        }
+        let follows = |cd: &Cd| match (&plan.start, plan.order) {
+            (None, _) => true,
+            (Some(start), Order::Newest) => cd < start,
+            (Some(start), Order::Oldest) => cd > start,
+        };
+        all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
+    }
+
+    fn times(listing: &Listing) -> Vec<i64> {
+        listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
+    }
+
+    fn page(
+        query: &ListingQuery,
+        number: u64,
+        as_of: Option<i64>,
+        start: Option<PageStart>,
+        last: i64,
+    ) -> Result<Listing, ApiError> {
+        let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
+        let plan = plan_page(query, number, as_of, start.as_ref())?;
+        cut_page(query, number, as_of, start.map(|start| start.total), whole(answer(&plan, last)))
+    }
+
+    fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
+        let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
+        let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at.clone()));
+        cut_at_cursor(query, cursor.direction, None, whole(answer(&plan, last)))
+    }
+
+    fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
+        Some(PageStart { total, before: before.map(|ms| comment(ms).cd()) })
+    }
+
+    #[test]
+    fn walking_cursors_shows_every_comment_once_and_back_again() {
+        for order in [Order::Newest, Order::Oldest] {
+            for last in 1..=13 {
+                for size in [1, 3, 4, 13] {
+                    let query = query(order, size);
+                    let mut listing = page(&query, 1, None, None, last).unwrap();
+                    assert_eq!(listing.prev, None);
+                    let mut pages = vec![times(&listing)];
+                    while let Some(next) = &listing.next {
+                        listing = follow(&query, next, last);
+                        assert!(!listing.comments.is_empty());
+                        pages.push(times(&listing));
+                    }
+                    let mut expected: Vec<i64> = (1..=last).collect();
+                    if order == Order::Newest {
+                        expected.reverse();
+                    }
+                    assert_eq!(pages.concat(), expected);
+                    let mut back = vec![times(&listing)];
+                    while let Some(prev) = &listing.prev {
+                        listing = follow(&query, prev, last);
+                        back.push(times(&listing));
+                    }
+                    back.reverse();
+                    assert_eq!(back, pages);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_ready_index_tells_that_there_is_nothing() {
+        let query = query(Order::Newest, 20);
+        assert!(matches!(page(&query, 1, None, None, 0), Err(ApiError::IndexUnavailable)));
+        let empty = page(&query, 1, None, start(0, None), 0).unwrap();
+        assert_eq!((empty.total, empty.next, empty.prev), (Some(0), None, None));
+        assert!(matches!(page(&query, 2, None, None, 50), Err(ApiError::IndexUnavailable)));
+        assert!(matches!(
+            page(&query, 4, None, start(50, None), 50),
+            Err(ApiError::PastTheEnd { page: 4, total_pages: 3 })
+        ));
+        assert!(matches!(page(&query, 2, None, start(0, None), 0), Err(ApiError::PastTheEnd { .. })));
+    }
+
+    #[test]
+    fn a_numbered_page_leads_to_its_neighbours() {
+        let query = query(Order::Newest, 20);
+        let second = page(&query, 2, None, start(50, Some(31)), 50).unwrap();
+        assert_eq!(times(&second), (11..=30).rev().collect::<Vec<_>>());
+        assert_eq!(times(&follow(&query, second.next.as_ref().unwrap(), 50)), (1..=10).rev().collect::<Vec<_>>());
+        assert_eq!(times(&follow(&query, second.prev.as_ref().unwrap(), 50)), (31..=50).rev().collect::<Vec<_>>());
+        let last = page(&query, 3, None, start(50, Some(11)), 50).unwrap();
+        assert_eq!((times(&last).len(), last.next), (10, None));
+    }
+
+    #[test]
+    fn comments_dated_after_as_of_do_not_shift_pages() {
+        let newest = query(Order::Newest, 2);
+        for index in [start(3, Some(4)), None] {
+            let first = page(&newest, 1, Some(3), index, 9).unwrap();
+            assert_eq!(times(&first), [3, 2]);
+            assert!(first.next.is_some());
+        }
+        assert_eq!(times(&page(&newest, 2, Some(3), start(3, Some(2)), 9).unwrap()), [1]);
+        let oldest = query(Order::Oldest, 2);
+        let last = page(&oldest, 2, Some(3), start(3, Some(2)), 9).unwrap();
+        assert_eq!((times(&last), last.next), (vec![3], None));
+        assert_eq!(page(&oldest, 1, Some(2), None, 9).unwrap().next, None);
+        assert_eq!(times(&page(&newest, 1, Some(Instant::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
+    }
+
+    #[test]
+    fn what_is_shown_is_counted_although_the_index_is_behind() {
+        let query = query(Order::Newest, 20);
+        assert_eq!(page(&query, 1, None, start(4, None), 5).unwrap().total, Some(5));
+        assert_eq!(page(&query, 1, None, start(6, None), 5).unwrap().total, Some(6));
+    }
+
+    #[test]
+    fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
+        let page = || Page { comments: vec![comment(9), comment(8)], cut_short: true };
+        let query = query(Order::Newest, 5);
+        assert!(cut_at_cursor(&query, Direction::Forward, None, page()).next.is_some());
+        assert!(cut_page(&query, PageNumber::FIRST, None, None, page()).unwrap().next.is_some());
+    }
+}

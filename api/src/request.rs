@@ -1,0 +1,206 @@
+//! Reading requests: parts of the path and the query string, decoded exactly or refused.
+//!
+//! The router decodes paths leniently: bytes that are no UTF-8 become replacement characters, which would name another
+//! product. So it is used to choose a route only, and the parts are decoded here, from the path as it was sent. The
+//! router never decodes `%2F`, so both see the same parts.
+
+use actix_web::HttpRequest;
+use model::{CommentId, Filter, InvalidInput, Language, Order, PageSize, ProductId, Rating, RatingSet};
+use percent_encoding::percent_decode_str;
+
+use crate::error::ApiError;
+
+/// The part of the path with this index, counted from 1, decoded.
+///
+/// # Errors
+/// Names `field`, when the part is no percent-encoded UTF-8.
+pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str) -> Result<String, ApiError> {
+    let part = request.uri().path().split('/').nth(index).unwrap_or_default();
+    decode(part).ok_or_else(|| ApiError::invalid(field, "is not percent-encoded UTF-8"))
+}
+
+/// The product that a part of the path names.
+pub(crate) fn product(request: &HttpRequest, index: usize) -> Result<ProductId, ApiError> {
+    Ok(ProductId::parse(&path_part(request, index, "product")?)?)
+}
+
+/// The comment id that a part of the path names.
+pub(crate) fn comment_id(request: &HttpRequest, index: usize) -> Result<CommentId, ApiError> {
+    Ok(CommentId::parse(&path_part(request, index, "id")?)?)
+}
+
+/// Decodes what is percent-encoded UTF-8 and nothing else: a `%` without two hex digits is no text.
+pub(crate) fn decode(encoded: &str) -> Option<String> {
+    let mut pieces = encoded.split('%');
+    pieces.next();
+    let escapes_are_whole = pieces.all(|piece| {
+        let mut bytes = piece.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_hexdigit()) && bytes.next().is_some_and(|b| b.is_ascii_hexdigit())
+    });
+    if !escapes_are_whole {
+        return None;
+    }
+    Some(percent_decode_str(encoded).decode_utf8().ok()?.into_owned())
+}
+
+/// The parameters of a query string, as `application/x-www-form-urlencoded`.
+#[derive(Debug)]
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads the query string of a request that knows the parameters `single`, each at most once, and `repeated`.
+    ///
+    /// # Errors
+    /// Names the parameter that is unknown, repeated, or no percent-encoded UTF-8.
+    pub(crate) fn read(request: &HttpRequest, single: &[&str], repeated: &[&str]) -> Result<Self, ApiError> {
+        let mut read: Vec<(String, String)> = Vec::new();
+        for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode_form(name).ok_or_else(|| {
+                ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
+            })?;
+            if !single.contains(&name.as_str()) && !repeated.contains(&name.as_str()) {
+                let known: Vec<&str> = single.iter().chain(repeated).copied().collect();
+                let problem = match known.is_empty() {
+                    true => "is not a parameter here; there are none".to_owned(),
+                    false => format!("is not a parameter here; there are {}", known.join(", ")),
+                };
+                return Err(ApiError::invalid(name, problem));
+            }
+            if single.contains(&name.as_str()) && read.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(ApiError::invalid(name, "is given more than once"));
+            }
+            match decode_form(value) {
+                Some(value) => read.push((name, value)),
+                None => return Err(ApiError::invalid(name, "is not percent-encoded UTF-8")),
+            }
+        }
+        Ok(Self(read))
+    }
+
+    /// The value of a parameter that occurs at most once.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that occurs at most once, parsed.
+    pub(crate) fn parse<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
+    ) -> Result<Option<T>, InvalidInput> {
+        self.get(name).map(parse).transpose()
+    }
+
+    fn all<'all>(&'all self, name: &'all str) -> impl Iterator<Item = &'all str> {
+        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The parameters `language` and `rating`.
+    pub(crate) fn filter(&self) -> Result<Filter, ApiError> {
+        let language = self.parse("language", Language::parse)?;
+        let ratings: Vec<Rating> = self.all("rating").map(Rating::parse).collect::<Result<_, _>>()?;
+        Ok(Filter::new(language, RatingSet::of(ratings)))
+    }
+
+    /// The parameter `page_size`.
+    pub(crate) fn page_size(&self) -> Result<PageSize, ApiError> {
+        Ok(self.parse("page_size", PageSize::parse)?.unwrap_or_default())
+    }
+
+    /// The parameter `order`.
+    pub(crate) fn order(&self) -> Result<Order, ApiError> {
+        Ok(self.parse("order", Order::parse)?.unwrap_or_default())
+    }
+}
+
+/// The parameter `page` of a page for people, which ignores all others: campaign tags and the like.
+///
+/// # Errors
+/// The parameter is no percent-encoded UTF-8, or repeated.
+pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+    let mut found = None;
+    for pair in request.query_string().split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if decode_form(name).as_deref() != Some("page") {
+            continue;
+        }
+        let value = decode_form(value).ok_or_else(|| ApiError::invalid("page", "is not percent-encoded UTF-8"))?;
+        if found.replace(value).is_some() {
+            return Err(ApiError::invalid("page", "is given more than once"));
+        }
+    }
+    Ok(found)
+}
+
+fn decode_form(encoded: &str) -> Option<String> {
+    decode(&encoded.replace('+', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn refused_field<T>(result: Result<T, ApiError>) -> String {
+        match result {
+            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted"),
+        }
+    }
+
+    #[test]
+    fn only_whole_percent_encoded_utf8_is_decoded() {
+        for (encoded, text) in [("a", "a"), ("a%2Fb%2fc", "a/b/c"), ("%25", "%"), ("%252F", "%2F"), ("%E2%98%95", "☕")]
+        {
+            assert_eq!(decode(encoded).as_deref(), Some(text));
+        }
+        for broken in ["%", "%2", "%zz", "100%", "%F", "%FF", "%E2%98", "%C0%AF", "%ED%A0%80"] {
+            assert_eq!(decode(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn unknown_repeated_and_undecodable_parameters_are_named() {
+        let read = |query: &str| {
+            let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
+            Parameters::read(&request, &["page", "language"], &["rating"])
+        };
+        assert_eq!(refused_field(read("pages=1")), "pages");
+        assert_eq!(refused_field(read("page=1&page=1")), "page");
+        assert_eq!(refused_field(read("language=%FF")), "language");
+        assert_eq!(refused_field(read("%FF=1")), "query");
+        assert_eq!(refused_field(read("page=%")), "page");
+        let parameters = read("&p%61ge=1+2&rating=1&rating=5&").unwrap();
+        assert_eq!(parameters.get("page"), Some("1 2"));
+        assert_eq!(parameters.filter().unwrap().to_string(), "~/1.5");
+    }
+
+    #[test]
+    fn values_out_of_range_name_their_parameter() {
+        let read = |query: &str| {
+            let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
+            Parameters::read(&request, &["language", "page_size", "order"], &["rating"]).unwrap()
+        };
+        for rating in ["0", "6", "4.5", "five", "", "1.5", "-1", "%F0%9F%98%80"] {
+            assert_eq!(refused_field(read(&format!("rating=1&rating={rating}")).filter()), "rating", "{rating}");
+        }
+        for language in ["e", "en_US", "", "~", &"a".repeat(300)] {
+            assert_eq!(refused_field(read(&format!("language={language}")).filter()), "language", "{language}");
+        }
+        for size in ["0", "101", "-1", "ten", ""] {
+            assert_eq!(refused_field(read(&format!("page_size={size}")).page_size()), "page_size", "{size}");
+        }
+        assert_eq!(refused_field(read("order=latest").order()), "order");
+    }
+
+    #[test]
+    fn pages_for_people_ignore_all_parameters_but_the_page() {
+        let page = |query: &str| page_parameter(&TestRequest::with_uri(&format!("/?{query}")).to_http_request());
+        assert_eq!(page("utm_source=%FF&page=3&x").unwrap().as_deref(), Some("3"));
+        assert_eq!(page("utm_source=a").unwrap(), None);
+        assert_eq!(refused_field(page("page=1&page=2")), "page");
+        assert_eq!(refused_field(page("page=%FF")), "page");
+    }
+}

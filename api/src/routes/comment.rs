@@ -1,0 +1,98 @@
+//! One comment: `/api/v1/comments/{id}` and its position.
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{Comment, CommentId, PageNumber, Revision};
+use serde::Serialize;
+
+use super::CommentBody;
+use crate::{
+    body::Fields,
+    conditional::{IfMatch, client_has, etag},
+    error::ApiError,
+    listing::available,
+    request::{self, Parameters},
+    state::State,
+};
+
+/// Answers a comment.
+pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let id = request::comment_id(&request, 4)?;
+    Parameters::read(&request, &[], &[])?;
+    let comment = state.table.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    if client_has(&request, comment.revision) {
+        return Ok(HttpResponse::NotModified().insert_header((header::ETAG, etag(comment.revision))).finish());
+    }
+    Ok(answer(&comment))
+}
+
+/// Changes a comment.
+pub(crate) async fn patch(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, ApiError> {
+    state.write_tokens.check(&request)?;
+    let id = request::comment_id(&request, 4)?;
+    Parameters::read(&request, &[], &[])?;
+    let if_match = IfMatch::read(&request)?;
+    let accepted = &["application/json", "application/merge-patch+json"];
+    let patch = Fields::read(&request, payload, accepted).await?.patch()?;
+    let expected = expected_revision(&state, &id, if_match).await?;
+    Ok(answer(&state.table.patch_comment(&id, expected, &patch).await?))
+}
+
+/// Deletes a comment.
+pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    state.write_tokens.check(&request)?;
+    let id = request::comment_id(&request, 4)?;
+    Parameters::read(&request, &[], &[])?;
+    let expected = expected_revision(&state, &id, IfMatch::read(&request)?).await?;
+    state.table.delete_comment(&id, expected).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The revision that a write must find; `None` when any will do.
+async fn expected_revision(state: &State, id: &CommentId, if_match: IfMatch) -> Result<Option<Revision>, ApiError> {
+    match if_match {
+        IfMatch::Any => Ok(None),
+        IfMatch::Revision(revision) => Ok(Some(revision)),
+        IfMatch::Nothing => {
+            let comment = state.table.comment(id).await?.ok_or(ApiError::NoSuchComment)?;
+            Err(ApiError::RevisionMismatch { current: comment.revision })
+        }
+    }
+}
+
+fn answer(comment: &Comment) -> HttpResponse {
+    HttpResponse::Ok().insert_header((header::ETAG, etag(comment.revision))).json(CommentBody::from(comment))
+}
+
+#[derive(Debug, Serialize)]
+struct PositionBody {
+    /// The page that shows the comment.
+    page: PageNumber,
+    /// Its place in the whole listing, from 1.
+    position: u64,
+    /// How many comments the filter matches.
+    total: u64,
+}
+
+/// Answers which page a comment is on under a filter.
+pub(crate) async fn position(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let id = request::comment_id(&request, 4)?;
+    let parameters = Parameters::read(&request, &["language", "page_size", "order"], &["rating"])?;
+    let (filter, page_size, order) = (parameters.filter()?, parameters.page_size()?, parameters.order()?);
+    let comment = state.table.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    if !filter.matches(&comment.placement()) {
+        let (language, rating) = (comment.language.to_string(), comment.rating.get());
+        return Err(ApiError::FilterDoesNotMatch { language, rating });
+    }
+    let table_id = state.table_id.get().await.ok_or(ApiError::IndexUnavailable)?;
+    let answer = state.index.position(&comment.product, &filter, &comment.cd(), order, &table_id, stores::now()).await;
+    let position = available(&state, answer).ok_or(ApiError::IndexUnavailable)?;
+    Ok(HttpResponse::Ok().json(PositionBody {
+        page: PageNumber::of_rank(position.rank, page_size),
+        position: position.rank + 1,
+        total: position.total,
+    }))
+}

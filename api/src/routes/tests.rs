@@ -1,0 +1,187 @@
+//! Routes whose answer needs no store.
+
+use actix_web::{
+    App,
+    http::{Method, StatusCode, header},
+    test::{TestRequest, call_service, init_service, read_body},
+    web,
+};
+use serde_json::Value;
+use stores::{PageIndex, Table, page_index::PageIndexConfig, table::TableConfig};
+
+use crate::{ApiSettings, CursorKey, pages, routes, state::State};
+
+/// What a request was answered.
+struct Answer {
+    status: StatusCode,
+    headers: header::HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn problem(&self) -> Value {
+        assert_eq!(self.headers.get(header::CONTENT_TYPE).unwrap(), "application/problem+json", "{}", self.body);
+        let problem: Value = serde_json::from_str(&self.body).unwrap();
+        assert_eq!(problem["status"], self.status.as_u16());
+        problem
+    }
+}
+
+/// Answers a request by a service whose stores are out of reach: nobody listens at port 1.
+async fn ask_with_tokens(request: TestRequest, tokens: &[&str]) -> Answer {
+    let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
+    let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+    let mut settings = ApiSettings::new(CursorKey::new([7; 32]));
+    settings.write_tokens = tokens.iter().map(|token| token.parse().unwrap()).collect();
+    let app = init_service(
+        App::new()
+            .app_data(web::Data::new(State::new(table, index, settings)))
+            .wrap(actix_web::middleware::from_fn(crate::deadline::bound))
+            .configure(routes::configure)
+            .configure(pages::configure)
+            .default_service(web::to(routes::no_route)),
+    )
+    .await;
+    let response = call_service(&app, request.to_request()).await;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+    Answer { status, headers, body }
+}
+
+async fn ask(request: TestRequest) -> Answer {
+    ask_with_tokens(request, &["secret"]).await
+}
+
+fn write(method: Method, uri: &str) -> TestRequest {
+    TestRequest::default()
+        .method(method)
+        .uri(uri)
+        .insert_header((header::AUTHORIZATION, "Bearer secret"))
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+}
+
+#[actix_web::test]
+async fn bad_parameters_are_named() {
+    for (query, field) in [
+        ("page=0", "page"),
+        ("page=-1", "page"),
+        ("page=two", "page"),
+        ("page=1&page=2", "page"),
+        ("page_size=101", "page_size"),
+        ("rating=6", "rating"),
+        ("language=en_US", "language"),
+        ("order=best", "order"),
+        ("as_of=yesterday", "as_of"),
+        ("cursor=AAAA", "cursor"),
+        ("cursor=AAAA&page=1", "page"),
+        ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of"),
+        ("pages=1", "pages"),
+        ("language=%FF", "language"),
+    ] {
+        let answer = ask(TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}"))).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
+        assert_eq!(answer.problem()["field"], field, "{query}");
+    }
+}
+
+#[actix_web::test]
+async fn a_product_is_taken_exactly_or_refused_by_name() {
+    for part in ["%FF", "%E2%98", "%00", "%0A", "..", "%2E%2E", "%2e", "100%", "%zz", &"x".repeat(201)] {
+        for uri in [format!("/api/v1/products/{part}/comments"), format!("/api/v1/products/{part}/stats")] {
+            let answer = ask(TestRequest::with_uri(&uri)).await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{uri}");
+            assert_eq!(answer.problem()["field"], "product", "{uri}");
+        }
+        let page = ask(TestRequest::with_uri(&format!("/product/{part}/comments"))).await;
+        assert_eq!(page.status, StatusCode::BAD_REQUEST, "{part}");
+        assert!(page.body.contains("product: "), "{}", page.body);
+    }
+}
+
+#[actix_web::test]
+async fn without_stores_reading_is_503_and_never_404() {
+    let odd = "assurance%2Fdirect%23%7E%25%7B%22%E2%98%95%D7%A7";
+    for uri in [
+        format!("/api/v1/products/{odd}/comments"),
+        format!("/api/v1/products/{odd}/comments?page=2"),
+        "/api/v1/products/p/stats".to_owned(),
+        "/api/v1/comments/c1".to_owned(),
+        format!("/product/{odd}/comments/en/1.5?page=2"),
+        "/comments/c1".to_owned(),
+        "/readyz".to_owned(),
+    ] {
+        let answer = ask(TestRequest::with_uri(&uri)).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{uri}");
+        assert!(!answer.body.contains("127.0.0.1"), "internals are told: {}", answer.body);
+        if uri != "/readyz" {
+            assert!(answer.headers.contains_key(header::RETRY_AFTER), "{uri}");
+        }
+    }
+    assert_eq!(ask(TestRequest::with_uri("/livez")).await.status, StatusCode::OK);
+}
+
+#[actix_web::test]
+async fn unknown_addresses_and_methods_are_told_in_the_reader_s_format() {
+    for uri in ["/api", "/api/v1/products", "/api/v1/products/p", "/api/v1/products/p/comments/", "/api/v2/x"] {
+        let answer = ask(TestRequest::with_uri(uri)).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{uri}");
+        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:no-such-address");
+    }
+    let page = ask(TestRequest::with_uri("/nothing")).await;
+    assert_eq!(page.status, StatusCode::NOT_FOUND);
+    assert!(page.body.starts_with("<!doctype html>"));
+    let put = ask(TestRequest::with_uri("/api/v1/comments/c1").method(Method::PUT)).await;
+    assert_eq!(put.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(put.headers.get(header::ALLOW).unwrap(), "GET, HEAD, PATCH, DELETE");
+    put.problem();
+    let post = ask(TestRequest::post().uri("/product/p/comments")).await;
+    assert_eq!(post.headers.get(header::ALLOW).unwrap(), "GET, HEAD");
+}
+
+#[actix_web::test]
+async fn nobody_writes_without_a_token() {
+    let uri = "/api/v1/products/p/comments";
+    let missing = ask(TestRequest::post().uri(uri)).await;
+    assert_eq!(missing.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(missing.headers.get(header::WWW_AUTHENTICATE).unwrap(), "Bearer");
+    let off = ask_with_tokens(write(Method::POST, uri), &[]).await;
+    assert_eq!(off.status, StatusCode::FORBIDDEN);
+    assert!(off.problem()["detail"].as_str().unwrap().contains("Writes are off"));
+    for method in [Method::PATCH, Method::DELETE] {
+        let answer = ask(TestRequest::with_uri("/api/v1/comments/c1").method(method)).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[actix_web::test]
+async fn bodies_are_bounded_and_of_one_media_type() {
+    let uri = "/api/v1/products/p/comments";
+    let large = ask(write(Method::POST, uri).set_payload("x".repeat(100_000))).await;
+    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(large.problem()["detail"].as_str().unwrap().contains("64 KiB"));
+    let form = write(Method::POST, uri).insert_header((header::CONTENT_TYPE, "text/plain")).set_payload("{}");
+    assert_eq!(ask(form).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let packed = write(Method::POST, uri).insert_header((header::CONTENT_ENCODING, "gzip")).set_payload("{}");
+    assert_eq!(ask(packed).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let broken = ask(write(Method::POST, uri).set_payload("{\"body\":")).await;
+    assert_eq!(broken.status, StatusCode::BAD_REQUEST);
+    assert!(broken.problem()["detail"].as_str().unwrap().contains("line 1 column 8"));
+    let field = ask(write(Method::POST, uri).set_payload(r#"{"language":"en","rating":6,"body":"b"}"#)).await;
+    assert_eq!(field.problem()["field"], "rating");
+    let key = write(Method::POST, uri).insert_header(("Idempotency-Key", "a b")).set_payload("{}");
+    assert_eq!(ask(key).await.problem()["field"], "Idempotency-Key");
+    let weak =
+        write(Method::PATCH, "/api/v1/comments/c1").insert_header((header::IF_MATCH, "W/\"a\"")).set_payload("{}");
+    assert_eq!(ask(weak).await.problem()["field"], "If-Match");
+    let valid = write(Method::POST, uri).set_payload(r#"{"language":"en","rating":5,"body":"b"}"#);
+    assert_eq!(ask(valid).await.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[actix_web::test]
+async fn the_start_page_and_its_style_need_no_store() {
+    let page = ask(TestRequest::with_uri("/")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.headers.get(header::CONTENT_TYPE).unwrap().to_str().unwrap().starts_with("text/html"));
+    assert!(page.body.contains(crate::links::STYLE_SHEET));
+    assert_eq!(ask(TestRequest::with_uri(crate::links::STYLE_SHEET)).await.status, StatusCode::OK);
+}
