@@ -1,0 +1,45 @@
+//! The commands of `pagemark`.
+
+mod import;
+mod progress;
+mod up;
+
+use std::{io::IsTerminal, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// Product comments with page numbers, the whole system on one machine.
+#[derive(Debug, Parser)]
+#[command(name = "pagemark", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything in one process: DynamoDB engine, Redis, stream handlers, API and pages.
+    Up(up::Args),
+    /// Import comments from a file of JSON lines into a running stack, or any table.
+    Import(import::Args),
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What made it end early.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        // A person at a terminal wants to hear of trouble only.
+        let filter = stores::config::log_filter("warn,local_stack=info").map_err(anyhow::Error::msg)?;
+        tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_env_filter(filter)
+            .init();
+        match self.command {
+            Command::Up(args) => up::run(args).await,
+            Command::Import(args) => import::run(args).await,
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The embedded DynamoDB engine: `dynoxide` on a data file, served over HTTP to any AWS client.
+//!
+//! # What differs from DynamoDB, and what is done about it
+//!
+//! | difference | here |
+//! | --- | --- |
+//! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
+//! | stream records are kept for ever | [`Engine::trim_stream`] |
+//! | expired items go only when told | a sweep in the background, and [`Engine::sweep_expired_items`] |
+//! | one connection behind one lock, taken on the thread that serves a request | the engine has threads of its own, so a request that waits for the lock stalls nobody but other requests |
+//!
+//! What callers must see to themselves:
+//! - A write that changes nothing emits a MODIFY record (DynamoDB emits none): skip records whose images are equal.
+//! - The one shard of a table is open for ever although it reports an `EndingSequenceNumber`, and `GetRecords` ignores
+//!   the limit of 1 MB: ask for few records at a time.
+//! - A table deleted and created again under the same name replays its old records: use a new name.
+//! - `Scan` without `Limit` loads the whole table into memory.
+//! - The record of an expired item has a `userIdentity`, but written in lower case, so the SDK shows it without its
+//!   two fields: its presence is all there is to go by.
+//!
+//! # Invariants
+//!
+//! - Sequence numbers of a table grow for ever, also after everything was trimmed, after a restart, and when the clock
+//!   was set back: the newest record of a table is never trimmed, because the engine counts on from it
+//!   (`sequence_numbers_grow_after_a_trim_and_a_restart`).
+//! - One data file has one engine: a second one, also of another process, is refused.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dynoxide::Database;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+mod error;
+mod stream_table;
+#[cfg(test)]
+mod tests;
+
+pub use error::EngineError;
+use stream_table::StreamTable;
+
+/// Threads that serve requests. All but one wait for the engine's lock under load; more would only wait too.
+const WORKER_THREADS: usize = 4;
+
+/// The shortest time between two sweeps for expired items.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A sweep reads every item of every table with a TTL, so after one that took long the next waits this many times as
+/// long: sweeping takes at most 2 % of the engine's time. (DynamoDB itself may take days.)
+const SWEEP_REST_FACTOR: u32 = 50;
+
+/// How long requests under way may take to finish after a stop. A client that has sent half a request would hold the
+/// stop for ever.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
+const THREADS_GRACE: Duration = Duration::from_secs(1);
+
+/// Between two chunks of a trim. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2, 5 and
+/// 10 ms, so it needs a gap of that size to get in.
+const TRIM_PAUSE: Duration = Duration::from_millis(10);
+
+/// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
+pub struct Engine {
+    address: SocketAddr,
+    database: Database,
+    stream_table: Arc<StreamTable>,
+    runtime: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    finished: Option<oneshot::Receiver<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the engine's thread hands over once it serves.
+struct Started {
+    address: SocketAddr,
+    database: Database,
+    stream_table: Arc<StreamTable>,
+    runtime: Handle,
+}
+
+impl Engine {
+    /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see [`Engine::address`].
+    ///
+    /// The file and what SQLite puts next to it (`-wal`, `-shm`), and a `.lock` file, are the engine's alone. Its folder
+    /// must exist. Opening runs on the engine's own thread, so that it does not stall the caller's runtime.
+    ///
+    /// # Errors
+    ///
+    /// One clear line each: the port is taken, the file is used by another engine, is no data file of this engine, is
+    /// broken, or has a schema that the workarounds are not made for. See [`EngineError`].
+    pub async fn start(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
+        let data_file = data_file.to_owned();
+        let (ready, started) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let (finish, finished) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || {
+                run(&data_file, listen, ready, stopped);
+                // Nobody listens when the engine was dropped instead of stopped.
+                finish.send(()).ok();
+            })
+            .map_err(EngineError::Thread)?;
+        let started = started.await.map_err(|_| EngineError::Stopped)??;
+        Ok(Engine {
+            address: started.address,
+            database: started.database,
+            stream_table: started.stream_table,
+            runtime: started.runtime,
+            stop: Some(stop),
+            finished: Some(finished),
+            thread: Some(thread),
+        })
+    }
+
+    /// The address that the engine listens at, with the port that was chosen.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do.
+    pub fn endpoint_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it), but
+    /// never the table's newest record. Returns how many were deleted.
+    ///
+    /// It goes in chunks with pauses between them, so writers wait for a few milliseconds at most. A reader that stands
+    /// anywhere in the trimmed range continues with the first record that is left.
+    ///
+    /// # Errors
+    ///
+    /// The text is no sequence number of this engine, the file cannot be written, or the engine has stopped.
+    pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
+        let up_to = stream_table::parse_sequence_number(up_to_sequence_number)?;
+        let table_name: Arc<str> = table_name.into();
+        let stream_table = Arc::clone(&self.stream_table);
+        let trim = async move {
+            let mut deleted_total = 0;
+            // Ends: records up to a fixed number are finite, new ones get greater numbers.
+            loop {
+                let (chunk_of, name) = (Arc::clone(&stream_table), Arc::clone(&table_name));
+                let deleted = blocking(move || chunk_of.trim_chunk(&name, up_to)).await??;
+                deleted_total += deleted;
+                if deleted < stream_table::TRIM_CHUNK_RECORDS {
+                    return Ok(deleted_total);
+                }
+                tokio::time::sleep(TRIM_PAUSE).await;
+            }
+        };
+        self.runtime.spawn(trim).await.map_err(|_| EngineError::Stopped)?
+    }
+
+    /// How many stream records of a table come after a sequence number, or how many there are at all. Costs time in
+    /// proportion to the answer, so trim.
+    ///
+    /// # Errors
+    ///
+    /// The text is no sequence number of this engine, the file cannot be read, or the engine has stopped.
+    pub async fn pending_stream_records(
+        &self,
+        table_name: &str,
+        after_sequence_number: Option<&str>,
+    ) -> Result<u64, EngineError> {
+        let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
+        let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
+        self.on_own_threads(move || stream_table.count_after(&table_name, after)).await?
+    }
+
+    /// Deletes every expired item of every table with a TTL, now, and returns how many. The engine does so by itself
+    /// from time to time; this is for whoever does not want to wait.
+    ///
+    /// # Errors
+    ///
+    /// The engine fails, or has stopped.
+    pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
+        let database = self.database.clone();
+        self.on_own_threads(move || database.sweep_ttl()).await?.map_err(|source| EngineError::Sweep(source.into()))
+    }
+
+    /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.
+    pub async fn stop(mut self) {
+        self.tell_to_stop();
+        if let Some(finished) = self.finished.take() {
+            // An error means that the thread ended without a word, which is what is waited for.
+            finished.await.ok();
+        }
+    }
+
+    async fn on_own_threads<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.runtime.spawn_blocking(work).await.map_err(|_| EngineError::Stopped)
+    }
+
+    fn tell_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // An error means that it has stopped already.
+            stop.send(()).ok();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.tell_to_stop();
+        // Waiting keeps the promise that the file is free again; bounded by the two grace periods.
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the engine's thread panicked");
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Engine").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The life of the engine's thread: open, tell, serve, close.
+fn run(
+    data_file: &Path,
+    listen: SocketAddr,
+    ready: oneshot::Sender<Result<Started, EngineError>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let (runtime, listener, started, lock) = match open(data_file, listen) {
+        Ok(opened) => opened,
+        Err(error) => {
+            // Nobody listens when the caller gave up waiting.
+            ready.send(Err(error)).ok();
+            return;
+        }
+    };
+    let database = started.database.clone();
+    if ready.send(Ok(started)).is_err() {
+        return;
+    }
+    runtime.block_on(serve(listener, database, stopped));
+    runtime.shutdown_timeout(THREADS_GRACE);
+    // Only now may another engine open the file.
+    drop(lock);
+}
+
+type Opened = (Runtime, tokio::net::TcpListener, Started, File);
+
+fn open(data_file: &Path, listen: SocketAddr) -> Result<Opened, EngineError> {
+    // The port and the lock come first: a second stack must fail before it touches the first one's file.
+    let listener = bind(listen)?;
+    let lock = lock(data_file)?;
+    stream_table::refuse_foreign_file(data_file)?;
+    let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8 { path: data_file.to_owned() })?;
+    let database = Database::new(path)
+        .map_err(|source| EngineError::Open { path: data_file.to_owned(), source: Box::new(source) })?;
+    let stream_table = Arc::new(StreamTable::open(data_file)?);
+
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .thread_name("engine-worker")
+        .enable_all()
+        .build()
+        .map_err(EngineError::Thread)?;
+    let address = listener.local_addr().map_err(|source| EngineError::Bind { address: listen, source })?;
+    let listener = {
+        let _inside = runtime.enter();
+        tokio::net::TcpListener::from_std(listener).map_err(|source| EngineError::Bind { address, source })?
+    };
+    let started = Started { address, database, stream_table, runtime: runtime.handle().clone() };
+    Ok((runtime, listener, started, lock))
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, EngineError> {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|source| {
+        if source.kind() == io::ErrorKind::AddrInUse {
+            EngineError::PortInUse { address }
+        } else {
+            EngineError::Bind { address, source }
+        }
+    })
+}
+
+/// Takes the lock that marks the data file as used. The operating system frees it with the process, however it ends.
+fn lock(data_file: &Path) -> Result<File, EngineError> {
+    let mut name = data_file.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let lock_failed = |source: io::Error| EngineError::Lock { path: path.clone(), source };
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(lock_failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(EngineError::FileInUse { path: data_file.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(lock_failed(source)),
+    }
+}
+
+async fn serve(listener: tokio::net::TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+    let (drain, draining) = oneshot::channel::<()>();
+    let server = dynoxide::server::serve_with_shutdown(listener, database.clone(), async {
+        // Told to, or the teller is gone: both mean stop.
+        draining.await.ok();
+    });
+    let stop = async {
+        stopped.await.ok();
+        drain.send(()).ok();
+        tokio::time::sleep(STOP_GRACE).await;
+    };
+    tokio::select! {
+        result = server => {
+            if let Err(error) = result {
+                tracing::error!(error, "the engine stopped serving");
+            }
+        }
+        () = stop => tracing::debug!("requests still under way were cut off"),
+        () = sweep_from_time_to_time(database) => {}
+    }
+}
+
+async fn sweep_from_time_to_time(database: Database) {
+    let mut rest = SWEEP_INTERVAL;
+    loop {
+        tokio::time::sleep(rest).await;
+        let begun = Instant::now();
+        let swept = database.clone();
+        match blocking(move || swept.sweep_ttl()).await {
+            Ok(Ok(deleted)) => tracing::debug!(deleted, "swept expired items"),
+            Ok(Err(error)) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
+            // It panicked, or the engine is stopping, which ends this loop by itself.
+            Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
+        }
+        rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
+    }
+}
+
+/// Runs blocking work beside the engine's workers; for code that is on the engine's runtime already.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| EngineError::Stopped)
+}

@@ -1,0 +1,83 @@
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::stream_table::ENGINE_VERSION;
+
+/// Why the engine did not start, or could not do what it was asked. Each prints as one line for a person to act on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Another process listens there.
+    #[error("{address} is in use; stop what listens there, or choose another address with --dynamodb-listen")]
+    PortInUse {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened at, for another reason than that it is taken.
+    #[error("cannot listen at {address}: {source}")]
+    Bind {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Another engine has the data file open.
+    #[error("{} is in use by another running stack", path.display())]
+    FileInUse {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The lock file beside the data file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file was written by something else.
+    #[error("{} is not a data file of this engine; it was left untouched", path.display())]
+    ForeignFile {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The engine takes paths as text only.
+    #[error("{} is not a path in UTF-8, which the engine needs", path.display())]
+    PathNotUtf8 {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The file is broken, cannot be read or written, or was written by a newer engine.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The data file.
+        path: PathBuf,
+        /// What the engine or SQLite said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The file's schema is not the one that the workarounds rely on: the pinned version of the engine was changed.
+    #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {difference}")]
+    UnexpectedSchema {
+        /// What differs.
+        difference: String,
+    },
+    /// A text that no stream record of this engine can have as its sequence number.
+    #[error("{value:?} is not a sequence number of this engine")]
+    SequenceNumber {
+        /// The text.
+        value: String,
+    },
+    /// Stream records could not be counted or deleted.
+    #[error("the engine's stream records cannot be reached: {0}")]
+    StreamRecords(#[source] rusqlite::Error),
+    /// The sweep for expired items failed.
+    #[error("expired items cannot be deleted: {0}")]
+    Sweep(#[source] Box<dyn Error + Send + Sync>),
+    /// The operating system gave no thread.
+    #[error("cannot start the engine's threads: {0}")]
+    Thread(#[source] io::Error),
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+}

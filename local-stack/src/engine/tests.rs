@@ -1,0 +1,344 @@
+//! The engine as the AWS SDK sees it, on a file in a temporary folder.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, PutRequest, ScalarAttributeType,
+    StreamSpecification, StreamViewType, TimeToLiveSpecification, WriteRequest,
+};
+use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
+use rusqlite::Connection;
+
+use super::{Engine, EngineError};
+
+const TABLE: &str = "comments";
+
+struct Clients {
+    items: Client,
+    streams: aws_sdk_dynamodbstreams::Client,
+}
+
+fn any_free_port() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+async fn start(data_file: &Path) -> (Engine, Clients) {
+    let engine = Engine::start(data_file, any_free_port()).await.unwrap();
+    let credentials = Credentials::new("any", "any", None, None, "the tests");
+    let items = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(engine.endpoint_url())
+        .region(Region::new("eu-west-3"))
+        .credentials_provider(credentials.clone())
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    let streams = aws_sdk_dynamodbstreams::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(engine.endpoint_url())
+        .region(Region::new("eu-west-3"))
+        .credentials_provider(credentials)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    let clients =
+        Clients { items: Client::from_conf(items), streams: aws_sdk_dynamodbstreams::Client::from_conf(streams) };
+    (engine, clients)
+}
+
+impl Clients {
+    async fn create_table(&self) {
+        let attribute = |name: &str| {
+            AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build().unwrap()
+        };
+        let key =
+            |name: &str, of: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(of).build().unwrap();
+        self.items
+            .create_table()
+            .table_name(TABLE)
+            .attribute_definitions(attribute("pk"))
+            .attribute_definitions(attribute("sk"))
+            .key_schema(key("pk", KeyType::Hash))
+            .key_schema(key("sk", KeyType::Range))
+            .billing_mode(BillingMode::PayPerRequest)
+            .stream_specification(
+                StreamSpecification::builder()
+                    .stream_enabled(true)
+                    .stream_view_type(StreamViewType::NewAndOldImages)
+                    .build()
+                    .unwrap(),
+            )
+            .send()
+            .await
+            .unwrap();
+    }
+
+    async fn put(&self, pk: &str, more: &[(&str, AttributeValue)]) {
+        let mut put = self
+            .items
+            .put_item()
+            .table_name(TABLE)
+            .item("pk", AttributeValue::S(pk.to_owned()))
+            .item("sk", AttributeValue::S("x".to_owned()));
+        for (name, value) in more {
+            put = put.item(*name, value.clone());
+        }
+        put.send().await.unwrap();
+    }
+
+    async fn put_many(&self, numbers: std::ops::Range<usize>) {
+        let numbers: Vec<usize> = numbers.collect();
+        for batch in numbers.chunks(25) {
+            let requests = batch
+                .iter()
+                .map(|number| {
+                    let put = PutRequest::builder()
+                        .item("pk", AttributeValue::S(format!("{number:06}")))
+                        .item("sk", AttributeValue::S("x".to_owned()))
+                        .build()
+                        .unwrap();
+                    WriteRequest::builder().put_request(put).build()
+                })
+                .collect();
+            self.items.batch_write_item().request_items(TABLE, requests).send().await.unwrap();
+        }
+    }
+
+    /// A reader that has read nothing yet.
+    async fn iterator(&self, of: ShardIteratorType, number: Option<&str>) -> Option<String> {
+        let table = self.items.describe_table().table_name(TABLE).send().await.unwrap();
+        let arn = table.table.unwrap().latest_stream_arn.unwrap();
+        let stream = self.streams.describe_stream().stream_arn(&arn).send().await.unwrap();
+        let shards = stream.stream_description.unwrap().shards.unwrap();
+        let request = self.streams.get_shard_iterator().stream_arn(&arn).shard_id(shards[0].shard_id.clone().unwrap());
+        let request = request.shard_iterator_type(of).set_sequence_number(number.map(str::to_owned));
+        request.send().await.unwrap().shard_iterator
+    }
+
+    /// The next records, and the reader behind them.
+    async fn read(&self, iterator: Option<String>, limit: i32) -> (Vec<Record>, Option<String>) {
+        let answer = self.streams.get_records().set_shard_iterator(iterator).limit(limit).send().await.unwrap();
+        (answer.records.unwrap_or_default(), answer.next_shard_iterator)
+    }
+
+    async fn read_all(&self) -> Vec<Record> {
+        let mut iterator = self.iterator(ShardIteratorType::TrimHorizon, None).await;
+        let mut all = Vec::new();
+        loop {
+            let (records, next) = self.read(iterator, 1000).await;
+            if records.is_empty() {
+                return all;
+            }
+            all.extend(records);
+            iterator = next;
+        }
+    }
+}
+
+fn number_of(record: &Record) -> String {
+    record.dynamodb.as_ref().unwrap().sequence_number.clone().unwrap()
+}
+
+fn key_of(record: &Record) -> String {
+    let keys = record.dynamodb.as_ref().unwrap().keys.as_ref().unwrap();
+    keys["pk"].as_s().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_reader_goes_on_right_after_a_trim() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clients) = start(&folder.path().join("data.db")).await;
+    clients.create_table().await;
+    clients.put_many(0..2_000).await;
+    assert_eq!(engine.pending_stream_records(TABLE, None).await.unwrap(), 2_000);
+
+    let iterator = clients.iterator(ShardIteratorType::TrimHorizon, None).await;
+    let (records, iterator) = clients.read(iterator, 1000).await;
+    assert_eq!(records.len(), 1000);
+    let last_read = number_of(records.last().unwrap());
+
+    // More than one chunk, so that the loop is seen to go on.
+    assert_eq!(engine.trim_stream(TABLE, &last_read).await.unwrap(), 1000);
+    assert_eq!(engine.trim_stream(TABLE, &last_read).await.unwrap(), 0, "a trim is repeatable");
+    assert_eq!(engine.pending_stream_records(TABLE, None).await.unwrap(), 1000);
+    assert_eq!(engine.pending_stream_records(TABLE, Some(&last_read)).await.unwrap(), 1000);
+
+    // The reader that stands at the trimmed record, a new one there, and one from the beginning see the same record.
+    let (records, _) = clients.read(iterator, 1).await;
+    assert_eq!(key_of(&records[0]), "001000");
+    let after = clients.iterator(ShardIteratorType::AfterSequenceNumber, Some(&last_read)).await;
+    assert_eq!(key_of(&clients.read(after, 1).await.0[0]), "001000");
+    let first = clients.iterator(ShardIteratorType::TrimHorizon, None).await;
+    assert_eq!(key_of(&clients.read(first, 1).await.0[0]), "001000");
+    // A reader that fell behind the trim gets what is left.
+    let (before, _) = clients.read(clients.iterator(ShardIteratorType::TrimHorizon, None).await, 1000).await;
+    assert_eq!(before.len(), 1000);
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_file = folder.path().join("data.db");
+    let (engine, clients) = start(&data_file).await;
+    clients.create_table().await;
+    clients.put_many(0..30).await;
+    let newest = number_of(clients.read_all().await.last().unwrap());
+
+    assert_eq!(engine.trim_stream(TABLE, &newest).await.unwrap(), 29, "the newest record stays");
+    let left = clients.read_all().await;
+    assert_eq!(left.iter().map(number_of).collect::<Vec<_>>(), std::slice::from_ref(&newest));
+    engine.stop().await;
+
+    // As if the clock had been set back by a year: the engine would otherwise go on from the clock.
+    let later = 365 * 24 * 3600 * 1_000_000_i64;
+    let ahead = Connection::open(&data_file).unwrap();
+    ahead
+        .execute("UPDATE _stream_records SET sequence_number = CAST(sequence_number AS INTEGER) + ?1", [later])
+        .unwrap();
+    drop(ahead);
+
+    let (engine, clients) = start(&data_file).await;
+    let newest_ahead = number_of(&clients.read_all().await[0]);
+    assert!(newest_ahead > newest);
+    clients.put("later", &[]).await;
+    let records = clients.read_all().await;
+    assert_eq!(records.len(), 2);
+    assert_eq!(key_of(&records[1]), "later");
+    assert!(number_of(&records[1]) > newest_ahead, "21 digits, so the order of texts is that of numbers");
+    assert_eq!(engine.pending_stream_records(TABLE, Some(&newest_ahead)).await.unwrap(), 1);
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn writes_are_answered_while_a_long_trim_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clients) = start(&folder.path().join("data.db")).await;
+    clients.create_table().await;
+    clients.put_many(0..3_000).await;
+    let newest = number_of(clients.read_all().await.last().unwrap());
+    let (trimmed, ()) = tokio::join!(engine.trim_stream(TABLE, &newest), async {
+        for number in 0..50 {
+            clients.put(&format!("meanwhile {number}"), &[]).await;
+        }
+    });
+    // All but the newest when the last chunk ran; whether a write came before that is a matter of chance.
+    assert!((2_999..=3_000).contains(&trimmed.unwrap()));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clients) = start(&folder.path().join("data.db")).await;
+    clients.create_table().await;
+    let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name("expires_at").build().unwrap();
+    clients.items.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
+    clients.put("old", &[("expires_at", AttributeValue::N("1000000000".to_owned()))]).await;
+    clients.put("new", &[("expires_at", AttributeValue::N("32503680000".to_owned()))]).await;
+
+    assert_eq!(engine.sweep_expired_items().await.unwrap(), 1);
+    let removal = clients.read_all().await.pop().unwrap();
+    assert_eq!((key_of(&removal), removal.event_name.unwrap().as_str()), ("old".to_owned(), "REMOVE"));
+    // The engine writes `type` and `principalId` where the SDK expects `Type` and `PrincipalId`.
+    let identity = removal.user_identity.expect("an identity, although an empty one");
+    assert_eq!((identity.r#type, identity.principal_id), (None, None));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_taken_port_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, _clients) = start(&folder.path().join("data.db")).await;
+    let error = Engine::start(&folder.path().join("other.db"), engine.address()).await.unwrap_err();
+    assert!(matches!(error, EngineError::PortInUse { address } if address == engine.address()), "{error:?}");
+    assert_eq!(error.to_string().lines().count(), 1);
+    assert!(!folder.path().join("other.db").exists(), "nothing was touched");
+}
+
+#[tokio::test]
+async fn a_data_file_has_one_engine_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_file = folder.path().join("data.db");
+    let (engine, _clients) = start(&data_file).await;
+    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    assert!(matches!(error, EngineError::FileInUse { .. }), "{error:?}");
+    drop(engine);
+    Engine::start(&data_file, any_free_port()).await.expect("free after a drop").stop().await;
+    Engine::start(&data_file, any_free_port()).await.expect("free after a stop").stop().await;
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_refused_and_left_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "not a database, but long enough to look like one: ".repeat(50)).unwrap();
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    for path in [&text, &other] {
+        let before = std::fs::read(path).unwrap();
+        let error = Engine::start(path, any_free_port()).await.unwrap_err();
+        assert!(matches!(error, EngineError::ForeignFile { .. }), "{error:?}");
+        assert_eq!(std::fs::read(path).unwrap(), before);
+    }
+    let missing_folder = folder.path().join("nowhere/data.db");
+    let error = Engine::start(&missing_folder, any_free_port()).await.unwrap_err();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+#[tokio::test]
+async fn a_broken_file_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_file = folder.path().join("data.db");
+    let (engine, clients) = start(&data_file).await;
+    clients.create_table().await;
+    engine.stop().await;
+    let mut bytes = std::fs::read(&data_file).unwrap();
+    // The first page says what tables there are; what comes after its 100 bytes of header is overwritten.
+    bytes[100..4096].fill(0xEE);
+    std::fs::write(&data_file, bytes).unwrap();
+    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    assert!(matches!(error, EngineError::Open { .. }), "{error:?}");
+    assert_eq!(error.to_string().lines().count(), 1, "{error}");
+}
+
+#[tokio::test]
+async fn a_schema_that_the_workarounds_do_not_know_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_file = folder.path().join("data.db");
+    start(&data_file).await.0.stop().await;
+    Connection::open(&data_file).unwrap().execute_batch("ALTER TABLE _stream_records ADD COLUMN mood TEXT").unwrap();
+    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    assert!(matches!(error, EngineError::UnexpectedSchema { .. }), "{error:?}");
+    assert!(error.to_string().contains("3.2.0") && error.to_string().contains("mood TEXT"), "{error}");
+}
+
+#[tokio::test]
+async fn the_indexes_serve_the_engines_own_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let data_file = folder.path().join("data.db");
+    let (engine, clients) = start(&data_file).await;
+    clients.create_table().await;
+    clients.put_many(0..100).await;
+    let connection = Connection::open(&data_file).unwrap();
+    for (query, index) in super::stream_table::ENGINE_QUERIES {
+        let plan = super::stream_table::query_plan(&connection, query).unwrap();
+        assert!(plan.starts_with("SEARCH _stream_records USING") && plan.contains(index), "{plan}");
+    }
+    connection.execute_batch("DROP INDEX pagemark_stream_by_table").unwrap();
+    let (query, _) = super::stream_table::ENGINE_QUERIES[0];
+    let without = super::stream_table::query_plan(&connection, query).unwrap();
+    assert!(!without.contains("pagemark_stream_by_table"), "the check can fail: {without}");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_sequence_number_that_was_never_given_out_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, _clients) = start(&folder.path().join("data.db")).await;
+    for text in ["", "5", "-1", "abc", "999999999999999999999999999999"] {
+        let error = engine.trim_stream(TABLE, text).await.unwrap_err();
+        assert!(matches!(error, EngineError::SequenceNumber { .. }), "{text}: {error:?}");
+    }
+}

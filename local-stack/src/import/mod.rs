@@ -1,0 +1,244 @@
+//! The importer: comments from a file, with their own ids and times, through the same transactions as the API's.
+//!
+//! It is idempotent: a comment that is there is left as it is. So an import that was interrupted is simply run again.
+
+mod line;
+mod reader;
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use model::{Comment, ProductId};
+use stores::{
+    StoreError, Table,
+    table::{NewComment, WriteError},
+};
+use thiserror::Error;
+use tokio::{sync::mpsc, task::JoinSet};
+
+pub use line::parse_line;
+pub use reader::{LineReader, Progress};
+
+/// How many comments are written at the same time. Lines of one id go the same way, so they stay in order.
+const LANES: usize = 16;
+/// How many comments wait in each lane.
+const LANE_QUEUE: usize = 32;
+/// How many bad lines are kept with their reasons; the rest is only counted.
+const BAD_LINES_KEPT: usize = 100;
+/// How often a comment is tried again while the table is unavailable; each try has retries of its own.
+const TRIES_MAX: usize = 5;
+
+/// Between two of these tries.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How often a comment is looked up again because another writer was faster.
+const LOOKUPS_MAX: usize = 4;
+
+/// A line that was not imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Comments that are new.
+    pub created: u64,
+    /// Comments that were there already, just so.
+    pub unchanged: u64,
+    /// Comments that were there already and differ; they were left as they are.
+    pub differing: u64,
+    /// Lines that were not imported.
+    pub bad: u64,
+    /// The first of them.
+    pub bad_lines: Vec<BadLine>,
+    /// The product of the first comment, to show somebody.
+    pub first_product: Option<ProductId>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl ImportReport {
+    /// Everything that was looked at.
+    pub fn lines(&self) -> u64 {
+        self.created + self.unchanged + self.differing + self.bad
+    }
+
+    fn bad(number: u64, reason: String) -> Self {
+        Self { bad: 1, bad_lines: vec![BadLine { number, reason }], ..Self::default() }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.unchanged += other.unchanged;
+        self.differing += other.differing;
+        self.bad += other.bad;
+        self.bad_lines.extend(other.bad_lines);
+        self.bad_lines.sort_by_key(|line| line.number);
+        self.bad_lines.truncate(BAD_LINES_KEPT);
+        self.first_product = self.first_product.take().or(other.first_product);
+    }
+}
+
+/// Why an import ended early. What was imported until then stays; running it again goes on.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// The comments cannot be read any further.
+    #[error("the file cannot be read: {0}")]
+    Source(#[source] io::Error),
+    /// The table's error.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// One comment to import, with the number of its line.
+pub type Numbered = (u64, Result<NewComment, String>);
+
+/// Where comments to import come from; an error ends the import.
+pub type Source = mpsc::Receiver<io::Result<Numbered>>;
+
+/// Reads a file in a thread of its own, because decompressing and parsing block.
+pub fn read_lines(mut reader: LineReader) -> Source {
+    let (sender, source) = mpsc::channel(LANES * LANE_QUEUE);
+    tokio::task::spawn_blocking(move || {
+        while let Some(line) = reader.next_line().transpose() {
+            let parsed = line.map(|(number, bytes)| (number, bytes.and_then(|bytes| parse_line(&bytes))));
+            let ended = parsed.is_err();
+            if sender.blocking_send(parsed).is_err() || ended {
+                return;
+            }
+        }
+    });
+    source
+}
+
+/// Imports comments; `done` counts those that have been looked at.
+///
+/// # Errors
+/// The source's or the table's.
+pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, ImportError> {
+    let began = Instant::now();
+    let mut lanes = Vec::with_capacity(LANES);
+    let mut workers = JoinSet::new();
+    for _ in 0..LANES {
+        let (sender, lane) = mpsc::channel(LANE_QUEUE);
+        lanes.push(sender);
+        workers.spawn(work(table.clone(), lane, done.clone()));
+    }
+    let mut report = ImportReport::default();
+    let mut broken = None;
+    while let Some(numbered) = source.recv().await {
+        match numbered {
+            Err(error) => broken = Some(error),
+            Ok((number, Err(reason))) => {
+                report.add(ImportReport::bad(number, reason));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok((number, Ok(comment))) => {
+                report.first_product.get_or_insert_with(|| comment.product.clone());
+                let mut hasher = DefaultHasher::new();
+                comment.id.hash(&mut hasher);
+                let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or(0);
+                // A lane that takes nothing any more has failed; its error comes out below.
+                let Some(sender) = lanes.get(lane) else { continue };
+                if sender.send((number, comment)).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    drop(lanes);
+    let mut failure = None;
+    while let Some(worked) = workers.join_next().await {
+        match worked {
+            Ok(Ok(part)) => report.add(part),
+            Ok(Err(error)) => failure = Some(ImportError::Store(error)),
+            Err(error) => failure = Some(ImportError::Source(io::Error::other(error))),
+        }
+    }
+    report.took = began.elapsed();
+    match failure.or(broken.map(ImportError::Source)) {
+        Some(error) => Err(error),
+        None => Ok(report),
+    }
+}
+
+async fn work(
+    table: Table,
+    mut lane: mpsc::Receiver<(u64, NewComment)>,
+    done: Arc<AtomicU64>,
+) -> Result<ImportReport, StoreError> {
+    let mut report = ImportReport::default();
+    while let Some((number, comment)) = lane.recv().await {
+        let mut tries = 0;
+        let outcome = loop {
+            match import_comment(&table, &comment).await {
+                Err(error) if error.is_unavailable() && tries < TRIES_MAX => {
+                    tries += 1;
+                    tracing::warn!(%error, id = %comment.id, "trying again");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                outcome => break outcome?,
+            }
+        };
+        match outcome {
+            Outcome::Created => report.created += 1,
+            Outcome::Unchanged => report.unchanged += 1,
+            Outcome::Differing => report.differing += 1,
+            Outcome::Refused(reason) => report.add(ImportReport::bad(number, reason)),
+        }
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(report)
+}
+
+enum Outcome {
+    Created,
+    Unchanged,
+    Differing,
+    Refused(String),
+}
+
+/// Creates a comment unless its id is in use: an id is used once, and what is there is left as it is.
+async fn import_comment(table: &Table, comment: &NewComment) -> Result<Outcome, StoreError> {
+    for _ in 0..LOOKUPS_MAX {
+        match table.comment(&comment.id).await {
+            Ok(Some(present)) => return Ok(compare(comment, &present)),
+            Ok(None) => {}
+            Err(StoreError::Malformed(malformed)) => {
+                return Ok(Outcome::Refused(format!("id: {} is in use: {malformed}", comment.id)));
+            }
+            Err(error) => return Err(error),
+        }
+        match table.create_comment(comment.clone(), None).await {
+            Ok(_) => return Ok(Outcome::Created),
+            // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
+            Err(WriteError::AlreadyExists) => {}
+            Err(WriteError::Store(error)) => return Err(error),
+            Err(other) => return Ok(Outcome::Refused(other.to_string())),
+        }
+    }
+    Ok(Outcome::Refused(format!("id: {} is in use and being changed; import it again later", comment.id)))
+}
+
+fn compare(comment: &NewComment, present: &Comment) -> Outcome {
+    if present.product != comment.product {
+        let product = present.product.as_str();
+        return Outcome::Refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
+    }
+    let same = present.language == comment.language
+        && present.rating == comment.rating
+        && present.created_at == comment.created_at
+        && present.text == comment.text;
+    if same { Outcome::Unchanged } else { Outcome::Differing }
+}

@@ -1,0 +1,157 @@
+//! Reads lines from a file, compressed by gzip or not, without holding more than one in memory.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
+const LINE_MAX_BYTES: u64 = 1 << 20;
+
+/// A file of lines, and how far it has been read.
+pub struct LineReader {
+    lines: Box<dyn BufRead + Send>,
+    /// Bytes of the file, and how many of them have been read.
+    pub progress: Progress,
+    number: u64,
+}
+
+/// How far a file has been read.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    read: Arc<AtomicU64>,
+    /// The file's size.
+    pub total: u64,
+}
+
+impl Progress {
+    /// How many bytes of the file have been read.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+struct Counted<R>(R, Arc<AtomicU64>);
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        self.1.fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// One line: its number from 1, and its bytes, or why it cannot be read.
+pub(super) type NumberedLine = (u64, Result<Vec<u8>, String>);
+
+impl LineReader {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let total = file.metadata()?.len();
+        let mut magic = Vec::new();
+        file.by_ref().take(2).read_to_end(&mut magic)?;
+        file.rewind()?;
+        let progress = Progress { read: Arc::default(), total };
+        let counted = BufReader::new(Counted(file, progress.read.clone()));
+        let lines: Box<dyn BufRead + Send> = match magic.as_slice() {
+            // RFC 1952, section 2.3.1.
+            [0x1f, 0x8b] => Box::new(BufReader::new(MultiGzDecoder::new(counted))),
+            _ => Box::new(counted),
+        };
+        Ok(Self { lines, progress, number: 0 })
+    }
+
+    /// The next line that is not blank, without its end; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// That the file cannot be read any further, such as a broken gzip stream.
+    pub fn next_line(&mut self) -> io::Result<Option<NumberedLine>> {
+        loop {
+            let mut line = Vec::new();
+            let count = self.lines.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
+            if count == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if line.last() != Some(&b'\n') && u64::try_from(count).unwrap_or(0) >= LINE_MAX_BYTES {
+                self.skip_line()?;
+                return Ok(Some((self.number, Err(format!("is longer than {LINE_MAX_BYTES} bytes")))));
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some((self.number, Ok(line.trim_ascii().to_vec()))));
+            }
+        }
+    }
+
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let buffer = self.lines.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(());
+            }
+            let (used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(place) => (place + 1, true),
+                None => (buffer.len(), false),
+            };
+            self.lines.consume(used);
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines_of(content: &[u8]) -> Vec<NumberedLine> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        let mut reader = LineReader::open(file.path()).unwrap();
+        std::iter::from_fn(|| reader.next_line().unwrap()).collect()
+    }
+
+    #[test]
+    fn lines_keep_their_numbers_and_blank_ones_are_left_out() {
+        let line = |number, text: &str| (number, Ok(text.as_bytes().to_vec()));
+        assert_eq!(lines_of(b"a\r\n\n  \nb"), [line(1, "a"), line(4, "b")]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_and_the_next_is_read() {
+        let mut content = vec![b'x'; 3 << 20];
+        content.extend(b"\nb\n");
+        let lines = lines_of(&content);
+        assert!(lines[0].1.is_err());
+        assert_eq!(lines[1], (2, Ok(b"b".to_vec())));
+    }
+
+    #[test]
+    fn gzip_is_noticed_by_its_content() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"a\nb\n").unwrap();
+        let compressed = gzip.finish().unwrap();
+        assert_eq!(lines_of(&compressed).len(), 2);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&compressed[..compressed.len() - 9]).unwrap();
+        let mut reader = LineReader::open(file.path()).unwrap();
+        assert!(
+            std::iter::from_fn(|| reader.next_line().transpose()).any(|line| line.is_err()),
+            "a cut file is an error"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Keeps the page index of the local stack ready: rebuilds it at the start, and whenever markers are missing.
+//!
+//! A deployment does not rebuild by itself: there, `repair-job rebuild` is run by a person or on a schedule.
+
+use std::time::Duration;
+
+use repair_job::RepairError;
+use stores::{PageIndex, StoreError, Table, now};
+use tokio::sync::watch;
+
+/// Between two looks at the markers.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// After a look or a rebuild that failed.
+const ERROR_PAUSE: Duration = Duration::from_millis(500);
+/// The table is read in this many parts at the same time. The engine has one connection, so more gain nothing.
+const REBUILD_SEGMENTS: u32 = 2;
+
+/// How the page index is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum IndexState {
+    /// Not looked at yet.
+    #[default]
+    Unknown,
+    /// Every partition is ready.
+    Ready,
+    /// It is being rebuilt.
+    Rebuilding,
+    /// It cannot be reached or rebuilt at the moment; the text says why.
+    Failing(String),
+    /// It cannot be rebuilt on this server; the text says why.
+    Refused(String),
+}
+
+/// Watches the page index and rebuilds it when it must not be believed any more.
+#[derive(Debug)]
+pub(crate) struct IndexKeeper {
+    table: Table,
+    index: PageIndex,
+    table_id: String,
+    state: watch::Sender<IndexState>,
+}
+
+impl IndexKeeper {
+    /// A keeper of the index of the table with this id.
+    pub(crate) fn new(table: Table, index: PageIndex, table_id: String) -> Self {
+        Self { table, index, table_id, state: watch::Sender::default() }
+    }
+
+    /// How the page index is.
+    pub(crate) fn state(&self) -> watch::Receiver<IndexState> {
+        self.state.subscribe()
+    }
+
+    /// Runs until it is dropped.
+    pub(crate) async fn run(self) {
+        // Whatever a server of somebody else's holds from an earlier life of the stack is doubtful.
+        let mut doubtful = true;
+        loop {
+            let pause = match self.look(doubtful).await {
+                Ok(()) => {
+                    doubtful = false;
+                    self.set(IndexState::Ready);
+                    LOOK_EVERY
+                }
+                Err(RepairError::Store(error @ StoreError::Refused { .. })) => {
+                    self.set(IndexState::Refused(error.to_string()));
+                    ERROR_PAUSE
+                }
+                Err(error) => {
+                    self.set(IndexState::Failing(error.to_string()));
+                    ERROR_PAUSE
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn look(&self, doubtful: bool) -> Result<(), RepairError> {
+        let partitions = self.index.readiness(&self.table_id, now()).await?;
+        if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
+            return Ok(());
+        }
+        self.set(IndexState::Rebuilding);
+        let report = repair_job::rebuild(&self.table, &self.index, REBUILD_SEGMENTS).await?;
+        let (comments, unresolved) = (report.comments, report.unresolved.len());
+        if comments > 0 || unresolved > 0 {
+            let seconds = report.took.as_secs_f64();
+            tracing::info!(comments, unresolved, seconds, "page index rebuilt");
+        }
+        Ok(())
+    }
+
+    fn set(&self, state: IndexState) {
+        self.state.send_if_modified(|current| {
+            let changed = *current != state;
+            if changed {
+                match &state {
+                    IndexState::Failing(error) | IndexState::Refused(error) => {
+                        tracing::warn!(error, "page index unavailable")
+                    }
+                    // At the start it is empty, which is no news.
+                    IndexState::Rebuilding if *current != IndexState::Unknown => {
+                        tracing::info!("page index not ready, rebuilding it");
+                    }
+                    IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
+                }
+                *current = state;
+            }
+            changed
+        });
+    }
+}

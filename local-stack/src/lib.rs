@@ -1,0 +1,20 @@
+//! The whole of Pagemark on one machine.
+//!
+//! - [`stack`]: everything wired together in one process.
+//! - [`engine`]: the embedded DynamoDB engine, with the differences from DynamoDB worked around.
+//! - [`redis_server`]: a `redis-server` child that never outlives its parent.
+//! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
+//! - [`import`], [`demo`]: comments from files, and generated ones.
+//! - [`cli`]: the command `pagemark`.
+
+pub mod cli;
+pub mod demo;
+pub mod engine;
+pub mod event_source_mapping;
+pub mod import;
+mod index_keeper;
+pub mod memory;
+pub mod redis_server;
+pub mod stack;
+
+pub use index_keeper::IndexState;

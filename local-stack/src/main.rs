@@ -1,0 +1,29 @@
+//! The command `pagemark`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use local_stack::cli::Cli;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match Cli::parse().run().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("pagemark: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is wrong, then why, without what has been said already: many errors repeat their causes.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(if line.is_empty() { "" } else { ": " });
+            line.push_str(&cause);
+        }
+    }
+    line
+}

@@ -1,0 +1,423 @@
+//! The whole stack in one process: engine, Redis, event source mappings, page index keeper, API.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use api::{ApiSettings, Application, WriteToken};
+use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
+use futures_util::FutureExt;
+use model::ProductId;
+use page_indexer::PageIndexer;
+use stores::{PageIndex, Quarantine, StoreError, Table, page_index::PageIndexConfig, table::TableConfig};
+use stream_writer::StreamWriter;
+use tempfile::TempDir;
+use thiserror::Error;
+use tokio::{
+    sync::{oneshot, watch},
+    task::{JoinHandle, JoinSet},
+    time::Instant,
+};
+
+use crate::{
+    engine::{Engine, EngineError},
+    event_source_mapping::{EventSourceMapping, Handler, MappingState},
+    index_keeper::{IndexKeeper, IndexState},
+    redis_server::{RedisServer, RedisServerError},
+};
+
+/// The table's name. Each data folder is one life of it, so the name need not change.
+pub const TABLE: &str = "pagemark";
+/// How often stream records that both mappings are done with are removed.
+const TRIM_EVERY: Duration = Duration::from_millis(500);
+/// How many calls of one fan-out batch are under way at the same time; the engine has one connection.
+const WRITE_CONCURRENCY: usize = 4;
+/// How long requests that are under way may take to end.
+const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The watermark of the local page index does not grow old: the stack rebuilds the index whenever it starts, and sees
+/// to it itself from then on.
+const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// What to run.
+#[derive(Clone)]
+pub struct StackSettings {
+    /// Where the API listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where the engine listens; port 0 takes a free one.
+    pub dynamodb_listen: SocketAddr,
+    /// A Redis server to use instead of a child of the stack's own.
+    pub redis_url: Option<String>,
+    /// Where data is kept; without it in a temporary folder, removed at the end.
+    pub data_dir: Option<PathBuf>,
+    /// The bearer token for writes.
+    pub write_token: WriteToken,
+    /// Products to link from the start page.
+    pub sample_products: Vec<ProductId>,
+    /// Whether the engine's stream keeps the records that are done with, for tests that deliver them again.
+    pub keep_stream: bool,
+}
+
+impl std::fmt::Debug for StackSettings {
+    /// Without the URL of Redis, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackSettings").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+impl StackSettings {
+    /// A stack for itself, on free ports, with nothing kept.
+    pub fn ephemeral(write_token: WriteToken) -> Self {
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            listen: any_port,
+            dynamodb_listen: any_port,
+            redis_url: None,
+            data_dir: None,
+            write_token,
+            sample_products: Vec::new(),
+            keep_stream: false,
+        }
+    }
+}
+
+/// Why the stack does not start. Each message is one line and says what to do.
+#[derive(Debug, Error)]
+pub enum StackError {
+    /// The folder for data cannot be used.
+    #[error("the data folder {path} cannot be used: {source}")]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The engine does not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Redis does not start.
+    #[error(transparent)]
+    Redis(#[from] RedisServerError),
+    /// The table cannot be made.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The template's mappings cannot be read.
+    #[error(transparent)]
+    Template(#[from] infra::TemplateError),
+    /// The table has no stream.
+    #[error("the table {TABLE} has no stream")]
+    NoStream,
+    /// The page index cannot be made ready on this server.
+    #[error("{0}")]
+    IndexRefused(String),
+    /// The API does not start.
+    #[error(transparent)]
+    Api(#[from] api::StartError),
+}
+
+/// A running stack.
+#[derive(Debug)]
+pub struct Stack {
+    table: Table,
+    index: PageIndex,
+    api_address: SocketAddr,
+    redis_url: String,
+    quarantine: Quarantine,
+    data_dir: PathBuf,
+    mappings: [watch::Receiver<MappingState>; 2],
+    index_state: watch::Receiver<IndexState>,
+    tasks: JoinSet<()>,
+    api: JoinHandle<()>,
+    stop_api: oneshot::Sender<()>,
+    redis: Option<Arc<RedisServer>>,
+    engine: Arc<Engine>,
+    temporary: Option<TempDir>,
+}
+
+impl Stack {
+    /// Starts everything. It serves at once; the page index is ready a moment later.
+    ///
+    /// # Errors
+    /// What could not be started, and why.
+    pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
+        let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
+        let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
+        let table_config = TableConfig::new(TABLE, Some(engine.endpoint_url()));
+        let table = Table::connect(&table_config).await;
+        let description = table.create_if_missing().await?;
+        let stream_arn = description.stream_arn.ok_or(StackError::NoStream)?;
+        let (redis, redis_url) = match settings.redis_url {
+            Some(url) => (None, url),
+            None => {
+                let server = Arc::new(RedisServer::start(&data_dir).await?);
+                let url = server.url();
+                (Some(server), url)
+            }
+        };
+        let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
+        if redis.is_none() {
+            // Somebody else's server may hold somebody else's page index.
+            index_config.prefix = format!("pagemark-{}", description.id);
+        }
+        let index = PageIndex::connect(&index_config)?;
+        index.ping().await?;
+
+        let quarantine = Quarantine::Folder(data_dir.join("quarantine"));
+        let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
+        let indexer = PageIndexer::new(index.clone(), quarantine.clone());
+        let streams = streams_client(&engine.endpoint_url());
+        let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
+            let mut settings = infra::mapping_settings(logical_id)?;
+            // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless.
+            settings.maximum_record_age_seconds = None;
+            let (client, quarantine) = (streams.clone(), quarantine.clone());
+            Ok(EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine))
+        };
+        let fan_out: Handler = Arc::new(move |event, deadline| {
+            let writer = writer.clone();
+            async move { writer.handle(&event, deadline).await }.boxed()
+        });
+        let indexing: Handler = Arc::new(move |event, deadline| {
+            let indexer = indexer.clone();
+            async move { indexer.handle(&event, deadline).await }.boxed()
+        });
+        let fan_out = mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?;
+        let indexing = mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?;
+        let mappings = [fan_out.state(), indexing.state()];
+        let keeper = IndexKeeper::new(table.clone(), index.clone(), description.id);
+        let index_state = keeper.state();
+
+        let api_settings = ApiSettings {
+            write_tokens: vec![settings.write_token],
+            sample_products: settings.sample_products,
+            ..ApiSettings::default()
+        };
+        // Clients of its own: their connections live on the API's threads and end with them.
+        let api_table = Table::connect(&table_config).await;
+        let api_index = PageIndex::connect(&index_config)?;
+        let application = Application::with_stores(settings.listen, api_table, api_index, api_settings)?;
+        let api_address = application.address();
+        let (stop_api, api_stopped) = oneshot::channel::<()>();
+        let api = tokio::spawn(async move {
+            let stopped = async move {
+                // A dropped sender stops the API as well.
+                api_stopped.await.ok();
+            };
+            if let Err(error) = application.run_until(stopped).await {
+                tracing::error!(%error, "the API ended");
+            }
+        });
+
+        let mut tasks = JoinSet::new();
+        tasks.spawn(fan_out.run());
+        tasks.spawn(indexing.run());
+        tasks.spawn(keeper.run());
+        if !settings.keep_stream {
+            tasks.spawn(trim(engine.clone(), mappings.clone()));
+        }
+        if let Some(redis) = &redis {
+            tasks.spawn(redis.clone().supervise(std::future::pending()));
+        }
+        Ok(Self {
+            table,
+            index,
+            api_address,
+            redis_url,
+            quarantine,
+            data_dir,
+            mappings,
+            index_state,
+            tasks,
+            api,
+            stop_api,
+            redis,
+            engine,
+            temporary,
+        })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The page index.
+    pub fn index(&self) -> &PageIndex {
+        &self.index
+    }
+
+    /// The stack's own Redis server, `None` with one of somebody else's.
+    pub fn redis(&self) -> Option<&Arc<RedisServer>> {
+        self.redis.as_ref()
+    }
+
+    /// The URL of the Redis server.
+    pub fn redis_url(&self) -> &str {
+        &self.redis_url
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Where the API and the pages are, without a slash at the end.
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.api_address)
+    }
+
+    /// The DynamoDB endpoint.
+    pub fn dynamodb_url(&self) -> String {
+        self.engine.endpoint_url()
+    }
+
+    /// Where batches go that a mapping or a handler gave up on.
+    pub fn quarantine(&self) -> &Quarantine {
+        &self.quarantine
+    }
+
+    /// Where the data is.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// How far the two mappings are: `stream-writer`'s, then `page-indexer`'s.
+    pub fn mapping_states(&self) -> [MappingState; 2] {
+        self.mappings.clone().map(|state| state.borrow().clone())
+    }
+
+    /// How the page index is.
+    pub fn index_state(&self) -> IndexState {
+        self.index_state.borrow().clone()
+    }
+
+    /// Waits until both mappings are done with every record written before this call.
+    pub async fn settle(&mut self) {
+        let asked = Instant::now();
+        for mapping in &mut self.mappings {
+            // The sender lives in a task that ends only with the stack.
+            mapping.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked)).await.ok();
+        }
+    }
+
+    /// Waits until the page index is ready.
+    ///
+    /// # Errors
+    /// Why it will not be: the server does not suit.
+    pub async fn wait_until_index_ready(&mut self) -> Result<(), StackError> {
+        let decided = |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
+        match self.index_state.wait_for(decided).await.as_deref() {
+            Ok(IndexState::Refused(reason)) => Err(StackError::IndexRefused(reason.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many batches and records have gone to quarantine in the life of this process.
+    pub fn quarantined(&self) -> u64 {
+        self.mapping_states().iter().map(|state| state.quarantined).sum()
+    }
+
+    /// Ends everything: requests under way are finished, no child is left behind, temporary data is removed.
+    pub async fn stop(mut self) {
+        drop(self.stop_api);
+        if tokio::time::timeout(API_STOP_TIMEOUT, &mut self.api).await.is_err() {
+            self.api.abort();
+        }
+        self.tasks.shutdown().await;
+        if self.redis.is_none() && self.temporary.is_some() {
+            // The table goes, so nobody would ever use or remove its page index.
+            if let Err(error) = self.index.clear().await {
+                tracing::warn!(%error, "the page index is left behind");
+            }
+        }
+        if let Some(redis) = &self.redis {
+            redis.stop().await;
+        }
+        match Arc::try_unwrap(self.engine) {
+            Ok(engine) => engine.stop().await,
+            // Dropping the last one stops it as well.
+            Err(shared) => drop(shared),
+        }
+        drop(self.temporary);
+    }
+}
+
+/// Removes the stream records that both mappings are done with: the engine keeps them for ever.
+async fn trim(engine: Arc<Engine>, mappings: [watch::Receiver<MappingState>; 2]) {
+    let mut trimmed = None;
+    loop {
+        tokio::time::sleep(TRIM_EVERY).await;
+        let processed: Option<Vec<String>> = mappings.iter().map(|state| state.borrow().processed.clone()).collect();
+        // Sequence numbers have up to 40 digits; shorter ones are smaller.
+        let lowest =
+            processed.and_then(|numbers| numbers.into_iter().min_by_key(|number| (number.len(), number.clone())));
+        let Some(lowest) = lowest.filter(|lowest| trimmed.as_ref() != Some(lowest)) else { continue };
+        match engine.trim_stream(TABLE, &lowest).await {
+            Ok(_) => trimmed = Some(lowest),
+            Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
+        }
+    }
+}
+
+fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
+    let config = aws_sdk_dynamodbstreams::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(endpoint_url)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    aws_sdk_dynamodbstreams::Client::from_conf(config)
+}
+
+/// What the names of temporary data folders begin with.
+const TEMPORARY_PREFIX: &str = "pagemark-";
+/// The engine's data file.
+const DATA_FILE: &str = "dynamodb.sqlite";
+
+/// The folder for data; without one given, a temporary one, in memory where there is a file system for that.
+fn data_dir(given: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), StackError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| StackError::DataDir { path, source }
+    };
+    if let Some(path) = given {
+        std::fs::create_dir_all(path).map_err(failed(path))?;
+        return Ok((path.to_owned(), None));
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    let in_memory = Path::new("/dev/shm");
+    let directory = match builder.tempdir_in(in_memory) {
+        Ok(directory) => {
+            remove_abandoned(in_memory);
+            directory
+        }
+        Err(_) => builder.tempdir().map_err(failed(&std::env::temp_dir()))?,
+    };
+    Ok((directory.path().to_owned(), Some(directory)))
+}
+
+/// A stack that is just starting locks its folder within this time.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60);
+
+/// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
+/// has a locked lock file.
+fn remove_abandoned(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX);
+        let old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
+        let Ok(lock) = std::fs::File::open(path.join(format!("{DATA_FILE}.lock"))) else { continue };
+        if ours && old && lock.try_lock().is_ok() {
+            tracing::info!(path = %path.display(), "removing what a killed stack left behind");
+            // Another stack may be removing it too.
+            std::fs::remove_dir_all(&path).ok();
+        }
+    }
+}
