@@ -1,0 +1,165 @@
+//! After thousands of edits through the API, at the same time and in any order, duplicates and base sets are exactly
+//! what the comments imply.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use futures_util::{StreamExt, stream};
+use itertools::Itertools;
+use model::{Order, ProductId};
+use rand::{
+    RngExt, SeedableRng,
+    rngs::StdRng,
+    seq::{IndexedRandom, IteratorRandom},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::{
+        http::{Http, good_comment},
+        reviews,
+        stack::Running,
+    },
+    ordering::{Listed, check_listings, every_filter},
+};
+
+/// Edits in all.
+const EDITS: usize = 2_000;
+
+/// Edits under way at the same time.
+const CONCURRENCY: usize = 16;
+
+/// Comments there are before the first edit.
+const COMMENTS: usize = 400;
+
+const PRODUCTS: [&str; 5] = ["plain", "with/slashes/and.dots", "50% ☕ {mug} #2 ~", "שולחן", "..."];
+const LANGUAGES: [&str; 4] = ["en", "ko", "pt-BR", "zh-Hant"];
+
+/// One edit, made up beforehand: which comment it meets is decided when it is made.
+#[derive(Debug, Clone)]
+enum Edit {
+    Create { product: &'static str, comment: Value },
+    Change { pick: usize, change: Value },
+    Delete { pick: usize },
+}
+
+fn edits(random: &mut StdRng) -> Vec<Edit> {
+    (0..EDITS)
+        .map(|number| {
+            let language = *LANGUAGES.choose(random).unwrap();
+            let rating = random.random_range(1..=5);
+            let pick = random.random_range(0..usize::MAX);
+            match random.random_range(0..100) {
+                0..30 => Edit::Create {
+                    product: PRODUCTS.choose(random).unwrap(),
+                    comment: good_comment(language, rating, &format!("New {number} 😀")),
+                },
+                30..50 => Edit::Change { pick, change: json!({ "rating": rating }) },
+                50..65 => Edit::Change { pick, change: json!({ "language": language }) },
+                65..70 => Edit::Change { pick, change: json!({ "language": language, "rating": rating }) },
+                70..80 => Edit::Change { pick, change: json!({ "body": format!("Changed {number}"), "author": null }) },
+                _ => Edit::Delete { pick },
+            }
+        })
+        .collect()
+}
+
+/// What was acknowledged: each comment as the last answer about it says.
+type Acknowledged = Mutex<BTreeMap<String, Value>>;
+
+/// Makes one edit and keeps what was answered. Another edit may have been at the same comment.
+async fn make(http: &Http, acknowledged: &Acknowledged, edit: Edit) {
+    let pick_id = |pick: usize| {
+        let known = acknowledged.lock().unwrap();
+        known.keys().nth(pick % known.len().max(1)).cloned()
+    };
+    match edit {
+        Edit::Create { product, comment } => {
+            let created = http.post(product, &comment).await.expect(201);
+            let id = created["id"].as_str().unwrap().to_owned();
+            keep(acknowledged, id, created);
+        }
+        Edit::Change { pick, change } => {
+            let Some(id) = pick_id(pick) else { return };
+            let answer = http.patch(&id, &change).await;
+            match answer.status {
+                404 => assert!(is_deleted(acknowledged, &id), "{answer:?}"),
+                _ => keep(acknowledged, id, answer.expect(200)),
+            }
+        }
+        Edit::Delete { pick } => {
+            let Some(id) = pick_id(pick) else { return };
+            let answer = http.delete(&id).await;
+            match answer.status {
+                404 => assert!(is_deleted(acknowledged, &id), "{answer:?}"),
+                _ => {
+                    answer.expect(204);
+                    keep(acknowledged, id, Value::Null);
+                }
+            }
+        }
+    }
+}
+
+/// Answers about one comment may arrive in another order than its writes were made in: the revision tells.
+fn keep(acknowledged: &Acknowledged, id: String, state: Value) {
+    let mut known = acknowledged.lock().unwrap();
+    let is_newer = known.get(&id).is_none_or(|present| {
+        !present.is_null() && (state.is_null() || present["revision"].as_str() < state["revision"].as_str())
+    });
+    if is_newer {
+        known.insert(id, state);
+    }
+}
+
+/// A deletion that answers another request may not have been acknowledged to its own yet, so this only rules out that
+/// a comment is missing that nobody ever deleted: at the end the table is compared with what was acknowledged.
+fn is_deleted(acknowledged: &Acknowledged, id: &str) -> bool {
+    acknowledged.lock().unwrap().contains_key(id)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
+    let mut random = StdRng::seed_from_u64(21);
+    let mut running = Running::start().await;
+    let before = reviews::reviews(COMMENTS).into_iter().sample(&mut random, COMMENTS);
+    running.import(&before).await;
+    let http = running.http.clone();
+    let acknowledged = Acknowledged::default();
+    for comment in &before {
+        let known = http.get(&format!("/api/v1/comments/{}", comment.id)).await.expect(200);
+        acknowledged.lock().unwrap().insert(comment.id.to_string(), known);
+    }
+
+    let edits = stream::iter(edits(&mut random));
+    edits.for_each_concurrent(CONCURRENCY, |edit| make(&http, &acknowledged, edit)).await;
+    let contents = running.assert_invariants().await;
+
+    // No acknowledged comment is lost, none is back, and each is as it was last acknowledged.
+    let mut expected = acknowledged.into_inner().unwrap();
+    expected.retain(|_, state| !state.is_null());
+    let comments = contents.comments();
+    assert_eq!(
+        comments.iter().map(|comment| comment.id.to_string()).sorted().collect_vec(),
+        expected.keys().cloned().collect_vec()
+    );
+    for comment in &comments {
+        let state = &expected[comment.id.as_str()];
+        assert_eq!(state["revision"], comment.revision.to_string(), "{state}");
+        assert_eq!(
+            (&state["rating"], &state["language"]),
+            (&comment.rating.get().into(), &comment.language.as_str().into())
+        );
+        assert_eq!(state["body"], comment.text.body.as_str());
+    }
+
+    let listed: Vec<Listed> =
+        comments.iter().map(|comment| Listed { cd: comment.cd(), placement: comment.placement() }).collect();
+    let mut what = Vec::new();
+    for product in PRODUCTS.map(|product| ProductId::parse(product).unwrap()) {
+        let filters = every_filter(&listed, &product);
+        what.extend(filters.sample(&mut random, 30).map(|filter| (product.clone(), filter.clone(), Order::Newest)));
+    }
+    check_listings(&http, &listed, what).await;
+    running.finish().await;
+}

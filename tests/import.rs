@@ -1,0 +1,174 @@
+//! An import takes what is right, names what is not, and changes nothing when it is made again.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, atomic::AtomicU64};
+
+use flate2::{Compression, write::GzEncoder};
+use itertools::Itertools;
+use local_stack::import::{ImportError, ImportReport, LineReader, import, read_lines};
+use serde_json::{Value, json};
+use stores::table::NewComment;
+
+use crate::fixture::{invariants::Contents, reviews, stores::Stores};
+
+/// A comment as a line of a file.
+fn line(comment: &NewComment) -> Value {
+    json!({
+        "id": comment.id,
+        "product": comment.product,
+        "language": comment.language,
+        "rating": comment.rating,
+        "created_at": comment.created_at,
+        "title": comment.text.title,
+        "body": comment.text.body,
+        "author": comment.text.author,
+    })
+}
+
+fn lines(comments: &[NewComment]) -> String {
+    comments.iter().map(|comment| format!("{}\n", line(comment))).collect()
+}
+
+async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, ImportError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(content).unwrap();
+    import_file(stores, file.path()).await
+}
+
+async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, ImportError> {
+    let reader = LineReader::open(path).unwrap();
+    import(&stores.table, read_lines(reader), &Arc::new(AtomicU64::new(0))).await
+}
+
+/// A file of reviews, cut to so many.
+fn some_reviews(count: usize) -> Vec<NewComment> {
+    reviews::reviews(count).into_iter().take(count).collect()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Everything that a table holds, in a fixed order.
+async fn all_items(stores: &Stores) -> Vec<String> {
+    let contents = Contents::read(&stores.table).await;
+    let items = contents.primary.iter().chain(contents.duplicates.values()).chain(&contents.others);
+    items.map(|item| serde_json::to_value(item).unwrap().to_string()).sorted().collect()
+}
+
+#[tokio::test]
+async fn the_same_file_again_changes_nothing() {
+    let stores = Stores::start().await;
+    let comments = some_reviews(150);
+    let content = lines(&comments);
+    let first = import_bytes(&stores, content.as_bytes()).await.unwrap();
+    assert_eq!((first.created, first.unchanged, first.differing, first.bad), (150, 0, 0, 0), "{first:?}");
+    stores.deliver_all().await;
+    let before = all_items(&stores).await;
+    assert_eq!(before.len(), 150 * (32 + 1), "32 items and a journal entry each");
+
+    // Plain or compressed, with other line ends and in another order.
+    let shuffled: String = content.lines().rev().map(|line| format!("\n{line}\r\n")).collect();
+    for again in [content.as_bytes().to_vec(), gzip(content.as_bytes()), shuffled.into_bytes()] {
+        let second = import_bytes(&stores, &again).await.unwrap();
+        assert_eq!((second.created, second.unchanged, second.differing, second.bad), (0, 150, 0, 0), "{second:?}");
+    }
+    assert_eq!(all_items(&stores).await, before);
+
+    let kept = Contents::read(&stores.table).await.comments();
+    for comment in &comments {
+        let found = kept.iter().find(|kept| kept.id == comment.id).unwrap();
+        assert_eq!(
+            (&found.product, found.created_at, &found.text),
+            (&comment.product, comment.created_at, &comment.text)
+        );
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn bad_lines_are_counted_and_named_by_number_and_reason() {
+    let stores = Stores::start().await;
+    let good = lines(&some_reviews(3));
+    let good: Vec<&str> = good.lines().collect();
+    let broken = |field: &str, value: Value| {
+        let mut line: Value = serde_json::from_str(good[0]).unwrap();
+        line["id"] = "another".into();
+        line[field] = value;
+        line.to_string()
+    };
+    let bad = [
+        ("{\"id\":".to_owned(), "EOF"),
+        ("no JSON at all".to_owned(), "expected"),
+        (broken("rating", json!(6)), "rating"),
+        (broken("rating", json!("five")), "five"),
+        (broken("language", json!("en_US")), "language"),
+        (broken("id", json!("a b")), "id"),
+        (broken("product", json!("..")), "product"),
+        (broken("created_at", json!("2023-02-29T00:00:00Z")), "created_at"),
+        (broken("body", json!(" ")), "body"),
+        (broken("body", json!("x".repeat(10_001))), "body"),
+        (broken("stars", json!(5)), "stars"),
+        ("[]".to_owned(), ""),
+    ];
+    // A blank line is no bad line, but it has a number.
+    let mut content = format!("{}\n\n", good[0]);
+    for (line, _) in &bad {
+        content.push_str(&format!("{line}\n"));
+    }
+    content.push_str(&format!("{}\n{}", good[1], good[2]));
+    let report = import_bytes(&stores, content.as_bytes()).await.unwrap();
+    assert_eq!((report.created, report.bad), (3, 12), "{report:?}");
+    assert_eq!(report.bad_lines.len(), bad.len());
+    for ((number, (_, reason)), named) in (3..).zip(&bad).zip(&report.bad_lines) {
+        assert_eq!(named.number, number, "{report:?}");
+        assert!(named.reason.contains(reason) && !named.reason.contains('\n'), "{reason}: {named:?}");
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_left_as_it_is() {
+    let stores = Stores::start().await;
+    let comments = some_reviews(2);
+    import_bytes(&stores, lines(&comments).as_bytes()).await.unwrap();
+    stores.deliver_all().await;
+    let before = all_items(&stores).await;
+
+    let mut elsewhere = line(&comments[0]);
+    elsewhere["product"] = "another/product".into();
+    let mut changed = line(&comments[1]);
+    changed["body"] = "Something else".into();
+    let report = import_bytes(&stores, format!("{elsewhere}\n{changed}\n").as_bytes()).await.unwrap();
+    assert_eq!((report.created, report.differing, report.bad), (0, 1, 1), "{report:?}");
+    assert_eq!(report.bad_lines[0].number, 1);
+    assert!(report.bad_lines[0].reason.contains(comments[0].product.as_str()), "{report:?}");
+    assert_eq!(all_items(&stores).await, before);
+
+    // Also when both stand in one file, and nothing is there yet.
+    let mut twice = [line(&comments[0]), line(&comments[0])];
+    for (number, line) in twice.iter_mut().enumerate() {
+        line["id"] = "twice".into();
+        line["product"] = format!("product {number}").into();
+    }
+    let report = import_bytes(&stores, format!("{}\n{}\n", twice[0], twice[1]).as_bytes()).await.unwrap();
+    assert_eq!((report.created, report.bad, report.bad_lines[0].number), (1, 1, 2), "{report:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_file_that_breaks_off_keeps_what_was_read_and_is_simply_imported_again() {
+    let stores = Stores::start().await;
+    let content = lines(&some_reviews(120));
+    let compressed = gzip(content.as_bytes());
+    let error = import_bytes(&stores, &compressed[..compressed.len() * 2 / 3]).await.unwrap_err();
+    assert!(matches!(error, ImportError::Source(_)), "{error:?}");
+    let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
+    assert!((1..120).contains(&kept), "{kept}");
+    let report = import_bytes(&stores, &compressed).await.unwrap();
+    assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
+    stores.finish().await;
+}

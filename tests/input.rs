@@ -1,0 +1,380 @@
+//! Bad input is refused by the name of what is wrong with it, or handled right; never 500, and nothing is half-written.
+
+use futures_util::{StreamExt, stream};
+use hyper::Method;
+use model::CommentText;
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    http::{Answer, Http, encoded, good_comment, ids, product_path},
+    invariants::Contents,
+    stack::Running,
+};
+
+/// A stack with two comments of product `p`.
+async fn start() -> Running {
+    let mut running = Running::start().await;
+    for rating in [1, 5] {
+        running.http.post("p", &good_comment("en", rating, "Fine.")).await.expect(201);
+    }
+    running.stack.settle().await;
+    running
+}
+
+/// Asserts that the table still holds what it held, and ends the stack.
+async fn finish_unchanged(mut running: Running, before: &Contents) {
+    let after = running.assert_invariants().await;
+    assert_eq!(after.comments(), before.comments());
+    assert_eq!(after.count(), before.count(), "something was half-written");
+    running.finish().await;
+}
+
+/// Asserts a refusal with 400 that names `field`.
+fn assert_names(answer: &Answer, field: &str) {
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(answer.problem()["field"], field, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_bad_parameter_is_named() {
+    let mut running = start().await;
+    let before = running.assert_invariants().await;
+    let long = "a".repeat(300);
+    let cases = [
+        ("rating", vec!["0", "6", "4.5", "five", "", "-1", "1.5", "5%20", "%F0%9F%98%80", "%00"]),
+        ("language", vec!["e", "en_US", "", "~", "en/US", "%E2%98%95", &long]),
+        ("page", vec!["0", "-1", "two", "1.0", "1e9", "", "%2B1", "99999999999999999999"]),
+        ("page_size", vec!["0", "101", "-1", "ten", ""]),
+        ("order", vec!["best", "", "NEWEST"]),
+        ("as_of", vec!["yesterday", "2024-02-30T00:00:00Z", "0", ""]),
+        ("cursor", vec!["AAAA", "", "%00", "😀", &long]),
+        ("pages", vec!["1"]),
+        ("rating%5B%5D", vec!["1"]),
+    ];
+    for (name, values) in cases {
+        for value in values {
+            let value = if value.contains('%') { value.to_owned() } else { encoded(value) };
+            let answer = running.http.get(&format!("{}/comments?{name}={value}", product_path("p"))).await;
+            let name = if name == "rating%5B%5D" { "rating[]" } else { name };
+            assert_names(&answer, name);
+        }
+    }
+    for (query, field) in [
+        ("page=1&page=1", "page"),
+        ("language=en&language=ko", "language"),
+        ("language=%FF", "language"),
+        ("page=%zz", "page"),
+    ] {
+        assert_names(&running.http.get(&format!("{}/comments?{query}", product_path("p"))).await, field);
+    }
+    for page in ["1000000000", "1000000000000"] {
+        let answer = running.http.get(&format!("{}/comments?page={page}", product_path("p"))).await;
+        assert_eq!(answer.status, 404, "{answer:?}");
+    }
+    finish_unchanged(running, &before).await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_tampered_with_or_is_of_another_listing_is_refused() {
+    let mut running = start().await;
+    let http = &running.http;
+    let listing = |query: &str| format!("{}/comments?{query}", product_path("p"));
+    let first = http.get(&listing("page_size=1")).await.expect(200);
+    let cursor = first["cursor"]["next"].as_str().unwrap();
+    let by = async |query: &str, cursor: &str| http.get(&listing(&format!("{query}&cursor={}", encoded(cursor)))).await;
+    let second = by("page_size=1", cursor).await.expect(200);
+    assert_ne!(ids(&second), ids(&first));
+
+    for query in ["page_size=2", "page_size=1&rating=1", "page_size=1&language=en", "page_size=1&order=oldest", ""] {
+        assert_names(&by(query, cursor).await, "cursor");
+    }
+    let elsewhere = format!("{}/comments?page_size=1&cursor={}", product_path("q"), encoded(cursor));
+    assert_names(&http.get(&elsewhere).await, "cursor");
+    for at in 0..cursor.len() {
+        let mut tampered = cursor.as_bytes().to_vec();
+        tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
+        assert_names(&by("page_size=1", std::str::from_utf8(&tampered).unwrap()).await, "cursor");
+        assert_names(&by("page_size=1", &cursor[..at]).await, "cursor");
+    }
+    for longer in [format!("{cursor}A"), format!("{cursor}="), format!(" {cursor}"), cursor.repeat(2)] {
+        assert_names(&by("page_size=1", &longer).await, "cursor");
+    }
+    assert_names(&by("page_size=1&page=1", cursor).await, "page");
+    let before = running.assert_invariants().await;
+    finish_unchanged(running, &before).await;
+}
+
+/// Bodies of which one field is wrong.
+fn bad_fields() -> Vec<(&'static str, Value)> {
+    let long = |chars: usize| Value::from("x".repeat(chars));
+    vec![
+        ("rating", json!(0)),
+        ("rating", json!(6)),
+        ("rating", json!(4.5)),
+        ("rating", json!("five")),
+        ("rating", json!("5")),
+        ("rating", json!(null)),
+        ("rating", json!([5])),
+        ("rating", json!(-1)),
+        ("rating", json!(1e300)),
+        ("language", json!("e")),
+        ("language", json!("en_US")),
+        ("language", json!("")),
+        ("language", json!("~")),
+        ("language", long(300)),
+        ("language", json!(7)),
+        ("language", json!(null)),
+        ("title", long(CommentText::TITLE_MAX_CHARS + 1)),
+        ("title", json!("two\nlines")),
+        ("title", json!({ "a": 1 })),
+        ("body", json!("")),
+        ("body", json!(" \n\t ")),
+        ("body", json!(null)),
+        ("body", json!("bell \u{7}")),
+        ("body", json!("nul \0")),
+        ("body", long(CommentText::BODY_MAX_CHARS + 1)),
+        ("author", long(CommentText::AUTHOR_MAX_CHARS + 1)),
+        ("author", json!("\u{1b}[31m")),
+        ("author", json!(true)),
+        ("id", json!("c1")),
+        ("product", json!("q")),
+        ("created_at", json!("2024-01-01T00:00:00Z")),
+        ("revision", json!("x")),
+        ("auto", json!(true)),
+    ]
+}
+
+#[tokio::test]
+async fn a_bad_field_of_a_body_is_named_and_nothing_is_written() {
+    let mut running = start().await;
+    let before = running.assert_invariants().await;
+    let http = &running.http;
+    let id = before.comments()[0].id.to_string();
+    for (field, value) in bad_fields() {
+        let mut comment = good_comment("en", 5, "Fine.");
+        comment[field] = value.clone();
+        assert_names(&http.post("p", &comment).await, field);
+        assert_names(&http.patch(&id, &json!({ field: value })).await, field);
+    }
+    for field in ["language", "rating", "body"] {
+        let mut comment = good_comment("en", 5, "Fine.");
+        comment.as_object_mut().unwrap().remove(field);
+        assert_names(&http.post("p", &comment).await, field);
+    }
+    finish_unchanged(running, &before).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_or_too_large_is_refused_with_the_limit() {
+    let mut running = start().await;
+    let before = running.assert_invariants().await;
+    let http = &running.http;
+    let url = format!("{}/comments", product_path("p"));
+    let id = before.comments()[0].id.to_string();
+    let of_comment = format!("/api/v1/comments/{id}");
+    let twice = r#"{"language":"en","rating":5,"rating":1,"body":"b"}"#;
+    let deep = "[".repeat(50_000);
+    let surrogate = r#"{"language":"en","rating":5,"body":"\ud800"}"#;
+    for broken in ["", "{", "{\"body\":", "[]", "null", "\"text\"", "{}x", "\u{feff}{}", twice, &deep, surrogate] {
+        for (method, target) in [(Method::POST, &url), (Method::PATCH, &of_comment)] {
+            let answer = http.write(method, target, &[], broken.as_bytes()).await;
+            assert_eq!(answer.status, 400, "{broken:.60}: {answer:?}");
+            answer.problem();
+        }
+    }
+    let not_utf8 = b"{\"language\":\"en\",\"rating\":5,\"body\":\"\xff\xfe\"}";
+    assert_eq!(http.write(Method::POST, &url, &[], not_utf8).await.status, 400);
+
+    let large = good_comment("en", 5, &"x".repeat(100_000));
+    let answer = http.post("p", &large).await;
+    assert_eq!(answer.status, 413, "{}", answer.body);
+    assert!(answer.problem()["detail"].as_str().unwrap().contains("64 KiB"), "{answer:?}");
+    let answer = http.patch(&id, &json!({ "body": "x".repeat(100_000) })).await;
+    assert_eq!(answer.status, 413, "{}", answer.body);
+
+    for (name, value, status) in [
+        ("content-type", "text/plain", 415),
+        ("content-encoding", "gzip", 415),
+        ("idempotency-key", "two words", 400),
+        ("idempotency-key", "", 400),
+    ] {
+        let mut headers = vec![("authorization", "Bearer the-tests-token"), (name, value)];
+        if name != "content-type" {
+            headers.push(("content-type", "application/json"));
+        }
+        let body = good_comment("en", 5, "Fine.").to_string();
+        let answer = http.send(Method::POST, &url, &headers, body.as_bytes()).await;
+        assert_eq!(answer.status, status, "{name}: {value:?}: {answer:?}");
+        answer.problem();
+    }
+    finish_unchanged(running, &before).await;
+}
+
+#[tokio::test]
+async fn a_text_at_its_limits_is_kept_to_the_letter() {
+    let mut running = start().await;
+    let http = &running.http;
+    let body = "\u{202e}😀é\u{301}\r\n\t<script>&\"' ".chars().cycle().take(CommentText::BODY_MAX_CHARS - 1);
+    let comment = json!({
+        "language": "EN-us",
+        "rating": 3,
+        "title": "😀".repeat(CommentText::TITLE_MAX_CHARS),
+        "body": format!("{}.", body.collect::<String>()),
+        "author": "א".repeat(CommentText::AUTHOR_MAX_CHARS),
+    });
+    let created = http.post("p", &comment).await.expect(201);
+    let id = created["id"].as_str().unwrap();
+    running.stack.settle().await;
+    let http = &running.http;
+    let shown = http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
+    let listed = http.get(&format!("{}/comments?language=en-US&rating=3", product_path("p"))).await.expect(200);
+    assert_eq!(listed["comments"][0], shown);
+    assert_eq!(shown, created);
+    assert_eq!(shown["language"], "en-US");
+    for field in ["title", "body", "author", "rating"] {
+        assert_eq!(shown[field], comment[field], "{field}");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn every_product_id_is_taken_exactly_or_refused_by_name() {
+    let mut running = start().await;
+    let taken = [
+        "a/b/c",
+        "/",
+        "a#b",
+        "~",
+        "a~/~/~",
+        "100%",
+        "%2F",
+        "{x}",
+        "a{0}b",
+        "\"quoted\" 'twice'",
+        "a b",
+        " ",
+        "☕😀",
+        "שולחן",
+        "\u{202e}rtl",
+        "...",
+        "a/../b",
+        "a?b=c&d",
+        "a+b",
+        "a\\b",
+        ";,:@$!*()[]<>^`|",
+        "PRODUCT#p/~/~",
+        "e\u{301}",
+        "é",
+        &"😀".repeat(200),
+    ];
+    let mut ids_by_product = Vec::new();
+    for product in taken {
+        let created = running.http.post(product, &good_comment("en", 4, "Fine.")).await.expect(201);
+        assert_eq!(created["product"], product);
+        ids_by_product.push((product, created["id"].as_str().unwrap().to_owned()));
+    }
+    running.stack.settle().await;
+    for (product, id) in &ids_by_product {
+        let page = running.http.get(&format!("{}/comments?rating=4&rating=5", product_path(product))).await.expect(200);
+        assert_eq!((&page["product"], &page["total"]), (&(*product).into(), &1.into()));
+        assert_eq!(ids(&page), [id.as_str()], "each product has its own comment only");
+        let stats = running.http.get(&format!("{}/stats", product_path(product))).await.expect(200);
+        assert_eq!(stats["total"], 1, "{stats}");
+    }
+    let before = running.assert_invariants().await;
+    let http = &running.http;
+    let long = "x".repeat(201);
+    for part in ["%2E", "%2E%2E", "%00", "%0A", "%7F", "%C2%85", "%FF", "%E2%98", "100%", "%zz", long.as_str()] {
+        let url = format!("/api/v1/products/{part}");
+        assert_names(&http.get(&format!("{url}/comments")).await, "product");
+        assert_names(&http.get(&format!("{url}/stats")).await, "product");
+        let comment = good_comment("en", 5, "Fine.").to_string();
+        assert_names(&http.write(Method::POST, &format!("{url}/comments"), &[], comment.as_bytes()).await, "product");
+    }
+    for part in ["", "..", "."] {
+        let answer = http.get(&format!("/api/v1/products/{part}/comments")).await;
+        assert!([400, 404].contains(&answer.status), "{answer:?}");
+    }
+    finish_unchanged(running, &before).await;
+}
+
+#[tokio::test]
+async fn who_may_not_write_and_what_is_not_there_is_told_as_such() {
+    let mut running = start().await;
+    let before = running.assert_invariants().await;
+    let http = &running.http;
+    let id = before.comments()[0].id.to_string();
+    let url = format!("{}/comments", product_path("p"));
+    let of_comment = format!("/api/v1/comments/{id}");
+    let body = good_comment("en", 5, "Fine.").to_string();
+    for authorization in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some("the-tests-token")] {
+        for (method, target) in [(Method::POST, &url), (Method::PATCH, &of_comment), (Method::DELETE, &of_comment)] {
+            let mut headers = vec![("content-type", "application/json")];
+            headers.extend(authorization.map(|value| ("authorization", value)));
+            let answer = http.send(method, target, &headers, body.as_bytes()).await;
+            assert_eq!(answer.status, 401, "{authorization:?}: {answer:?}");
+            answer.problem();
+        }
+    }
+    for unknown in ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "-", "a.b_c"] {
+        assert_eq!(http.get(&format!("/api/v1/comments/{unknown}")).await.status, 404);
+        assert_eq!(http.get(&format!("/api/v1/comments/{unknown}/position")).await.status, 404);
+        assert_eq!(http.patch(unknown, &json!({ "rating": 1 })).await.status, 404);
+        assert_eq!(http.delete(unknown).await.status, 404);
+    }
+    for bad in ["a%20b", "a%2Fb", "%C3%A9", "%FF", &"x".repeat(65)] {
+        assert_names(&http.get(&format!("/api/v1/comments/{bad}")).await, "id");
+        assert_names(&http.patch(bad, &json!({ "rating": 1 })).await, "id");
+        assert_names(&http.delete(bad).await, "id");
+    }
+    let stale = [("if-match", "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\"")];
+    assert_eq!(http.write(Method::PATCH, &of_comment, &stale, b"{\"rating\":2}").await.status, 412);
+    assert_eq!(http.write(Method::DELETE, &of_comment, &stale, b"").await.status, 412);
+    let garbage = [("if-match", "no quotes")];
+    assert_names(&http.write(Method::DELETE, &of_comment, &garbage, b"").await, "If-Match");
+    finish_unchanged(running, &before).await;
+}
+
+#[tokio::test]
+async fn random_requests_are_never_a_mistake_of_the_servers() {
+    const REQUESTS: usize = 1_500;
+    let mut running = start().await;
+    let before = running.assert_invariants().await;
+    let mut random = StdRng::seed_from_u64(41);
+    let targets: Vec<String> = (0..REQUESTS).map(|_| random_target(&mut random)).collect();
+    let http: &Http = &running.http;
+    stream::iter(targets)
+        .for_each_concurrent(16, async |target| {
+            let answer = http.get(&target).await;
+            assert!(answer.status < 500, "{answer:?}");
+        })
+        .await;
+    finish_unchanged(running, &before).await;
+}
+
+/// An address of the API or the pages, parts of which are random.
+fn random_target(random: &mut StdRng) -> String {
+    let piece = |random: &mut StdRng| -> String {
+        let known = ["p", "~", "en", "1.5", "5", "page", "rating", "language", "cursor", "%2F", "..", "comments", "0"];
+        match random.random_range(0..4) {
+            0 => (0..random.random_range(0..6)).map(|_| format!("%{:02X}", random.random_range(0..=255_u8))).collect(),
+            1 => (0..random.random_range(0..9))
+                .map(|_| char::from(*b"!$&'()*+,-.0129:;=@AZ_az~%".choose(random).unwrap()))
+                .collect(),
+            _ => (*known.choose(random).unwrap()).to_owned(),
+        }
+    };
+    let mut target = match random.random_range(0..5) {
+        0 => format!("/api/v1/products/{}/comments", piece(random)),
+        1 => format!("/api/v1/products/{}/stats", piece(random)),
+        2 => format!("/api/v1/comments/{}/position", piece(random)),
+        3 => format!("/product/{}/comments/{}/{}", piece(random), piece(random), piece(random)),
+        _ => format!("/{}/{}", piece(random), piece(random)),
+    };
+    for number in 0..random.random_range(0..4) {
+        target.push(if number == 0 { '?' } else { '&' });
+        target.push_str(&format!("{}={}", piece(random), piece(random)));
+    }
+    target
+}

@@ -1,0 +1,241 @@
+//! For every filter, walking pages 1..last, walking cursors, and a brute-force filter and sort of the comments give the
+//! same ids in the same order, each once.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use futures_util::{StreamExt, stream};
+use itertools::Itertools;
+use local_stack::demo::demo_comments;
+use model::{Cd, Filter, Language, Order, Placement, ProductId, RatingSet};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use stores::table::NewComment;
+
+use crate::fixture::{
+    http::{Answer, Http, encoded, good_comment, ids, product_path},
+    reviews,
+    stack::Running,
+};
+
+/// Filters walked at the same time: enough to keep two cores busy while one walk waits for its next page.
+const CONCURRENCY: usize = 8;
+
+/// A comment as a listing sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) cd: Cd,
+    pub(crate) placement: Placement,
+}
+
+impl From<&NewComment> for Listed {
+    fn from(comment: &NewComment) -> Self {
+        let NewComment { id, product, language, rating, created_at, .. } = comment.clone();
+        Self { cd: Cd { created_at, id }, placement: Placement { product, language, rating } }
+    }
+}
+
+/// The 31 sets of ratings, all five of them among them, with every language that the product has and with any.
+pub(crate) fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
+    let of_product = comments.iter().filter(|comment| comment.placement.product == *product);
+    let languages: BTreeSet<&Language> = of_product.map(|comment| &comment.placement.language).collect();
+    let languages = languages.into_iter().map(Some).chain([None]);
+    languages
+        .flat_map(|language| RatingSet::every().map(move |ratings| Filter::new(language.cloned(), Some(ratings))))
+        .collect()
+}
+
+/// Walks the listing of a filter in every way and compares it with a filter and sort of `comments`. Returns how many
+/// requests that took.
+pub(crate) async fn check_listing(
+    http: &Http,
+    comments: &[Listed],
+    product: &ProductId,
+    filter: &Filter,
+    order: Order,
+) -> usize {
+    let matching = comments.iter().filter(|c| c.placement.product == *product && filter.matches(&c.placement));
+    let mut cds: Vec<&Cd> = matching.map(|comment| &comment.cd).sorted().collect();
+    if order == Order::Newest {
+        cds.reverse();
+    }
+    let expected: Vec<&str> = cds.iter().map(|cd| cd.id.as_str()).collect();
+    // Large listings in large pages, small ones in several small ones, full and not full.
+    let page_size = match expected.len() {
+        0 => 20,
+        few @ 1..=12 => 1 + few / 2,
+        some @ 13..=100 => some / 3,
+        _ => 100,
+    };
+    let url = listing_url(product, filter, order, page_size);
+    let what = format!("{} {filter} {order} by {page_size}", product.as_str());
+    let last = expected.len().div_ceil(page_size).max(1);
+
+    let mut walked = Vec::new();
+    let mut next = None;
+    for number in 1..=last {
+        let page = http.get(&format!("{url}&page={number}")).await.expect(200);
+        assert_eq!((&page["total"], &page["total_pages"]), (&expected.len().into(), &last.into()), "{what}: {page}");
+        assert_eq!((&page["page"], &page["index"]), (&number.into(), &"ready".into()), "{what}");
+        walked.extend(ids(&page));
+        if number == 1 {
+            next = page["cursor"]["next"].as_str().map(str::to_owned);
+            assert!(page["cursor"]["prev"].is_null(), "{what}");
+        }
+    }
+    assert_eq!(walked, expected, "{what}, by pages");
+    let past_the_end: Answer = http.get(&format!("{url}&page={}", last + 1)).await;
+    assert_eq!(past_the_end.status, 404, "{what}: {past_the_end:?}");
+    past_the_end.problem();
+
+    let (mut requests, mut back) = (last + 1, None);
+    let mut by_cursor: Vec<String> = walked.into_iter().take(page_size).collect();
+    while let Some(cursor) = next {
+        let page = http.get(&format!("{url}&cursor={}", encoded(&cursor))).await.expect(200);
+        assert_eq!((&page["page"], &page["total"]), (&serde_json::Value::Null, &expected.len().into()), "{what}");
+        let found = ids(&page);
+        assert!(!found.is_empty(), "{what}: an empty page by a cursor");
+        by_cursor.extend(found);
+        assert!(by_cursor.len() <= expected.len(), "{what}: cursors lead to more than there is");
+        next = page["cursor"]["next"].as_str().map(str::to_owned);
+        back = page["cursor"]["prev"].as_str().map(str::to_owned);
+        requests += 1;
+    }
+    assert_eq!(by_cursor, expected, "{what}, by cursors");
+    // One step back leads to the page before the last.
+    if let Some(cursor) = back {
+        let page = http.get(&format!("{url}&cursor={}", encoded(&cursor))).await.expect(200);
+        assert_eq!(ids(&page), expected[(last - 2) * page_size..(last - 1) * page_size], "{what}, back");
+        requests += 1;
+    }
+    requests
+}
+
+fn listing_url(product: &ProductId, filter: &Filter, order: Order, page_size: usize) -> String {
+    let mut url = format!("{}/comments?page_size={page_size}&order={order}", product_path(product.as_str()));
+    if let Some(language) = filter.language() {
+        url.push_str(&format!("&language={language}"));
+    }
+    // All five ratings, which are no restriction, are asked for as such.
+    for rating in filter.ratings().unwrap_or(RatingSet::ALL).iter() {
+        url.push_str(&format!("&rating={rating}"));
+    }
+    url
+}
+
+/// Checks listings, several at the same time.
+pub(crate) async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(ProductId, Filter, Order)>) {
+    let (began, listings) = (Instant::now(), what.len());
+    let checks = stream::iter(what)
+        .map(|(product, filter, order)| async move { check_listing(http, comments, &product, &filter, order).await });
+    let requests: Vec<usize> = checks.buffer_unordered(CONCURRENCY).collect().await;
+    println!("{listings} listings in {} requests, {:.1?}", requests.iter().sum::<usize>(), began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product() {
+    let comments = reviews::reviews(reviews::SAMPLE);
+    let mut running = Running::start().await;
+    let began = Instant::now();
+    running.import(&comments).await;
+    println!("imported and settled in {:.1?}", began.elapsed());
+    let comments: Vec<Listed> = comments.iter().map(Listed::from).collect();
+    let products = comments.iter().map(|comment| comment.placement.product.clone()).unique();
+    let mut what = Vec::new();
+    for product in products {
+        let filters = every_filter(&comments, &product);
+        // Oldest first is the same search from the other end: every fifth filter shows that.
+        what.extend(filters.iter().step_by(5).map(|filter| (product.clone(), filter.clone(), Order::Oldest)));
+        what.extend(filters.into_iter().map(|filter| (product.clone(), filter, Order::Newest)));
+    }
+    check_listings(&running.http, &comments, what).await;
+    running.finish().await;
+}
+
+/// Walks the numbered pages of everything of a product, as they were at an instant.
+async fn walk_pages_as_of(http: &Http, product: &ProductId, order: Order, as_of: &str) -> (Vec<String>, u64) {
+    let url = format!("{}&as_of={}", listing_url(product, &Filter::ANY, order, 7), encoded(as_of));
+    let mut walked = Vec::new();
+    for number in 1.. {
+        let answer = http.get(&format!("{url}&page={number}")).await;
+        if answer.status == 404 {
+            break;
+        }
+        let page = answer.expect(200);
+        assert_eq!(page["as_of"], as_of);
+        walked.extend(ids(&page));
+        if page["total_pages"] == number {
+            assert_eq!(http.get(&format!("{url}&page={}", number + 1)).await.status, 404);
+            return (walked, page["total"].as_u64().unwrap());
+        }
+    }
+    panic!("{url}: no last page")
+}
+
+#[tokio::test]
+async fn comments_dated_after_an_instant_do_not_shift_its_pages() {
+    let mut running = Running::start().await;
+    let comments: Vec<NewComment> = demo_comments(400).collect();
+    running.import(&comments).await;
+    let product = comments[0].product.clone();
+    let mut cds: Vec<Cd> = comments.iter().filter(|c| c.product == product).map(|c| Listed::from(c).cd).collect();
+    cds.sort();
+    for cut in [0, cds.len() / 3, cds.len() / 2, cds.len() - 1] {
+        let as_of = cds[cut].created_at;
+        let expected: Vec<String> =
+            cds.iter().filter(|cd| cd.created_at <= as_of).map(|cd| cd.id.to_string()).collect();
+        for order in [Order::Newest, Order::Oldest] {
+            let (mut walked, total) = walk_pages_as_of(&running.http, &product, order, &as_of.to_string()).await;
+            if order == Order::Newest {
+                walked.reverse();
+            }
+            assert_eq!((&walked, total), (&expected, expected.len() as u64), "{as_of} {order}");
+        }
+    }
+
+    // As a reader does who turns pages while others write.
+    let http = running.http.clone();
+    let url = listing_url(&product, &Filter::ANY, Order::Newest, 7);
+    let first = http.get(&url).await.expect(200);
+    let as_of = encoded(first["as_of"].as_str().unwrap());
+    let second = http.get(&format!("{url}&page=2&as_of={as_of}")).await.expect(200);
+    for _ in 0..5 {
+        http.post(product.as_str(), &good_comment("en", 5, "Meanwhile")).await.expect(201);
+    }
+    running.stack.settle().await;
+    let now = http.get(&format!("{url}&page=2")).await.expect(200);
+    assert_ne!(ids(&now), ids(&second), "the new comments shift the present pages");
+    let then = http.get(&format!("{url}&page=2&as_of={as_of}")).await.expect(200);
+    assert_eq!((ids(&then), &then["total"]), (ids(&second), &second["total"]));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_comment_is_on_the_page_that_its_position_names() {
+    let mut random = StdRng::seed_from_u64(51);
+    let mut running = Running::start().await;
+    let comments: Vec<NewComment> = demo_comments(500).collect();
+    running.import(&comments).await;
+    let http = &running.http;
+    let listed: Vec<Listed> = comments.iter().map(Listed::from).collect();
+    for comment in listed.sample(&mut random, 60) {
+        let product = &comment.placement.product;
+        let filters = every_filter(&listed, product);
+        let (matching, others): (Vec<_>, Vec<_>) =
+            filters.into_iter().partition(|filter| filter.matches(&comment.placement));
+        let filter = matching.choose(&mut random).unwrap();
+        let order = if random.random() { Order::Newest } else { Order::Oldest };
+        let url = listing_url(product, filter, order, 3);
+        let query = url.split_once('?').unwrap().1;
+        let id = comment.cd.id.as_str();
+        let position = http.get(&format!("/api/v1/comments/{id}/position?{query}")).await.expect(200);
+        let page = http.get(&format!("{url}&page={}", position["page"])).await.expect(200);
+        let place = (position["position"].as_u64().unwrap() - 1) % 3;
+        assert_eq!(ids(&page)[usize::try_from(place).unwrap()], id, "{position} {page}");
+        assert_eq!(page["total"], position["total"]);
+
+        let url = listing_url(product, others.choose(&mut random).unwrap(), order, 3);
+        let query = url.split_once('?').unwrap().1;
+        assert_eq!(http.get(&format!("/api/v1/comments/{id}/position?{query}")).await.status, 404);
+    }
+    running.finish().await;
+}

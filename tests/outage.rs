@@ -1,0 +1,259 @@
+//! Redis is a rebuildable index: while it is away, page 1 and cursors answer without totals and page 2 says "later";
+//! when it is back, nobody believes it until it is rebuilt, and then it is exactly right.
+
+use std::time::{Duration, Instant};
+
+use local_stack::stack::{Stack, StackSettings};
+use model::{CommentId, Filter, Language, Order, Placement, ProductId, Rating, plan::index_edits};
+use serde_json::{Value, json};
+use stores::{
+    PageIndex, now,
+    page_index::{PageIndexConfig, PageStartQuery},
+};
+
+use crate::{
+    fixture::{
+        http::{Answer, Http, encoded, good_comment, ids, product_path},
+        redis_server::{self, OwnRedis},
+        reviews,
+        stack::{Running, import_comments, settings},
+        wait_for,
+    },
+    ordering::{Listed, check_listings, every_filter},
+};
+
+/// A reader gets an answer within this time, whatever Redis does.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+const PRODUCT: &str = "assurance/direct-assurance/auto";
+
+fn listing(query: &str) -> String {
+    format!("{}/comments?page_size=5&{query}", product_path(PRODUCT))
+}
+
+/// Puts 30 comments through the API.
+async fn write_comments(http: &Http) {
+    for number in 0..30 {
+        http.post(PRODUCT, &good_comment("fr", 1 + number % 5, &format!("Body {number}"))).await.expect(201);
+    }
+}
+
+async fn timed(http: &Http, target: &str) -> Answer {
+    let began = Instant::now();
+    let answer = http.get(target).await;
+    assert!(began.elapsed() < ANSWER_WITHIN, "{target}: {:?}", began.elapsed());
+    answer
+}
+
+/// Asserts that an answer is "later" and nothing else.
+fn assert_later(answer: &Answer) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    let seconds: u32 =
+        answer.header("retry-after").unwrap_or_else(|| panic!("no Retry-After: {answer:?}")).parse().unwrap();
+    assert!((1..=60).contains(&seconds), "{answer:?}");
+}
+
+/// Asserts what a reader gets while Redis is away.
+async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
+    let page = timed(http, &listing("page=1")).await.expect(200);
+    assert_eq!(
+        (&page["total"], &page["total_pages"], &page["index"]),
+        (&Value::Null, &Value::Null, &"unavailable".into())
+    );
+    assert_eq!(ids(&page), ids(first));
+    let next = timed(http, &listing(&format!("cursor={}", encoded(cursor)))).await.expect(200);
+    assert_eq!((&next["total"], &next["index"]), (&Value::Null, &"unavailable".into()));
+    assert_eq!(ids(&next).len(), 5);
+    for query in ["page=2", "page=6", "page=7", "page=1000000"] {
+        assert_later(&timed(http, &listing(query)).await);
+    }
+    let id = &ids(first)[0];
+    assert_later(&timed(http, &format!("/api/v1/comments/{id}/position")).await);
+    assert_later(&timed(http, &format!("{}/stats", product_path(PRODUCT))).await);
+    // An empty page cannot be told from one that has not been fanned out yet.
+    assert_later(&timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await);
+    timed(http, &format!("/api/v1/comments/{id}")).await.expect(200);
+    timed(http, "/livez").await.expect(200);
+    // Pages are still served, so the service stays in its load balancer.
+    timed(http, "/readyz").await.expect(200);
+}
+
+async fn wait_for_page_2(http: &Http) -> Value {
+    wait_for("page 2", async || {
+        let answer = http.get(&listing("page=2")).await;
+        if answer.status == 200 { Ok(answer.json()) } else { Err(answer) }
+    })
+    .await
+}
+
+/// Walks the product under every filter.
+async fn check_all(running: &mut Running) {
+    let contents = running.assert_invariants().await;
+    let comments: Vec<Listed> =
+        contents.comments().iter().map(|c| Listed { cd: c.cd(), placement: c.placement() }).collect();
+    let product = ProductId::parse(PRODUCT).unwrap();
+    let what = every_filter(&comments, &product).into_iter().step_by(3);
+    check_listings(&running.http, &comments, what.map(|filter| (product.clone(), filter, Order::Newest)).collect())
+        .await;
+}
+
+#[tokio::test]
+async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_is_back() {
+    let redis = OwnRedis::start().await;
+    let with_redis = StackSettings { redis_url: Some(redis.server.url()), ..settings() };
+    let mut running = Running::start_with(with_redis).await;
+    write_comments(&running.http).await;
+    running.stack.settle().await;
+    let http = running.http.clone();
+    let first = http.get(&listing("page=1")).await.expect(200);
+    assert_eq!((&first["total"], &first["index"]), (&30.into(), &"ready".into()));
+    let cursor = first["cursor"]["next"].as_str().unwrap();
+
+    // A server that hangs: connections stay open, answers do not come.
+    redis.signal("STOP");
+    assert_degraded(&http, cursor, &first).await;
+    redis.signal("CONT");
+    wait_for_page_2(&http).await;
+
+    // A server that is gone.
+    redis.kill().await;
+    assert_degraded(&http, cursor, &first).await;
+    let patched = &ids(&first)[1];
+    http.patch(patched, &json!({ "rating": 5, "language": "en" })).await.expect(200);
+    http.delete(&ids(&first)[2]).await.expect(204);
+    let new = http.post(PRODUCT, &good_comment("ko", 2, "During the outage")).await.expect(201);
+    let new_id = new["id"].as_str().unwrap();
+    wait_for("the new comment on page 1", async || {
+        let page = http.get(&listing("page=1")).await.expect(200);
+        if ids(&page).iter().any(|id| id == new_id) { Ok(()) } else { Err(page) }
+    })
+    .await;
+
+    redis.server.restart().await.unwrap();
+    let second = wait_for_page_2(&http).await;
+    assert_eq!(second["index"], "ready");
+    check_all(&mut running).await;
+    let page = http.get(&listing("page=1")).await.expect(200);
+    assert_eq!(page["total"], 30, "one more, one less");
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_stack_starts_a_killed_redis_again_and_never_tells_what_is_not_so() {
+    let mut running = Running::start().await;
+    write_comments(&running.http).await;
+    running.stack.settle().await;
+    let http = running.http.clone();
+    let first = http.get(&listing("page=1")).await.expect(200);
+    let third = http.get(&listing("page=3")).await.expect(200);
+    for _ in 0..2 {
+        let server = running.stack.redis().unwrap();
+        redis_server::signal(server.pid().unwrap(), "KILL");
+        let mut degraded = 0;
+        wait_for("numbered pages after a kill", async || {
+            let page = timed(&http, &listing("page=1")).await.expect(200);
+            assert_eq!(ids(&page), ids(&first));
+            match page["index"].as_str().unwrap() {
+                "ready" => assert_eq!(page["total"], 30),
+                _ => {
+                    degraded += 1;
+                    assert_eq!(page["total"], Value::Null);
+                }
+            }
+            let numbered = timed(&http, &listing("page=3")).await;
+            if numbered.status != 200 {
+                assert_later(&numbered);
+                return Err(numbered);
+            }
+            assert_eq!(ids(&numbered.json()), ids(&third));
+            if degraded > 0 { Ok(()) } else { Err(numbered) }
+        })
+        .await;
+        let past_the_end = wait_for("an index that is ready again", async || {
+            let answer = http.get(&listing("page=7")).await;
+            if answer.status == 503 { Err(answer) } else { Ok(answer) }
+        });
+        assert_eq!(past_the_end.await.status, 404);
+    }
+    check_all(&mut running).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
+    let mut running = Running::start().await;
+    running.import(&reviews::reviews(300)[..300]).await;
+    write_comments(&running.http).await;
+    running.stack.settle().await;
+    let http = running.http.clone();
+    let mut raw = redis_server::connection(running.stack.redis_url()).await;
+    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    // Changes all the while, until numbered pages are back.
+    let mut created = Vec::new();
+    wait_for("numbered pages after the loss", async || {
+        let new = http.post(PRODUCT, &good_comment("fr", 3, "Meanwhile")).await.expect(201);
+        created.push(new["id"].as_str().unwrap().to_owned());
+        if created.len() % 3 == 0 {
+            http.delete(&created[created.len() - 2]).await.expect(204);
+        }
+        if created.len() % 3 == 1 {
+            http.patch(&created[created.len() - 1], &json!({ "rating": 1, "language": "en" })).await.expect(200);
+        }
+        let answer = http.get(&listing("page=2")).await;
+        if answer.status == 503 || created.len() < 12 { Err(answer.status) } else { Ok(()) }
+    })
+    .await;
+    check_all(&mut running).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_redis_with_the_data_of_another_table_is_not_believed() {
+    let redis = OwnRedis::start().await;
+    let with_redis = || StackSettings { redis_url: Some(redis.server.url()), ..settings() };
+    // What a stack leaves behind that was killed: an index of the same name, ready, with comments of the product.
+    let product = ProductId::parse(PRODUCT).unwrap();
+    let index = PageIndex::connect(&PageIndexConfig::new(redis.server.url())).unwrap();
+    let rebuild = index.begin_rebuild().await.unwrap();
+    let edits: Vec<_> = (0..30)
+        .flat_map(|number| {
+            let placement = Placement {
+                product: product.clone(),
+                language: Language::parse("fr").unwrap(),
+                rating: Rating::new(1 + number % 5).unwrap(),
+            };
+            index_edits(&CommentId::parse(&format!("old{number}")).unwrap(), Some((&placement, now())), &[])
+        })
+        .collect();
+    index.apply(&edits).await.unwrap();
+    index.finish_rebuild(&rebuild, "another-table", now()).await.unwrap();
+
+    let stack = Stack::start(with_redis()).await.unwrap();
+    let comments: Vec<_> = reviews::reviews(40).into_iter().take(40).collect();
+    let table_id = stack.table().describe().await.unwrap().id;
+    let http = Http::new(stack.api_url());
+    let filter = Filter::ANY;
+    let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
+    wait_for("an index of the new table", async || {
+        // Not one answer may know of the old table's comments.
+        let page = timed(&http, &listing("page=2")).await;
+        assert!([404, 503].contains(&page.status), "{page:?}");
+        let first = timed(&http, &listing("page=1")).await;
+        match first.status {
+            503 => {}
+            _ => assert_eq!(first.json()["total"], 0, "{first:?}"),
+        }
+        stack
+            .index()
+            .page_start(&query, &table_id, now())
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|not_ready| not_ready.to_string())
+    })
+    .await;
+    let report = import_comments(&stack, comments).await;
+    assert_eq!(report.created, 40);
+    let mut running = Running { http, stack };
+    running.stack.settle().await;
+    running.finish().await;
+}

@@ -1,0 +1,184 @@
+//! Nobody concludes anything from a partition of the page index that is not ready, and only a rebuild that filled it
+//! makes it ready.
+
+use std::time::Duration;
+
+use model::{Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, plan::index_edits};
+use stores::{
+    PageIndex, StoreError, now,
+    page_index::{IndexAnswer, NotReady, PageIndexConfig, PageStart, PageStartQuery},
+};
+
+use crate::fixture::{
+    gate::Gate,
+    redis_server::{self, OwnRedis},
+    wait_for,
+};
+
+const TABLE_ID: &str = "the-table";
+
+fn product() -> ProductId {
+    ProductId::parse("a/b").unwrap()
+}
+
+async fn ask(index: &PageIndex, table_id: &str, at: Instant) -> IndexAnswer<PageStart> {
+    let (product, filter) = (product(), Filter::ANY);
+    let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
+    let answer = index.page_start(&query, table_id, at).await.unwrap();
+    // The other questions are judged alike.
+    let stats = index.stats(&product, None, table_id, at).await.unwrap();
+    assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
+    let cd = Cd { created_at: at, id: CommentId::parse("c1").unwrap() };
+    let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
+    assert_eq!(position.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
+    answer
+}
+
+async fn make_ready(index: &PageIndex, watermark: Instant) {
+    let rebuild = index.begin_rebuild().await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_index_is_not_believed_until_it_is_rebuilt() {
+    let index = redis_server::own_index().await;
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    let rebuild = index.begin_rebuild().await.unwrap();
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(PageStart { total: 0, before: None }));
+    // The next rebuild takes it away again, with all that was there.
+    index.begin_rebuild().await.unwrap();
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+}
+
+#[tokio::test]
+async fn another_tables_index_is_not_believed() {
+    let index = redis_server::own_index().await;
+    make_ready(&index, now()).await;
+    assert_eq!(ask(&index, "the-table-restored", now()).await, Err(NotReady::OtherTable));
+    let readiness = index.readiness("the-table-restored", now()).await.unwrap();
+    assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::OtherTable)), "{readiness:?}");
+}
+
+#[tokio::test]
+async fn an_index_with_an_old_watermark_is_not_believed() {
+    let index = redis_server::own_index().await;
+    let watermark = now();
+    make_ready(&index, watermark).await;
+    let max_age_ms = 3 * 3600 * 1000;
+    assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
+    let later = watermark.plus_ms(max_age_ms + 1);
+    assert_eq!(ask(&index, TABLE_ID, later).await, Err(NotReady::Stale { watermark }));
+    let readiness = index.readiness(TABLE_ID, later).await.unwrap();
+    assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::Stale { watermark })), "{readiness:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_may_evict_keys_is_refused() {
+    let redis = OwnRedis::start().await;
+    let index = redis.index();
+    let mut raw = redis.connection().await;
+    let mut policy = async |policy: &str| {
+        redis::cmd("CONFIG").arg(&["SET", "maxmemory-policy", policy]).exec_async(&mut raw).await.unwrap();
+    };
+    for evicting in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl"] {
+        policy(evicting).await;
+        let error = index.begin_rebuild().await.unwrap_err();
+        assert!(matches!(&error, StoreError::Refused { detail, .. } if detail.contains(evicting)), "{error:?}");
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    }
+    policy("noeviction").await;
+    make_ready(&index, now()).await;
+}
+
+#[tokio::test]
+async fn an_index_that_is_lost_in_the_middle_of_a_rebuild_is_not_marked_ready() {
+    let redis = OwnRedis::start().await;
+    let index = redis.index();
+    let mut raw = redis.connection().await;
+    let rebuild = index.begin_rebuild().await.unwrap();
+    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+
+    let rebuild = index.begin_rebuild().await.unwrap();
+    redis.server.restart().await.unwrap();
+    let finished = wait_for("an answer of the restarted server", async || {
+        // The first call after a restart may find the old connection broken.
+        index.ping().await.map_err(|error| error.to_string())?;
+        Ok::<_, String>(index.finish_rebuild(&rebuild, TABLE_ID, now()).await)
+    });
+    let error = finished.await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+}
+
+#[tokio::test]
+async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
+    let index = redis_server::own_index().await;
+    let first = index.begin_rebuild().await.unwrap();
+    let second = index.begin_rebuild().await.unwrap();
+    let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    index.finish_rebuild(&second, TABLE_ID, now()).await.unwrap();
+    assert!(ask(&index, TABLE_ID, now()).await.is_ok());
+    // It has been finished: its token is spent.
+    assert!(index.finish_rebuild(&second, TABLE_ID, now()).await.is_err());
+}
+
+#[tokio::test]
+async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
+    // Enough products that emptying the index takes several steps; the other rebuild comes after each of them.
+    const COMMENTS: usize = 1_000;
+    let redis = OwnRedis::start().await;
+    let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
+    let index = PageIndex::connect(&config).unwrap();
+    let gate = Gate::start(&redis.server.url()).await;
+    let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
+    let edits: Vec<_> = (0..COMMENTS)
+        .flat_map(|number| {
+            let placement = Placement {
+                product: ProductId::parse(&format!("product-{number}")).unwrap(),
+                language: Language::parse("en").unwrap(),
+                rating: Rating::new(1 + number as u64 % 5).unwrap(),
+            };
+            index_edits(&CommentId::parse(&format!("c{number}")).unwrap(), Some((&placement, now())), &[])
+        })
+        .collect();
+    let mut held = 0;
+    for steps in 0.. {
+        index.apply(&edits).await.unwrap();
+        gate.hold_after_scans(steps);
+        let slow_rebuild = tokio::spawn({
+            let slow = slow.clone();
+            async move { slow.begin_rebuild().await.unwrap() }
+        });
+        let through = wait_for("the slow rebuild to be held, or through", async || {
+            match (gate.is_holding(), slow_rebuild.is_finished()) {
+                (false, false) => Err("neither"),
+                (is_holding, _) => Ok(!is_holding),
+            }
+        });
+        if through.await {
+            break;
+        }
+        held += 1;
+        let rebuild = index.begin_rebuild().await.unwrap();
+        index.apply(&edits).await.unwrap();
+        index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+        gate.open();
+        slow_rebuild.await.unwrap();
+        // Whatever became of the two, what is ready is whole.
+        let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
+        for (partition, _) in readiness.into_iter().filter(|(_, answer)| answer.is_ok()) {
+            for edit in edits.iter().filter(|edit| index.partition_of(&edit.product) == partition) {
+                let members = index.members(&edit.add[0]).await.unwrap();
+                assert_eq!(members.len(), 1, "held after {steps} steps: {} is missing", edit.product.as_str());
+            }
+        }
+    }
+    assert!(held > 3, "the slow rebuild was held {held} times only");
+}

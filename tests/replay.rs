@@ -1,0 +1,153 @@
+//! Redelivering the recorded stream from any record to its end, in any batching, also with invocations cut in the
+//! middle, ends in the same state.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::dynamodb::EventRecord;
+use model::{CommentId, CommentText, Instant, Language, ProductId, Rating, record::decode_batch};
+use rand::{
+    RngExt, SeedableRng,
+    rngs::StdRng,
+    seq::{IndexedRandom, IteratorRandom, SliceRandom},
+};
+use stores::table::{CommentPatch, NewComment};
+
+use crate::fixture::stores::{INVOCATION, Stores};
+
+/// Changes of comments, each a record.
+const CHANGES: usize = 220;
+
+/// Comments: few, so that each has a long history.
+const COMMENTS: u64 = 24;
+
+/// Deliveries that begin anew, each from another record.
+const DELIVERIES: usize = 5;
+
+/// A random history: comments are created, changed, deleted and created again.
+async fn write_history(stores: &Stores, random: &mut StdRng) {
+    let mut alive: BTreeMap<u64, CommentId> = BTreeMap::new();
+    for change in 0..CHANGES {
+        let number = random.random_range(0..COMMENTS);
+        let language = Language::parse(["en", "ko", "fr"].choose(random).unwrap()).unwrap();
+        let rating = Rating::new(random.random_range(1..=5)).unwrap();
+        match alive.get(&number) {
+            None => {
+                let comment = NewComment {
+                    id: CommentId::parse(&format!("c{number}")).unwrap(),
+                    product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
+                    language,
+                    rating,
+                    created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
+                    text: CommentText::new(None, format!("Body {change}"), None).unwrap(),
+                };
+                alive.insert(number, comment.id.clone());
+                stores.table.create_comment(comment, None).await.unwrap();
+            }
+            Some(id) if random.random_range(0..4) == 0 => {
+                stores.table.delete_comment(id, None).await.unwrap();
+                alive.remove(&number);
+            }
+            Some(id) => {
+                let mut patch = CommentPatch::default();
+                match random.random_range(0..4) {
+                    0 => patch.rating = Some(rating),
+                    1 => patch.language = Some(language),
+                    2 => (patch.rating, patch.language) = (Some(rating), Some(language)),
+                    _ => patch.body = Some(format!("Body {change}")),
+                }
+                stores.table.patch_comment(id, None, &patch).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Delivers records in batches of random sizes.
+async fn deliver(stores: &Stores, records: &[EventRecord], random: &mut StdRng) {
+    let mut left = records;
+    while !left.is_empty() {
+        let (batch, rest) = left.split_at(random.random_range(1..=40).min(left.len()));
+        for answer in stores.deliver(batch).await {
+            assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
+        }
+        left = rest;
+    }
+}
+
+#[tokio::test]
+async fn redelivering_from_any_record_to_the_end_in_any_batching_changes_nothing() {
+    let mut random = StdRng::seed_from_u64(31);
+    let stores = Stores::start().await;
+    write_history(&stores, &mut random).await;
+    let records = stores.records().await;
+    deliver(&stores, &records, &mut random).await;
+    stores.assert_invariants().await;
+    for _ in 0..DELIVERIES {
+        let from = random.random_range(0..records.len());
+        deliver(&stores, &records[from..], &mut random).await;
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
+
+/// Does a part of what the handlers do with a batch, as when they die: some of the calls, which run at the same time
+/// and so in any order, and the first edits.
+async fn deliver_in_part(stores: &Stores, batch: &[EventRecord], random: &mut StdRng) {
+    let changes = decode_batch(batch).changes;
+    let deadline = tokio::time::Instant::now() + INVOCATION;
+    let mut calls = stream_writer::plan_calls(&changes);
+    calls.shuffle(random);
+    calls.truncate(random.random_range(0..=calls.len()));
+    for call in calls {
+        stores.table.write_duplicates(call, deadline).await.unwrap();
+    }
+    let mut edits = page_indexer::plan_edits(&changes);
+    edits.truncate(random.random_range(0..=edits.len()));
+    stores.index.apply(&edits).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_invocation_that_is_cut_in_the_middle_is_made_good_by_the_next_delivery() {
+    let mut random = StdRng::seed_from_u64(32);
+    let stores = Stores::start().await;
+    write_history(&stores, &mut random).await;
+    let records = stores.records().await;
+    // Everything before this record is done, and nothing that comes later has been delivered whole since.
+    let (mut done, mut cut) = (0, 0);
+    while done < records.len() {
+        // The service starts at or before the first record that is not done.
+        let from = random.random_range(done.saturating_sub(6)..=done);
+        let batch = &records[from..(from + random.random_range(1..=30)).min(records.len())];
+        if random.random_range(0..2) == 0 {
+            deliver_in_part(&stores, batch, &mut random).await;
+            (done, cut) = (from, cut + 1);
+        } else {
+            deliver(&stores, batch, &mut random).await;
+            done = from + batch.len();
+        }
+    }
+    assert!(cut > 3, "only {cut} invocations were cut, so little was tried");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_record_that_can_never_be_processed_holds_up_no_other() {
+    const BROKEN: usize = 8;
+    let mut random = StdRng::seed_from_u64(33);
+    let stores = Stores::start().await;
+    write_history(&stores, &mut random).await;
+    let mut records = stores.records().await;
+    // Copies of some records without their images; the whole ones are there too, so that all comes right.
+    let mut broken = records.iter().cloned().sample(&mut random, BROKEN);
+    for record in &mut broken {
+        record.change.new_image = Default::default();
+        record.change.old_image = Default::default();
+    }
+    for record in broken {
+        records.insert(random.random_range(0..=records.len()), record);
+    }
+    deliver(&stores, &records, &mut random).await;
+    assert_eq!(stores.quarantined(), 2 * BROKEN, "each handler puts each broken record by itself");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}

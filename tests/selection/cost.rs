@@ -1,0 +1,254 @@
+//! What finding a page costs: the commands inside the script, seen by `MONITOR`.
+//!
+//! # The bound
+//!
+//! `select.lua` narrows windows, of L elements in k sets together, until L is at most 24; it begins with the N elements
+//! of all sets. A round that leaves at most half of L is good: there are at most log2(N/24) + 1 of them. Two rounds in
+//! a row that are not make the next ones halve the largest window, which holds at least L/k elements, until one is
+//! good. So beside the good rounds there are at most two for each of them and two at the beginning that only aim
+//! badly, and those that halve, each of which leaves at most (1 - 1/2k) L. The number of rounds is greatest when all
+//! are of the kind that gets least out of a command: 3 for each halving of L (3 / ln 2 < 4.4 for a factor of e), or one
+//! for each factor of 1 - 1/2k (less than 2k for a factor of e). With the ends of both:
+//!
+//! rounds <= 6 + max(4.4, 2k) ln(N/24)
+//!
+//! A round on scores costs one `ZREVRANGE` and at most two `ZCOUNT`s a set: 1 + 2k commands. When windows hold one
+//! score only, the search goes on among members, with counters that begin anew (6 rounds more): a round costs one
+//! `ZREVRANGE` and a binary search in each other set, at most floor(log2 n) + 1 commands each, n being the size of the
+//! largest set. Around it stand the marker, k `ZCARD`s and at last k `ZREVRANGE`s of at most 24 elements together.
+
+use futures_util::{Stream, StreamExt};
+use itertools::{Itertools, iproduct, izip};
+use model::{BaseSet, CommentId, Filter, Order, ProductId, Rating, RatingSet};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use stores::{PageIndex, now, page_index::PageStartQuery};
+
+use super::{TABLE_ID, shapes::similar_ids};
+use crate::fixture::redis_server::OwnRedis;
+
+/// Comments in all: the product is a large one.
+const COMMENTS: usize = 200_000;
+
+/// What `select.lua` calls `MERGE_MAX`.
+const MERGE_MAX: u64 = 24;
+
+/// Where the first comment lies in time.
+const NEWEST_MS: i64 = 1_700_000_000_000;
+
+/// A server of its own, and how a page's cost is watched.
+struct Scale {
+    redis: OwnRedis,
+    index: PageIndex,
+    raw: redis::aio::MultiplexedConnection,
+}
+
+impl Scale {
+    async fn start() -> Self {
+        let redis = OwnRedis::start().await;
+        let (index, raw) = (redis.index(), redis.connection().await);
+        let scale = Self { redis, index, raw };
+        scale.make_ready().await;
+        scale
+    }
+
+    async fn make_ready(&self) {
+        let rebuild = self.index.begin_rebuild().await.unwrap();
+        self.index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    }
+
+    /// Puts comments (rating, milliseconds, id) into the sets of a rating without a language.
+    async fn load(&mut self, product: &ProductId, comments: &[(u64, i64, &CommentId)]) {
+        for rating in Rating::ALL {
+            let set = BaseSet { product: product.clone(), language: None, rating: Some(rating) };
+            let members: Vec<(i64, &str)> = comments
+                .iter()
+                .filter(|(of, ..)| *of == u64::from(rating.get()))
+                .map(|(_, ms, id)| (*ms, id.as_str()))
+                .collect();
+            for chunk in members.chunks(10_000) {
+                redis::cmd("ZADD").arg(self.index.key_name(&set)).arg(chunk).exec_async(&mut self.raw).await.unwrap();
+            }
+        }
+    }
+
+    /// Finds the comment of each rank under the filter of four ratings, one after the other.
+    async fn cost(&mut self, product: &ProductId, ranks: &[usize]) -> Vec<Cost> {
+        let filter = Filter::new(None, RatingSet::parse("1.2.3.4").ok());
+        let client = redis::Client::open(self.redis.server.url()).unwrap();
+        let mut lines = client.get_async_monitor().await.unwrap().into_on_message::<String>();
+        let mut found = Vec::new();
+        for rank in ranks {
+            let skip = u64::try_from(rank + 1).unwrap();
+            let query = PageStartQuery { product, filter: &filter, skip, order: Order::Newest, as_of: None };
+            found.push(self.index.page_start(&query, TABLE_ID, now()).await.unwrap().unwrap().before);
+        }
+        redis::cmd("ECHO").arg("the end").exec_async(&mut self.raw).await.unwrap();
+        let counted = count_commands(&mut lines).await;
+        assert_eq!(counted.len(), ranks.len());
+        izip!(ranks, found, counted)
+            .map(|(rank, found, (commands, widest))| Cost {
+                rank: *rank,
+                found: found.map(|cd| cd.id),
+                commands,
+                widest,
+            })
+            .collect()
+    }
+}
+
+/// What finding one comment took.
+struct Cost {
+    rank: usize,
+    found: Option<CommentId>,
+    /// Commands inside the script.
+    commands: u32,
+    /// The most elements that one of them fetched.
+    widest: u64,
+}
+
+/// The commands, and the widest range, of each script in what `MONITOR` shows up to the end mark:
+/// `<time> [<database> <client or lua>] "<command>" "<argument>"…`.
+async fn count_commands(lines: &mut (impl Stream<Item = String> + Unpin)) -> Vec<(u32, u64)> {
+    let mut counted = Vec::new();
+    while let Some(line) = lines.next().await {
+        let (head, command) = line.split_once("] ").unwrap();
+        let words: Vec<&str> = command.split("\" \"").map(|word| word.trim_matches('"')).collect();
+        if !head.ends_with(" lua") {
+            match words[0] {
+                "EVALSHA" => counted.push((0, 0)),
+                "ECHO" => break,
+                _ => {}
+            }
+            continue;
+        }
+        let (commands, widest) = counted.last_mut().unwrap();
+        *commands += 1;
+        if words[0] == "ZREVRANGE" {
+            let place = |at: usize| words[at].parse::<u64>().unwrap();
+            *widest = (*widest).max(place(3) - place(2) + 1);
+        }
+    }
+    // The server did not know the script at the first call.
+    counted.retain(|(commands, _)| *commands > 0);
+    counted
+}
+
+/// The most commands for a page of a product of these sets.
+fn bound(sizes: &[u64], one_millisecond: bool) -> f64 {
+    let k = sizes.len() as f64;
+    let merged = sizes.iter().sum::<u64>() as f64 / MERGE_MAX as f64;
+    let rounds = 6.0 + f64::max(4.4, 2.0 * k) * merged.ln();
+    let on_scores = 1.0 + 2.0 * k;
+    let around = 1.0 + 2.0 * k;
+    if one_millisecond {
+        let binary_search = f64::from(sizes.iter().max().unwrap().ilog2() + 1);
+        // One round on scores finds that there is but one.
+        return around + on_scores + (rounds + 6.0) * (1.0 + (k - 1.0) * binary_search);
+    }
+    around + rounds * on_scores
+}
+
+/// Ratings of comments, newest first, where the share of a set in the next comments tells nothing about its share in
+/// those after them: from the middle outwards, blocks of one rating each that grow by a factor.
+fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
+    let half = |first: u64| {
+        let (mut side, mut length, mut rating) = (Vec::new(), 1.0_f64, first);
+        while side.len() < COMMENTS / 2 {
+            let block = (1..).take_while(|number| f64::from(*number) <= length);
+            side.extend(block.map(|_| 1 + rating % ratings));
+            length *= factor;
+            rating += 1;
+        }
+        side.truncate(COMMENTS / 2);
+        side
+    };
+    half(0).into_iter().rev().chain(half(1)).collect()
+}
+
+/// Ratings of comments where a block of one rating lies at one end of what is left, again and again.
+fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
+    let (mut front, mut back, mut left, mut rating) = (Vec::new(), Vec::new(), COMMENTS, 0);
+    while left > 0 {
+        let block = random.random_range(1..=left);
+        let end = if random.random_range(0..2) == 0 { &mut front } else { &mut back };
+        end.extend(std::iter::repeat_n(1 + rating % ratings, block));
+        (left, rating) = (left - block, rating + 1);
+    }
+    front.into_iter().chain(back.into_iter().rev()).collect()
+}
+
+/// Each spread both with every comment in a millisecond of its own and with all in one.
+async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
+    let mut random = StdRng::seed_from_u64(8);
+    let mut scale = Scale::start().await;
+    let mut ids: Vec<CommentId> = similar_ids(COMMENTS, &mut random);
+    ids.sort_by(|a, b| b.cmp(a));
+    for ((name, ratings), one_millisecond) in iproduct!(spreads, [false, true]) {
+        let name = format!("{name}, {}", if one_millisecond { "all in one millisecond" } else { "each in its own" });
+        let product = ProductId::parse(&name).unwrap();
+        let times = (0..).map(|at| if one_millisecond { NEWEST_MS } else { NEWEST_MS - at });
+        let comments: Vec<_> = izip!(&ratings, times, &ids).map(|(rating, ms, id)| (*rating, ms, id)).collect();
+        scale.load(&product, &comments).await;
+        let sizes: Vec<u64> =
+            ratings.iter().counts().into_iter().sorted().map(|(_, size)| u64::try_from(size).unwrap()).collect();
+
+        // The middle, where blocks meet, and anywhere.
+        let meetings = (1..ratings.len()).filter(|at| ratings[*at] != ratings[at - 1]).collect_vec();
+        let mut ranks: Vec<usize> = (0..30).map(|at| COMMENTS / 2 - 15 + at).collect();
+        ranks.extend(meetings.sample(&mut random, 60));
+        ranks.extend((0..60).map(|_| random.random_range(0..COMMENTS - 1)));
+        let costs = scale.cost(&product, &ranks).await;
+        for cost in &costs {
+            let before = &ids[cost.rank];
+            assert_eq!(cost.found.as_ref(), Some(before), "{name}: rank {}", cost.rank);
+            assert!(cost.widest <= MERGE_MAX, "{name}: {} elements fetched at once", cost.widest);
+        }
+        let most = costs.iter().map(|cost| cost.commands).max().unwrap();
+        let bound = bound(&sizes, one_millisecond);
+        println!("{name}: at most {most} commands, bound {bound:.0}");
+        assert!(f64::from(most) <= bound, "{name}: {most} commands, more than {bound:.0}");
+        scale.index.clear().await.unwrap();
+        scale.make_ready().await;
+    }
+}
+
+#[tokio::test]
+async fn blocks_that_grow_from_the_middle_cost_no_more_than_the_bound() {
+    let spreads = iproduct!([1.5, 8.0], [2, 4]).map(|(factor, ratings)| {
+        (format!("{ratings} ratings in blocks that grow by {factor}"), blocks_from_the_middle(factor, ratings))
+    });
+    check_spreads(spreads.collect()).await;
+}
+
+#[tokio::test]
+async fn blocks_within_blocks_cost_no_more_than_the_bound() {
+    let spreads = (0..3).map(|seed| {
+        let ratings = nested_blocks(3 + seed % 2, &mut StdRng::seed_from_u64(seed));
+        (format!("blocks within blocks, seed {seed}"), ratings)
+    });
+    check_spreads(spreads.collect()).await;
+}
+
+#[tokio::test]
+async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_however_deep_it_lies() {
+    let mut random = StdRng::seed_from_u64(9);
+    let mut scale = Scale::start().await;
+    let mut ids: Vec<CommentId> = similar_ids(COMMENTS, &mut random);
+    ids.sort_by(|a, b| b.cmp(a));
+    let product = ProductId::parse("even").unwrap();
+    let comments: Vec<_> =
+        ids.iter().zip(0..).map(|(id, at)| (random.random_range(1..=4), NEWEST_MS - at, id)).collect();
+    scale.load(&product, &comments).await;
+    let deep = |random: &mut StdRng, share: std::ops::Range<usize>| -> Vec<usize> {
+        (0..200).map(|_| random.random_range(share.start * COMMENTS / 100..share.end * COMMENTS / 100)).collect()
+    };
+    let mut means = Vec::new();
+    for share in [0..5, 45..50, 94..99] {
+        let costs = scale.cost(&product, &deep(&mut random, share.clone())).await;
+        let sum: u32 = costs.iter().map(|cost| cost.commands).sum();
+        println!("{share:?} % deep: {} commands on average", sum / 200);
+        means.push(sum / 200);
+    }
+    // One marker, four sizes, four fetches at the end, and some five rounds of cuts in four sets.
+    assert!(means.iter().all(|mean| *mean <= 45), "{means:?}");
+}

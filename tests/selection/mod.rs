@@ -1,0 +1,250 @@
+//! Ranks, totals, positions and stats of the page index equal a brute-force filter and sort, however the comments'
+//! times are spread, and cost few commands.
+
+mod cost;
+mod full_memory;
+mod shapes;
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, stream};
+use itertools::{Itertools, iproduct};
+use model::{
+    Cd, CommentId, Filter, Instant, Language, Order, Placement, Rating, RatingSet,
+    plan::{IndexEdit, index_edits},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::SliceRandom};
+use stores::{PageIndex, now, page_index::PageStartQuery};
+
+use self::shapes::{Product, SHAPES};
+use crate::fixture::redis_server::{self, OwnRedis};
+
+const TABLE_ID: &str = "the-table";
+
+/// Requests on their way at the same time: they share one connection, so this hides the round trips.
+const CONCURRENCY: usize = 64;
+
+/// Puts products into an index and marks it ready. A third of the comments had another rating or language before, and
+/// as many others were deleted.
+async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
+    let rebuild = index.begin_rebuild().await.unwrap();
+    let (mut first, mut then) = (Vec::new(), Vec::new());
+    for comment in products.iter().flat_map(|product| &product.comments) {
+        let (product, id) = (&comment.placement.product, &comment.cd.id);
+        let last = Some((&comment.placement, comment.cd.created_at));
+        if random.random_range(0..3) > 0 {
+            first.extend(index_edits(id, last, &[]));
+            continue;
+        }
+        let language = ["en", "pt-BR", "zh-Hant-TW"].choose(random).unwrap();
+        let before = Placement {
+            product: product.clone(),
+            language: Language::parse(language).unwrap(),
+            rating: Rating::new(random.random_range(1..=5)).unwrap(),
+        };
+        let other = CommentId::parse(&format!("deleted.{id}")).unwrap();
+        for (id, after) in [(id, last), (&other, None)] {
+            first.extend(index_edits(id, Some((&before, comment.cd.created_at)), &[]));
+            then.extend(index_edits(id, after, &[before.clone(), comment.placement.clone()]));
+        }
+    }
+    first.shuffle(random);
+    then.shuffle(random);
+    index.apply(&first).await.unwrap();
+    index.apply(&then).await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+}
+
+/// Asks for every one of `skips` and compares with brute force.
+async fn check_starts(index: &PageIndex, product: &Product, filter: &Filter, as_of: Option<Instant>, skips: &[u64]) {
+    for order in [Order::Newest, Order::Oldest] {
+        let listing = product.listing(filter, order);
+        let visible = |cd: &Cd| as_of.is_none_or(|as_of| cd.created_at <= as_of);
+        let total = listing.iter().filter(|cd| visible(cd)).count();
+        let hidden_first = listing.iter().take_while(|cd| !visible(cd)).count();
+        stream::iter(skips)
+            .for_each_concurrent(CONCURRENCY, async |skip| {
+                let query = PageStartQuery { product: &product.id, filter, skip: *skip, order, as_of };
+                let found = index.page_start(&query, TABLE_ID, now()).await.unwrap().unwrap();
+                let place = usize::try_from(*skip).unwrap();
+                let before = (hidden_first + place).checked_sub(1).filter(|_| place < total);
+                let before = before.map(|at| listing[at].clone());
+                assert_eq!((found.total, found.before), (total as u64, before), "{}: {query:?}", product.shape);
+            })
+            .await;
+    }
+}
+
+/// The 31 sets of ratings, and no restriction, with both languages, one that nobody uses, and none.
+fn filters() -> Vec<Filter> {
+    let languages = [None, Some("en"), Some("pt-BR"), Some("fr")];
+    iproduct!(languages, RatingSet::every().collect_vec())
+        .map(|(language, ratings)| Filter::new(language.map(|tag| Language::parse(tag).unwrap()), Some(ratings)))
+        .collect()
+}
+
+/// Every rank from the first to past the end, under some filters of each kind and at some instants.
+async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
+    for filter in filters().sample(random, 8) {
+        let total = product.listing(filter, Order::Newest).len() as u64;
+        let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
+        check_starts(index, product, filter, None, &skips).await;
+        let instant = product.comments.choose(random).unwrap().cd.created_at;
+        for as_of in [instant, instant.plus_ms(-1), Instant::MIN] {
+            let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
+            check_starts(index, product, filter, Some(as_of), &some).await;
+        }
+    }
+}
+
+fn products(n: i64, random: &mut StdRng) -> Vec<Product> {
+    SHAPES.into_iter().map(|shape| shapes::product(shape, n, random)).collect()
+}
+
+#[tokio::test]
+async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
+    let mut random = StdRng::seed_from_u64(1);
+    let index = redis_server::own_index().await;
+    for n in [60, 500] {
+        let products = products(n, &mut random);
+        fill(&index, &products, &mut random).await;
+        for product in &products {
+            check_product(&index, product, &mut random).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
+    let mut random = StdRng::seed_from_u64(2);
+    let index = redis_server::own_index().await;
+    let products = products(6_000, &mut random);
+    fill(&index, &products, &mut random).await;
+    for product in &products {
+        for filter in filters().sample(&mut random, 12) {
+            let total = product.listing(filter, Order::Newest).len() as u64;
+            let mut skips = vec![0, 1, total.saturating_sub(1), total, total + 1];
+            skips.extend((0..40).map(|_| random.random_range(0..=total)));
+            check_starts(&index, product, filter, None, &skips).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn scripts_that_the_server_forgot_are_loaded_again() {
+    let mut random = StdRng::seed_from_u64(3);
+    // A server of its own: another test's call could lose its scripts twice.
+    let redis = OwnRedis::start().await;
+    let (index, mut raw) = (redis.index(), redis.connection().await);
+    let product = shapes::product(SHAPES[2], 100, &mut random);
+    let mut forget = async || redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut raw).await.unwrap();
+
+    forget().await;
+    fill(&index, std::slice::from_ref(&product), &mut random).await;
+    let filter = Filter::new(None, RatingSet::parse("1.3.5").ok());
+    forget().await;
+    check_starts(&index, &product, &filter, None, &[40]).await;
+    forget().await;
+    check_positions(&index, &product, &filter).await;
+    forget().await;
+    check_stats(&index, &product, None).await;
+    forget().await;
+    // More than one pipeline of edits, and the server forgets between two of them.
+    let edits: Vec<IndexEdit> = (0..600)
+        .flat_map(|number| {
+            let id = CommentId::parse(&format!("new{number}")).unwrap();
+            let comment = &product.comments[number % 100];
+            index_edits(&id, Some((&comment.placement, comment.cd.created_at)), &[])
+        })
+        .collect();
+    let applied = index.apply(&edits);
+    let (applied, ()) = tokio::join!(applied, forget());
+    applied.unwrap();
+    let stats = index.stats(&product.id, None, TABLE_ID, now()).await.unwrap().unwrap();
+    assert_eq!(stats.by_rating.iter().map(|(_, count)| count).sum::<u64>(), 700);
+}
+
+async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
+    for order in [Order::Newest, Order::Oldest] {
+        let listing = product.listing(filter, order);
+        stream::iter(listing.iter().enumerate())
+            .for_each_concurrent(CONCURRENCY, async |(rank, cd)| {
+                let found = index.position(&product.id, filter, cd, order, TABLE_ID, now()).await.unwrap().unwrap();
+                assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64), "{}: {cd}", product.shape);
+            })
+            .await;
+        // Not indexed yet: amid the others, at an instant that others share.
+        for neighbour in [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten() {
+            let id = CommentId::parse(&format!("{}+", neighbour.id).replace('+', "-new")).unwrap();
+            let cd = Cd { created_at: neighbour.created_at, id };
+            let found = index.position(&product.id, filter, &cd, order, TABLE_ID, now()).await.unwrap().unwrap();
+            let precede = |other: &&&Cd| if order == Order::Newest { ***other > cd } else { ***other < cd };
+            let rank = listing.iter().filter(precede).count();
+            assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64 + 1), "{}: {cd}", product.shape);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_position_is_that_of_a_brute_force_sort() {
+    let mut random = StdRng::seed_from_u64(4);
+    let index = redis_server::own_index().await;
+    let products = products(300, &mut random);
+    fill(&index, &products, &mut random).await;
+    for product in &products {
+        for filter in filters().sample(&mut random, 5) {
+            check_positions(&index, product, filter).await;
+        }
+    }
+}
+
+async fn check_stats(index: &PageIndex, product: &Product, language: Option<&Language>) {
+    let counted = |by: &dyn Fn(&Placement) -> bool| {
+        product.comments.iter().filter(|comment| by(&comment.placement)).count() as u64
+    };
+    let asked_for = |placement: &Placement| language.is_none_or(|language| placement.language == *language);
+    let found = index.stats(&product.id, language, TABLE_ID, now()).await.unwrap().unwrap();
+    for (rating, count) in found.by_rating {
+        assert_eq!(count, counted(&|placement| placement.rating == rating && asked_for(placement)), "{rating}");
+    }
+    let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
+    for comment in &product.comments {
+        *by_language.entry(&comment.placement.language).or_default() += 1;
+    }
+    assert!(found.by_language.iter().map(|(language, count)| (language, *count)).eq(by_language));
+    let times = product.comments.iter().filter(|comment| asked_for(&comment.placement));
+    assert_eq!(found.last_commented_at, times.map(|comment| comment.cd.created_at).max());
+}
+
+#[tokio::test]
+async fn stats_count_what_there_is_and_forget_a_language_that_is_gone() {
+    let mut random = StdRng::seed_from_u64(5);
+    let index = redis_server::own_index().await;
+    // Filling has put comments of a third language in, and taken them out again.
+    let products = products(200, &mut random);
+    fill(&index, &products, &mut random).await;
+    for product in &products {
+        for language in [None, Some("en"), Some("pt-BR"), Some("fr")] {
+            check_stats(&index, product, language.map(|tag| Language::parse(tag).unwrap()).as_ref()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_edit_applied_again_changes_nothing() {
+    let mut random = StdRng::seed_from_u64(6);
+    let index = redis_server::own_index().await;
+    let product = shapes::product(SHAPES[1], 100, &mut random);
+    fill(&index, std::slice::from_ref(&product), &mut random).await;
+    let placements: Vec<Placement> = product.comments.iter().map(|comment| comment.placement.clone()).collect();
+    let edits: Vec<IndexEdit> = product
+        .comments
+        .iter()
+        .flat_map(|comment| index_edits(&comment.cd.id, Some((&comment.placement, comment.cd.created_at)), &placements))
+        .collect();
+    for _ in 0..2 {
+        index.apply(&edits).await.unwrap();
+        check_product(&index, &product, &mut random).await;
+        check_stats(&index, &product, None).await;
+    }
+}

@@ -1,0 +1,139 @@
+//! Comments whose times are spread in the ways that make selecting a rank hard.
+
+use model::{Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating};
+use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
+
+/// A comment as the page index knows it.
+#[derive(Debug, Clone)]
+pub(super) struct Indexed {
+    pub(super) cd: Cd,
+    pub(super) placement: Placement,
+}
+
+/// A product with its comments, in no order.
+#[derive(Debug, Clone)]
+pub(super) struct Product {
+    pub(super) shape: &'static str,
+    pub(super) id: ProductId,
+    pub(super) comments: Vec<Indexed>,
+}
+
+impl Product {
+    /// The comments of a filter in an order, by brute force.
+    pub(super) fn listing(&self, filter: &Filter, order: Order) -> Vec<&Cd> {
+        let mut cds: Vec<&Cd> =
+            self.comments.iter().filter(|c| filter.matches(&c.placement)).map(|comment| &comment.cd).collect();
+        cds.sort();
+        if order == Order::Newest {
+            cds.reverse();
+        }
+        cds
+    }
+}
+
+/// Rating and milliseconds of each comment, made of about `n` comments.
+pub(super) type Shape = fn(n: i64, random: &mut StdRng) -> Vec<(u64, i64)>;
+
+/// 2024-03-01, roughly where real times lie.
+const BASE_MS: i64 = 1_709_250_000_000;
+
+/// Every shape, by what is hard about it.
+pub(super) const SHAPES: [(&str, Shape); 14] = [
+    ("all in one millisecond", |n, random| make(n, |_| (any_rating(random), BASE_MS))),
+    ("three distinct times", |n, random| {
+        make(n, |_| (any_rating(random), BASE_MS + random.random_range(0..3_i64) * 1000))
+    }),
+    ("evenly spread", |n, random| make(n, |i| (any_rating(random), BASE_MS + i * 60_000))),
+    ("days only, twenty a day", |n, random| make(n, |i| (any_rating(random), BASE_MS + i / 20 * 86_400_000))),
+    ("bursts with growing gaps", |n, random| {
+        let (mut at, mut left, mut gap) = (BASE_MS, 0_i64, 1_i64);
+        make(n, |_| {
+            if left == 0 {
+                left = random.random_range(1..120);
+                gap = (gap * 3).min(1 << 36);
+                at += gap;
+            }
+            left -= 1;
+            (any_rating(random), at)
+        })
+    }),
+    ("disjoint times a rating", |n, _| make(n, |i| (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS + i))),
+    ("disjoint times a rating, reversed", |n, _| {
+        make(n, |i| (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS - i))
+    }),
+    ("blocks of ratings that double in length", |n, _| {
+        make(n, |i| (1 + u64::from((i + 1).unsigned_abs().ilog2()) % 4, BASE_MS + i))
+    }),
+    ("one huge set and tiny ones", |n, random| {
+        make(n, |_| {
+            let rating = if random.random_range(0..100) == 0 { random.random_range(1..=4) } else { 5 };
+            (rating, BASE_MS + random.random_range(0..1_000_000))
+        })
+    }),
+    ("one rating in one millisecond amid the others", |n, random| {
+        make(n, |i| {
+            let rating = any_rating(random);
+            (rating, if rating == 3 { BASE_MS + n / 2 } else { BASE_MS + i })
+        })
+    }),
+    ("each rating in one millisecond of its own", |n, random| {
+        make(n, |_| {
+            let rating = any_rating(random);
+            (rating, BASE_MS + (rating * 7 % 5).cast_signed())
+        })
+    }),
+    ("times that grow exponentially", |n, random| {
+        make(n, |i| (any_rating(random), BASE_MS + (1_i64 << (i * 46 / n)) + random.random_range(0..9)))
+    }),
+    ("before 1970 and far ahead", |n, random| {
+        make(n, |_| (any_rating(random), random.random_range(Instant::MIN.epoch_ms()..Instant::MAX.epoch_ms())))
+    }),
+    ("sets of one comment", |_, _| {
+        (1..=5_u64).map(|rating| (rating, BASE_MS + (rating * 3 % 5).cast_signed())).collect()
+    }),
+];
+
+fn make(n: i64, comment: impl FnMut(i64) -> (u64, i64)) -> Vec<(u64, i64)> {
+    (0..n).map(comment).collect()
+}
+
+/// Most comments have five stars or one, as in real data.
+fn any_rating(random: &mut StdRng) -> u64 {
+    [5, 5, 5, 5, 1, 1, 4, 3, 2][random.random_range(0..9)]
+}
+
+/// A product of some `n` comments of a shape, in two languages, with ids that differ little.
+pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng) -> Product {
+    let id = ProductId::parse(&format!("shop/{}", shape.0)).unwrap();
+    let made = shape.1(n, random);
+    let comments = made.iter().zip(similar_ids(made.len(), random)).map(|((rating, ms), comment_id)| {
+        let language = if random.random_range(0..3) == 0 { "pt-BR" } else { "en" };
+        let placement = Placement {
+            product: id.clone(),
+            language: Language::parse(language).unwrap(),
+            rating: Rating::new(*rating).unwrap(),
+        };
+        Indexed { cd: Cd { created_at: Instant::from_epoch_ms(*ms).unwrap(), id: comment_id }, placement }
+    });
+    Product { shape: shape.0, comments: comments.collect(), id }
+}
+
+/// Distinct ids, shuffled: of few letters in both cases, digits and punctuation, many of them prefixes of others. A
+/// locale's order of them differs from that of bytes.
+pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
+    const LETTERS: [char; 8] = ['a', 'A', 'b', 'B', '-', '_', '.', '0'];
+    let mut ids: Vec<CommentId> = (1..=count)
+        .map(|number| {
+            // Bijective base 8: each number is another text.
+            let (mut rest, mut text) = (number, String::new());
+            while rest > 0 {
+                rest -= 1;
+                text.push(LETTERS[rest % LETTERS.len()]);
+                rest /= LETTERS.len();
+            }
+            CommentId::parse(&text).unwrap()
+        })
+        .collect();
+    ids.shuffle(random);
+    ids
+}

@@ -1,0 +1,281 @@
+//! A change of a comment is one transaction with its journal entry, guarded by the revision.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use itertools::Itertools;
+use model::{
+    Comment, CommentId, CommentText, Instant, Language, Placement, ProductId, Rating, Revision,
+    journal::JournalEntry,
+    plan::{DuplicateWrite, plan_fan_out},
+    record::{CommentChange, decode_batch},
+};
+use stores::{
+    now,
+    table::{CommentPatch, Created, Idempotency, NewComment, WriteError},
+};
+
+use crate::fixture::{invariants::Contents, stores::Stores};
+
+fn new_comment(id: &str, rating: u64) -> NewComment {
+    NewComment {
+        id: CommentId::parse(id).unwrap(),
+        product: ProductId::parse("a/b").unwrap(),
+        language: Language::parse("en").unwrap(),
+        rating: Rating::new(rating).unwrap(),
+        created_at: Instant::parse("2024-02-29T12:00:00Z").unwrap(),
+        text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+    }
+}
+
+fn rate(rating: u64) -> CommentPatch {
+    CommentPatch { rating: Some(Rating::new(rating).unwrap()), ..CommentPatch::default() }
+}
+
+impl Stores {
+    async fn create(&self, id: &str, rating: u64) -> Comment {
+        match self.table.create_comment(new_comment(id, rating), None).await.unwrap() {
+            Created::New(comment) => comment,
+            Created::Before(comment) => panic!("{comment:?} was there before"),
+        }
+    }
+
+    /// The journal of a comment, in the order of its revisions.
+    async fn journal_of(&self, id: &CommentId) -> Vec<JournalEntry> {
+        const HOUR_MS: i64 = 3_600_000;
+        let entries = self.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+        entries.into_iter().filter(|entry| entry.id == *id).sorted_by_key(|entry| entry.revision).collect()
+    }
+}
+
+#[tokio::test]
+async fn every_change_leaves_one_journal_entry_that_says_what_was_before_and_after() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 4).await;
+    let id = created.id.clone();
+    let patched = stores.table.patch_comment(&id, None, &rate(5)).await.unwrap();
+    stores.table.delete_comment(&id, None).await.unwrap();
+
+    let journal = stores.journal_of(&id).await;
+    let before_and_after = |entry: &JournalEntry| (entry.before.clone(), entry.after.clone());
+    let (four, five) = (Some(created.placement()), Some(patched.placement()));
+    assert_eq!(
+        journal.iter().map(before_and_after).collect_vec(),
+        [(None, four.clone()), (four, five.clone()), (five, None)]
+    );
+    assert_eq!([journal[0].revision, journal[1].revision], [created.revision, patched.revision]);
+    assert!(journal.iter().map(|entry| entry.revision).tuple_windows().all(|(a, b)| a < b));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_it_does_not_name_and_a_change_of_nothing_writes_nothing() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 4).await;
+    let patch = CommentPatch { author: Some(None), title: Some(Some("Hm".to_owned())), ..CommentPatch::default() };
+    let patched = stores.table.patch_comment(&created.id, None, &patch).await.unwrap();
+    let text = CommentText::new(Some("Hm".to_owned()), "Fine.".to_owned(), None).unwrap();
+    assert_eq!(patched, Comment { text, revision: patched.revision, ..created.clone() });
+    assert!(patched.revision > created.revision);
+    assert_eq!(stores.table.comment(&created.id).await.unwrap(), Some(patched.clone()));
+
+    let again = stores.table.patch_comment(&created.id, Some(patched.revision), &patch).await.unwrap();
+    assert_eq!(again, patched);
+    assert_eq!(stores.journal_of(&created.id).await.len(), 2);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn revisions_grow_and_each_write_has_its_journal_entry_also_within_one_millisecond() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 1).await;
+    let mut revisions = vec![created.revision];
+    for write in 0..30 {
+        let patched = stores.table.patch_comment(&created.id, None, &rate(2 + write % 2)).await.unwrap();
+        revisions.push(patched.revision);
+    }
+    assert!(revisions.iter().tuple_windows().all(|(a, b)| a < b), "{revisions:?}");
+    // Many comments at once do share milliseconds.
+    let created =
+        join_all((0..60).map(|number| stores.table.create_comment(new_comment(&format!("n{number}"), 3), None)));
+    for created in created.await {
+        created.unwrap();
+    }
+    let entries = stores.table.journal(now().plus_ms(-60_000), now().plus_ms(60_000)).await.unwrap();
+    assert_eq!(entries.len(), 31 + 60);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() {
+    let stores = Stores::start().await;
+    let first = stores.create("c1", 4).await;
+    let second = stores.table.patch_comment(&first.id, Some(first.revision), &rate(5)).await.unwrap();
+    let before = Contents::read(&stores.table).await;
+    let never = Revision::after(Some(second.revision), now(), 1);
+    for foreign in [first.revision, never] {
+        let patched = stores.table.patch_comment(&first.id, Some(foreign), &rate(1)).await;
+        let deleted = stores.table.delete_comment(&first.id, Some(foreign)).await;
+        for error in [patched.unwrap_err(), deleted.unwrap_err()] {
+            let WriteError::RevisionMismatch { current } = error else { panic!("{error:?}") };
+            assert_eq!(current, second.revision);
+        }
+    }
+    let after = Contents::read(&stores.table).await;
+    assert_eq!((after.comments(), after.count()), (before.comments(), before.count()));
+    stores.table.delete_comment(&first.id, Some(second.revision)).await.unwrap();
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn of_writes_at_the_same_time_none_is_lost() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 1).await;
+    let patches = [
+        rate(5),
+        CommentPatch { language: Some(Language::parse("ko").unwrap()), ..CommentPatch::default() },
+        CommentPatch { title: Some(Some("Title".to_owned())), ..CommentPatch::default() },
+        CommentPatch { author: Some(Some("Bob".to_owned())), ..CommentPatch::default() },
+    ];
+    let patched = join_all(patches.iter().map(|patch| stores.table.patch_comment(&created.id, None, patch))).await;
+    let revisions: BTreeSet<Revision> = patched.into_iter().map(|patched| patched.unwrap().revision).collect();
+    assert_eq!(revisions.len(), 4);
+    let comment = stores.table.comment(&created.id).await.unwrap().unwrap();
+    let text = CommentText::new(Some("Title".to_owned()), "Fine.".to_owned(), Some("Bob".to_owned())).unwrap();
+    assert_eq!((comment.rating.get(), comment.language.as_str(), comment.text), (5, "ko", text));
+    assert_eq!(Some(&comment.revision), revisions.last());
+
+    // The journal tells an unbroken story.
+    let journal = stores.journal_of(&created.id).await;
+    assert_eq!(journal.len(), 5);
+    assert!(journal.iter().tuple_windows().all(|(a, b)| a.after == b.before), "{journal:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn of_writes_that_expect_the_same_revision_exactly_one_happens() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 1).await;
+    let writes = join_all((0..8).map(async |number| {
+        let patch = CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() };
+        stores.table.patch_comment(&created.id, Some(created.revision), &patch).await
+    }));
+    let (done, refused): (Vec<_>, Vec<_>) = writes.await.into_iter().partition_result();
+    assert_eq!(done.len(), 1, "{refused:?}");
+    for error in refused {
+        assert!(matches!(error, WriteError::RevisionMismatch { .. }), "{error:?}");
+    }
+    assert_eq!(stores.table.comment(&created.id).await.unwrap().as_ref(), done.first());
+    assert_eq!(stores.journal_of(&created.id).await.len(), 2);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_id_is_created_once() {
+    let stores = Stores::start().await;
+    let creates = join_all((0..8).map(|rating| stores.table.create_comment(new_comment("c1", 1 + rating % 5), None)));
+    let (created, refused): (Vec<_>, Vec<_>) = creates.await.into_iter().partition_result();
+    assert_eq!(created.len(), 1, "{refused:?}");
+    assert!(refused.iter().all(|error| matches!(error, WriteError::AlreadyExists)), "{refused:?}");
+    assert_eq!(stores.journal_of(&CommentId::parse("c1").unwrap()).await.len(), 1);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
+    let stores = Stores::start().await;
+    let key = |key: &str, body: &str| Some(Idempotency { key: key.to_owned(), body_hash: body.to_owned() });
+    let create = async |id: &str, idempotency| stores.table.create_comment(new_comment(id, 4), idempotency).await;
+
+    let Created::New(first) = create("c1", key("k1", "h1")).await.unwrap() else { panic!("it is new") };
+    let Created::Before(again) = create("c2", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
+    assert_eq!(again, first);
+    let patched = stores.table.patch_comment(&first.id, None, &rate(1)).await.unwrap();
+    let Created::Before(again) = create("c3", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
+    assert_eq!(again, patched, "the comment as it is now");
+    assert!(matches!(create("c4", key("k1", "h2")).await, Err(WriteError::IdempotencyMismatch)));
+    assert!(matches!(create("c5", key("k2", "h2")).await, Ok(Created::New(_))));
+
+    // At the same time, too.
+    let race = join_all((0..6).map(async |number| create(&format!("r{number}"), key("k3", "h3")).await));
+    let ids: BTreeSet<CommentId> = race
+        .await
+        .into_iter()
+        .map(|created| match created.unwrap() {
+            Created::New(comment) | Created::Before(comment) => comment.id,
+        })
+        .collect();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+
+    stores.table.delete_comment(&first.id, None).await.unwrap();
+    assert!(matches!(create("c6", key("k1", "h1")).await, Err(WriteError::DeletedSince)));
+    let contents = Contents::read(&stores.table).await;
+    assert_eq!(contents.primary.len(), 2, "c5 and the winner of the race");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_deleted_comment_is_not_found_although_its_duplicates_are_still_there() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 4).await;
+    stores.deliver_all().await;
+    stores.table.delete_comment(&created.id, None).await.unwrap();
+
+    let collection = stores.table.item_collection(&created.id).await.unwrap();
+    assert_eq!((collection.primary.len(), collection.duplicates.len()), (0, 31));
+    assert_eq!(stores.table.comment(&created.id).await.unwrap(), None);
+    assert!(matches!(stores.table.patch_comment(&created.id, None, &rate(1)).await, Err(WriteError::NotFound)));
+    assert!(matches!(stores.table.delete_comment(&created.id, None).await, Err(WriteError::NotFound)));
+    assert_eq!(stores.journal_of(&created.id).await.len(), 2);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_comment_created_again_has_a_new_revision_and_no_other_duplicates() {
+    let stores = Stores::start().await;
+    let first = stores.create("c1", 4).await;
+    stores.deliver_all().await;
+    stores.table.delete_comment(&first.id, None).await.unwrap();
+    // Before the deletion has reached the duplicates.
+    let second = stores.create("c1", 2).await;
+    assert!(second.revision > first.revision);
+    assert_eq!(stores.table.comment(&first.id).await.unwrap(), Some(second.clone()));
+    let journal = stores.journal_of(&first.id).await;
+    assert_eq!(journal.len(), 3);
+    assert_eq!(journal[2].revision, second.revision, "later than the deletion's");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_item_collection_is_read_whole() {
+    let stores = Stores::start().await;
+    let mut new = new_comment("c1", 4);
+    // 32 items of 40 KB are more than one answer's megabyte.
+    new.text = CommentText::new(None, "😀".repeat(CommentText::BODY_MAX_CHARS), None).unwrap();
+    stores.table.create_comment(new, None).await.unwrap();
+    let empty = stores.table.item_collection(&CommentId::parse("c2").unwrap()).await.unwrap();
+    assert_eq!((empty.primary.len(), empty.duplicates.len()), (0, 0));
+    stores.deliver_all().await;
+    let collection = stores.table.item_collection(&CommentId::parse("c1").unwrap()).await.unwrap();
+    assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_of_duplicates_is_written_whole_and_again_without_harm() {
+    let stores = Stores::start().await;
+    stores.create("c1", 4).await;
+    let changes: Vec<CommentChange> = decode_batch(&stores.records().await).changes;
+    let writes: Vec<DuplicateWrite> = changes.iter().flat_map(plan_fan_out).collect();
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    for _ in 0..2 {
+        for batch in writes.chunks(25) {
+            stores.table.write_duplicates(batch.to_vec(), deadline).await.unwrap();
+        }
+        let collection = stores.table.item_collection(&CommentId::parse("c1").unwrap()).await.unwrap();
+        assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
+    }
+    let placements: Vec<&Placement> = changes.iter().flat_map(|change| &change.seen).collect();
+    assert_eq!(placements.len(), 1);
+    stores.finish().await;
+}
