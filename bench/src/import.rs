@@ -1,0 +1,70 @@
+//! `import`: from a file, or a generator, until every comment is visible under every filter.
+
+use std::{path::Path, sync::Arc, time::Instant};
+
+use anyhow::{Context, bail};
+use local_stack::{
+    demo::demo_source,
+    import::{LineReader, import, read_lines},
+    memory::resident_memory,
+    stack::{Stack, StackSettings},
+};
+
+use crate::report::Report;
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// Imports into a stack of its own and measures.
+pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
+    let mut stack = Stack::start(StackSettings::ephemeral("bench".parse().map_err(anyhow::Error::msg)?)).await?;
+    stack.wait_until_index_ready().await?;
+    let (source, about) = match data {
+        Some(path) => {
+            let reader = LineReader::open(path).with_context(|| path.display().to_string())?;
+            (read_lines(reader), "a file".to_owned())
+        }
+        None => (demo_source(comments), format!("{comments} generated comments")),
+    };
+    let began = Instant::now();
+    let imported = import(stack.table(), source, &Arc::default()).await?;
+    let written_s = began.elapsed().as_secs_f64();
+    stack.settle().await;
+    let settled_s = began.elapsed().as_secs_f64();
+    if imported.bad > 0 || imported.created != imported.lines() {
+        bail!("not every line was new and good: {imported:?}");
+    }
+    let memory = resident_memory().context("resident memory is read from /proc, so this needs Linux")?;
+    let files: u64 = folder_size(stack.data_dir())?;
+    let count = as_f64(imported.created);
+    report.add(
+        "import",
+        &about,
+        &[
+            ("comments", count, ""),
+            ("until written", written_s, "s"),
+            ("written", count / written_s, "comments/s"),
+            ("until settled", settled_s, "s"),
+            ("settled", count / settled_s, "comments/s"),
+            ("resident memory now", as_f64(memory.now) / GIB, "GiB"),
+            ("resident memory at most", as_f64(memory.peak) / GIB, "GiB"),
+            ("files of the data folder", as_f64(files) / GIB, "GiB"),
+        ],
+    );
+    report.ratio("import_peak_memory_gib", as_f64(memory.peak) / GIB, "below 2 for the 42,943 reviews");
+    stack.stop().await;
+    Ok(())
+}
+
+fn folder_size(folder: &Path) -> anyhow::Result<u64> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let metadata = entry?.metadata()?;
+        size += if metadata.is_file() { metadata.len() } else { 0 };
+    }
+    Ok(size)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a measured figure")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}
