@@ -1,6 +1,6 @@
 //! Reading: comments by id, item collections, pages, scans, the journal.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
 use model::{
     Cd, Comment, CommentId, FilterKey, Instant, Order,
     item::{CommentItem, Image, attribute, comment_pk},
@@ -91,20 +91,20 @@ impl Table {
     /// The primary item of this id: the last of the item collection, unless that has `auto`, which means that the
     /// comment was deleted and its duplicates are still to be cleaned up.
     pub(crate) async fn primary_item(&self, id: &CommentId) -> Result<Option<SdkItem>, StoreError> {
-        let answer = self
-            .client
+        let query = self.collection_query(id).scan_index_forward(false).limit(1);
+        let answer = query.send().await.map_err(StoreError::of_sdk)?;
+        let last = answer.items.unwrap_or_default().pop();
+        Ok(last.filter(|item| !item.contains_key(attribute::AUTO)))
+    }
+
+    /// A strongly consistent query for the items of this id.
+    fn collection_query(&self, id: &CommentId) -> QueryFluentBuilder {
+        self.client
             .query()
             .table_name(&self.name)
             .key_condition_expression("pk = :pk")
             .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)))
-            .scan_index_forward(false)
-            .limit(1)
             .consistent_read(true)
-            .send()
-            .await
-            .map_err(StoreError::of_sdk)?;
-        let last = answer.items.unwrap_or_default().pop();
-        Ok(last.filter(|item| !item.contains_key(attribute::AUTO)))
     }
 
     /// Every item of this id, strongly consistent.
@@ -115,17 +115,8 @@ impl Table {
         let mut collection = ItemCollection::default();
         let mut start = None;
         for _ in 0..COLLECTION_CALLS_MAX {
-            let answer = self
-                .client
-                .query()
-                .table_name(&self.name)
-                .key_condition_expression("pk = :pk")
-                .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)))
-                .consistent_read(true)
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(StoreError::of_sdk)?;
+            let query = self.collection_query(id).set_exclusive_start_key(start);
+            let answer = query.send().await.map_err(StoreError::of_sdk)?;
             for item in answer.items.unwrap_or_default() {
                 match item.contains_key(attribute::AUTO) {
                     true => collection.duplicates.push(item.into()),
