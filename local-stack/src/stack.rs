@@ -156,7 +156,8 @@ impl Stack {
                 (Some(server), url)
             }
         };
-        let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
+        let mut index_config =
+            PageIndexConfig { max_age: INDEX_MAX_AGE, timeout: INDEX_TIMEOUT, ..PageIndexConfig::new(&redis_url) };
         if redis.is_none() {
             // Somebody else's server may hold somebody else's page index.
             index_config.prefix = format!("pagemark-{}", description.id);
@@ -371,6 +372,9 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
         .build();
     aws_sdk_dynamodbstreams::Client::from_conf(config)
 }
+
+/// How long one call to Redis may take: on somebody's own machine everything may be busy with something else.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the names of temporary data folders begin with.
 const TEMPORARY_PREFIX: &str = "pagemark-";
