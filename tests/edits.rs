@@ -6,13 +6,14 @@ use std::sync::Mutex;
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
-use model::{Order, ProductId};
+use model::{Comment, Order, ProductId};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom},
 };
 use serde_json::{Value, json};
+use stores::now;
 
 use crate::{
     fixture::{
@@ -118,6 +119,25 @@ fn is_deleted(acknowledged: &Acknowledged, id: &str) -> bool {
     acknowledged.lock().unwrap().contains_key(id)
 }
 
+/// Asserts that the journal tells every change of every comment: each entry goes on where the one before it ended.
+async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
+    const HOUR_MS: i64 = 3_600_000;
+    let journal = running.stack.table().journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let mut by_id = journal.into_iter().map(|entry| (entry.id.clone(), entry)).into_group_map();
+    for entries in by_id.values_mut() {
+        entries.sort_by_key(|entry| entry.revision);
+        assert_eq!(entries[0].before, None, "{entries:?}");
+        assert!(entries.iter().tuple_windows().all(|(a, b)| a.after.is_some() && a.after == b.before), "{entries:?}");
+    }
+    for comment in comments {
+        let last = by_id.remove(&comment.id).and_then(|mut entries| entries.pop()).unwrap();
+        assert_eq!((last.revision, last.after), (comment.revision, Some(comment.placement())));
+    }
+    for (id, entries) in by_id {
+        assert_eq!(entries.last().unwrap().after, None, "{id} is gone");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
     let mut random = StdRng::seed_from_u64(21);
@@ -152,6 +172,8 @@ async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
         );
         assert_eq!(state["body"], comment.text.body.as_str());
     }
+
+    assert_unbroken_journal(&running, &comments).await;
 
     let listed: Vec<Listed> =
         comments.iter().map(|comment| Listed { cd: comment.cd(), placement: comment.placement() }).collect();

@@ -17,6 +17,7 @@ mod input;
 mod ordering;
 mod outage;
 mod readiness;
+mod rebuild;
 mod replay;
 mod selection;
 mod writes;

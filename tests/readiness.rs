@@ -136,7 +136,7 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     let redis = OwnRedis::start().await;
     let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
     let index = PageIndex::connect(&config).unwrap();
-    let gate = Gate::start(&redis.server.url()).await;
+    let gate = Gate::start(&redis.server.url(), "SCAN").await;
     let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
     let edits: Vec<_> = (0..COMMENTS)
         .flat_map(|number| {
@@ -151,7 +151,7 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     let mut held = 0;
     for steps in 0.. {
         index.apply(&edits).await.unwrap();
-        gate.hold_after_scans(steps);
+        gate.hold_after(steps);
         let slow_rebuild = tokio::spawn({
             let slow = slow.clone();
             async move { slow.begin_rebuild().await.unwrap() }

@@ -171,6 +171,32 @@ async fn of_writes_that_expect_the_same_revision_exactly_one_happens() {
 }
 
 #[tokio::test]
+async fn of_a_change_and_a_deletion_that_expect_the_same_revision_exactly_one_happens() {
+    let stores = Stores::start().await;
+    let mut deleted = 0;
+    for number in 0..30 {
+        let created = stores.create(&format!("c{number}"), 1).await;
+        let (two, expected) = (rate(2), Some(created.revision));
+        let (patched, gone) = tokio::join!(
+            stores.table.patch_comment(&created.id, expected, &two),
+            stores.table.delete_comment(&created.id, expected)
+        );
+        let present = stores.table.comment(&created.id).await.unwrap();
+        match (patched, gone) {
+            (Ok(patched), Err(WriteError::RevisionMismatch { .. })) => assert_eq!(present, Some(patched)),
+            (Err(WriteError::NotFound), Ok(())) => {
+                assert_eq!(present, None);
+                deleted += 1;
+            }
+            other => panic!("{other:?}, and there is {present:?}"),
+        }
+        assert_eq!(stores.journal_of(&created.id).await.len(), 2);
+    }
+    println!("{deleted} of 30 were deleted");
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn an_id_is_created_once() {
     let stores = Stores::start().await;
     let creates = join_all((0..8).map(|rating| stores.table.create_comment(new_comment("c1", 1 + rating % 5), None)));

@@ -177,6 +177,19 @@ fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
     front.into_iter().chain(back.into_iter().rev()).collect()
 }
 
+/// Ratings of comments in blocks of mixed ratings, where a few blocks are as long as all others together.
+fn uneven_mixtures(ratings: u64, random: &mut StdRng) -> Vec<u64> {
+    let mut newest_first = Vec::new();
+    while newest_first.len() < COMMENTS {
+        // A Pareto distribution without a mean.
+        let length = 1.0 / f64::powi(1.0 - random.random::<f64>(), 2);
+        let weights: Vec<(u64, f64)> = (1..=ratings).map(|rating| (rating, random.random::<f64>().powi(8))).collect();
+        let block = (0..COMMENTS - newest_first.len()).zip(1..).take_while(|(_, number)| f64::from(*number) <= length);
+        newest_first.extend(block.map(|_| weights.choose_weighted(random, |(_, weight)| *weight).unwrap().0));
+    }
+    newest_first
+}
+
 /// Each spread both with every comment in a millisecond of its own and with all in one.
 async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
     let mut random = StdRng::seed_from_u64(8);
@@ -221,12 +234,14 @@ async fn blocks_that_grow_from_the_middle_cost_no_more_than_the_bound() {
 }
 
 #[tokio::test]
-async fn blocks_within_blocks_cost_no_more_than_the_bound() {
-    let spreads = (0..3).map(|seed| {
-        let ratings = nested_blocks(3 + seed % 2, &mut StdRng::seed_from_u64(seed));
-        (format!("blocks within blocks, seed {seed}"), ratings)
-    });
-    check_spreads(spreads.collect()).await;
+async fn blocks_within_blocks_and_uneven_mixtures_cost_no_more_than_the_bound() {
+    let mut random = StdRng::seed_from_u64(10);
+    let spreads = [
+        ("blocks within blocks, 3 ratings".to_owned(), nested_blocks(3, &mut random)),
+        ("blocks within blocks, 4 ratings".to_owned(), nested_blocks(4, &mut random)),
+        ("uneven mixtures, 4 ratings".to_owned(), uneven_mixtures(4, &mut random)),
+    ];
+    check_spreads(spreads.into()).await;
 }
 
 #[tokio::test]
