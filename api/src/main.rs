@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use api::{Application, Settings};
-use clap::Parser;
+use stores::config::{log_filter, parse_settings, without_payloads};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let settings = Settings::parse();
+    let settings: Settings = parse_settings();
     match serve(settings).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -20,8 +21,8 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let filter = stores::config::log_filter("info").map_err(anyhow::Error::msg)?;
-    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    let filter = log_filter("info").map_err(anyhow::Error::msg)?;
+    tracing_subscriber::fmt().json().with_env_filter(filter).finish().with(without_payloads()).init();
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
     tracing::info!(address = %application.address(), "listening");

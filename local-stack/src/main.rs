@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use local_stack::cli::Cli;
+use stores::config::parse_settings;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match Cli::parse().run().await {
+    match parse_settings::<Cli>().run().await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("pagemark: {}", one_line(&error));

@@ -3,15 +3,19 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Parser;
 use repair_job::{Command, Config, rebuild};
-use stores::{PageIndex, Table};
+use stores::{
+    PageIndex, Table,
+    config::{log_filter, parse_settings, without_payloads},
+};
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let filter = stores::config::log_filter("info").map_err(anyhow::Error::msg)?;
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
-    let config = Config::parse();
+    let filter = log_filter("info").map_err(anyhow::Error::msg)?;
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).finish();
+    log.with(without_payloads()).init();
+    let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
     let index = PageIndex::connect(&config.page_index.config())?;
     match config.command {

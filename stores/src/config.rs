@@ -1,8 +1,14 @@
-//! The settings of the stores, the same flags and `PAGEMARK_*` variables in every binary.
+//! The settings of the stores, the same flags and `PAGEMARK_*` variables in every binary; and what all binaries do with
+//! their settings.
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{
+    Arg, Args, Command, Parser,
+    builder::NonEmptyStringValueParser,
+    error::{ContextKind, ContextValue},
+};
+use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
 use crate::{Quarantine, page_index::PageIndexConfig, table::TableConfig};
 
@@ -10,7 +16,7 @@ use crate::{Quarantine, page_index::PageIndexConfig, table::TableConfig};
 #[derive(Debug, Clone, Args)]
 pub struct TableArgs {
     /// Name of the DynamoDB table.
-    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME")]
+    #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub table: String,
     /// Endpoint of a local engine, such as http://127.0.0.1:8000; without it, AWS's by region and credentials.
     #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
@@ -28,7 +34,13 @@ impl TableArgs {
 #[derive(Clone, Args)]
 pub struct PageIndexArgs {
     /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// or unix://.
-    #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "PAGEMARK_REDIS_URL",
+        value_name = "URL",
+        hide_env_values = true,
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub redis_url: String,
     /// What every key of the page index starts with.
     #[arg(long, env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
@@ -68,6 +80,42 @@ pub struct QuarantineArgs {
     pub quarantine: Quarantine,
 }
 
+/// The settings of this process, from its flags and variables; ends it when one is missing or wrong.
+///
+/// The message names the variable beside the flag: whoever deploys a function sets variables only.
+pub fn parse_settings<S: Parser>() -> S {
+    let parsed = S::command().try_get_matches().and_then(|mut matches| S::from_arg_matches_mut(&mut matches));
+    parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
+}
+
+/// The error, with its settings' variables after their flags.
+fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
+    // Only then do its arguments know how an error shows them.
+    command.build();
+    let named = |flag: &String| match variable_of(flag, &command) {
+        Some(variable) => format!("{flag} (or the variable {variable})"),
+        None => flag.clone(),
+    };
+    let named = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => Some(ContextValue::String(named(flag))),
+        Some(ContextValue::Strings(flags)) => Some(ContextValue::Strings(flags.iter().map(named).collect())),
+        _ => None,
+    };
+    if let Some(named) = named {
+        error.insert(ContextKind::InvalidArg, named);
+    }
+    error
+}
+
+/// The variable of a flag as an error shows it, such as `--table <NAME>`, of the command or one below it.
+fn variable_of(flag: &str, command: &Command) -> Option<String> {
+    let own = command.get_arguments().find(|argument| argument.to_string() == flag).and_then(Arg::get_env);
+    match own {
+        Some(variable) => Some(variable.to_string_lossy().into_owned()),
+        None => command.get_subcommands().find_map(|below| variable_of(flag, below)),
+    }
+}
+
 /// What is logged: `PAGEMARK_LOG` as `tracing-subscriber` reads it; `default` without it.
 ///
 /// # Errors
@@ -75,4 +123,54 @@ pub struct QuarantineArgs {
 pub fn log_filter(default: &str) -> Result<tracing_subscriber::EnvFilter, String> {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
     chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))
+}
+
+/// Keeps what other people's crates say below `info` out of the log, whatever [`log_filter`] lets through: the Lambda
+/// runtime and the SDK then write out whole events and requests, and a log must never hold a comment's text.
+pub fn without_payloads() -> FilterFn {
+    const OURS: [&str; 8] =
+        ["api", "local_stack", "model", "page_indexer", "pagemark", "repair_job", "stores", "stream_writer"];
+    filter_fn(|metadata| {
+        let krate = metadata.target().split("::").next().unwrap_or_default();
+        *metadata.level() <= LevelFilter::INFO || OURS.contains(&krate)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, builder::Resettable};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "tested")]
+    struct Settings {
+        #[command(flatten)]
+        table: TableArgs,
+        #[command(flatten)]
+        page_index: PageIndexArgs,
+        #[command(flatten)]
+        quarantine: QuarantineArgs,
+    }
+
+    /// The message about some flags must name a variable.
+    fn check(flags: &[&str], variable: &str) {
+        // Whatever variables the tests themselves are given.
+        let command = Settings::command().mut_args(|argument| argument.env(Resettable::Reset));
+        let error = command.try_get_matches_from([&["tested"], flags].concat()).unwrap_err();
+        let message = with_variables(error, Settings::command()).to_string();
+        assert!(message.contains(variable), "{message}");
+    }
+
+    #[test]
+    fn a_missing_or_wrong_setting_is_named_by_its_variable() {
+        let (table, redis) = (["--table", "t"], ["--redis-url", "redis://localhost/"]);
+        check(&[redis.as_slice(), &["--quarantine", "mapping"]].concat(), "PAGEMARK_TABLE");
+        check(&[table.as_slice(), &["--quarantine", "mapping"]].concat(), "PAGEMARK_REDIS_URL");
+        check(&[table, redis].concat(), "PAGEMARK_QUARANTINE");
+        check(&["--table", ""], "PAGEMARK_TABLE");
+        check(&[table.as_slice(), &["--redis-url", ""]].concat(), "PAGEMARK_REDIS_URL");
+        check(&["--quarantine", "anywhere"], "PAGEMARK_QUARANTINE");
+        check(&["--index-partitions", "many"], "PAGEMARK_INDEX_PARTITIONS");
+    }
 }

@@ -1,9 +1,27 @@
-//! What the stream handlers share of a Lambda invocation: its deadline and its answer.
+//! What the stream handlers share of a Lambda invocation: its event, its deadline and its answer.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use aws_lambda_events::{
+    dynamodb::Event,
+    streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
+};
+use serde::{Deserialize, Deserializer, de::Error};
 use tokio::time::Instant;
+
+/// The event of an invocation.
+///
+/// **Invariant:** the error of one that cannot be read says where, never what stands there, which may be a comment's
+/// text: the Lambda runtime logs the error and answers with it (`tests/deployed.rs`).
+#[derive(Debug, Clone)]
+pub struct StreamEvent(pub Event);
+
+impl<'de> Deserialize<'de> for StreamEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let event = Event::deserialize(deserializer);
+        event.map(Self).map_err(|_| D::Error::custom("this is not an event of a DynamoDB stream"))
+    }
+}
 
 /// What is kept back for answering after the last call: the answer itself takes milliseconds, this allows for a
 /// slow machine.

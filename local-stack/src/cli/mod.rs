@@ -7,6 +7,8 @@ mod up;
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use stores::config::{log_filter, without_payloads};
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Product comments with page numbers, the whole system on one machine.
 #[derive(Debug, Parser)]
@@ -31,11 +33,13 @@ impl Cli {
     /// What made it end early.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // A person at a terminal wants to hear of trouble only.
-        let filter = stores::config::log_filter("warn,local_stack=info").map_err(anyhow::Error::msg)?;
+        let filter = log_filter("warn,local_stack=info").map_err(anyhow::Error::msg)?;
         tracing_subscriber::fmt()
             .with_writer(std::io::stderr)
             .with_ansi(std::io::stderr().is_terminal())
             .with_env_filter(filter)
+            .finish()
+            .with(without_payloads())
             .init();
         match self.command {
             Command::Up(args) => up::run(args).await,
