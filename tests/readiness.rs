@@ -136,7 +136,7 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     let redis = OwnRedis::start().await;
     let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
     let index = PageIndex::connect(&config).unwrap();
-    let gate = Gate::start(&redis.server.url(), "SCAN").await;
+    let gate = Gate::for_scans(&redis.server.url()).await;
     let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
     let edits: Vec<_> = (0..COMMENTS)
         .flat_map(|number| {

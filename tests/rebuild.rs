@@ -64,7 +64,7 @@ async fn comments_that_change_between_the_scan_and_its_writes_are_indexed_as_the
         comments.push(create(&stores, number).await);
     }
     // The rebuild has read the table, and its first write to the index is held.
-    let gate = Gate::start(&stores.redis_url, "EVALSHA").await;
+    let gate = Gate::for_edits(&stores.redis_url).await;
     let config = PageIndexConfig { url: gate.url.clone(), ..stores.index_config.clone() };
     let config = PageIndexConfig { timeout: std::time::Duration::from_secs(10), ..config };
     let held = PageIndex::connect(&config).unwrap();

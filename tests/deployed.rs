@@ -1,0 +1,335 @@
+//! The binaries that are deployed, really run: `stream-writer` and `page-indexer` as processes that are called through
+//! the Lambda Runtime API, with events from the engine's stream.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use serde_json::{Value, json};
+use stores::table::{CommentPatch, NewComment};
+
+use crate::fixture::{
+    function::{Function, SECRET, TIMEOUT, page_indexer_variables, stream_writer_variables, with},
+    gate::Gate,
+    invariants::{Contents, differences_of_duplicates, differences_of_page_index},
+    redis_server::OwnRedis,
+    runtime_api::Outcome,
+    stores::Stores,
+    wait_for,
+};
+
+/// A deadline that is near: a store that is away must be given up before it.
+const NEAR: Duration = Duration::from_secs(4);
+
+fn comment(number: u64) -> NewComment {
+    NewComment {
+        id: CommentId::parse(&format!("c{number}")).unwrap(),
+        product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
+        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
+        rating: Rating::new(1 + number % 5).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
+        text: CommentText::new(
+            Some(format!("Title {SECRET}")),
+            format!("Body {number} {SECRET}"),
+            Some(SECRET.to_owned()),
+        )
+        .unwrap(),
+    }
+}
+
+/// Creates comments; returns their records.
+async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
+    let before = stores.lambda_records().await.len();
+    for number in numbers {
+        stores.table.create_comment(comment(number), None).await.unwrap();
+    }
+    stores.lambda_records().await.split_off(before)
+}
+
+fn sequence_number(record: &Value) -> String {
+    record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
+}
+
+fn sequence_numbers(records: &[Value]) -> Vec<String> {
+    records.iter().map(sequence_number).collect()
+}
+
+/// A record without its images, which no handler can ever process.
+fn broken(record: &Value) -> Value {
+    let mut broken = record.clone();
+    broken["dynamodb"]["SequenceNumber"] = format!("{}7", sequence_number(record)).into();
+    broken["dynamodb"].as_object_mut().unwrap().retain(|name, _| !name.ends_with("Image"));
+    broken
+}
+
+async fn stream_writer(stores: &Stores) -> Function {
+    Function::start("stream-writer", stream_writer_variables(stores)).await
+}
+
+async fn page_indexer(stores: &Stores) -> Function {
+    Function::start("page-indexer", page_indexer_variables(stores)).await
+}
+
+#[tokio::test]
+async fn an_insert_a_rating_change_and_a_deletion_come_right_through_the_deployed_binaries() {
+    let stores = Stores::start().await;
+    let (writer, indexer) = (stream_writer(&stores).await, page_indexer(&stores).await);
+    writer.print_cold_start().await;
+    indexer.print_cold_start().await;
+    let id = CommentId::parse("c1").unwrap();
+    let mut delivered = 0;
+    for step in ["inserts", "a rating change", "a deletion"] {
+        match step {
+            "inserts" => {
+                create(&stores, 0..3).await;
+            }
+            "a rating change" => {
+                let patch = CommentPatch { rating: Some(Rating::new(5).unwrap()), ..CommentPatch::default() };
+                stores.table.patch_comment(&id, None, &patch).await.unwrap();
+            }
+            _ => {
+                stores.table.delete_comment(&id, None).await.unwrap();
+            }
+        }
+        let records = stores.lambda_records().await.split_off(delivered);
+        assert!(!records.is_empty(), "{step}");
+        delivered += records.len();
+        for function in [&writer, &indexer] {
+            assert_eq!(function.deliver(&records).await, Vec::<String>::new(), "{step}");
+        }
+        stores.assert_invariants().await;
+    }
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
+    writer.finish().await;
+    indexer.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_applied() {
+    let stores = Stores::start().await;
+    let (writer, indexer) = (stream_writer(&stores).await, page_indexer(&stores).await);
+    let mut records = create(&stores, 0..5).await;
+    let broken = broken(&records[2]);
+    records.insert(2, broken.clone());
+    for function in [writer, indexer] {
+        assert_eq!(function.deliver(&records).await, [sequence_number(&broken)]);
+        function.finish().await;
+    }
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_applied() {
+    let stores = Stores::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("folder:{}", folder.path().display());
+    let quarantine = [("PAGEMARK_QUARANTINE", place.as_str())];
+    let mut records = create(&stores, 0..5).await;
+    let broken = broken(&records[2]);
+    records.insert(2, broken.clone());
+    for (name, variables) in
+        [("stream-writer", stream_writer_variables(&stores)), ("page-indexer", page_indexer_variables(&stores))]
+    {
+        let function = Function::start(name, with(variables, &quarantine)).await;
+        // Twice: a batch that is delivered again puts nothing a second time.
+        for _ in 0..2 {
+            assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        }
+        function.finish().await;
+        let [put] = &files(&folder.path().join("aws/lambda").join(name))[..] else { panic!("not one file") };
+        assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
+        assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(&broken));
+        let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
+        assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
+    }
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+/// The JSON documents below a folder.
+fn files(folder: &Path) -> Vec<Value> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()],
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn an_event_that_is_none_is_answered_as_an_error_and_the_process_goes_on() {
+    let stores = Stores::start().await;
+    let records = create(&stores, 0..3).await;
+    // A text where a map must be: what the answer and the log say of it must not repeat it.
+    let mut misshapen = records[0].clone();
+    misshapen["dynamodb"]["NewImage"]["comment_blob"] = SECRET.into();
+    let nonsense = [
+        String::new(),
+        "{\"Records\": [".to_owned(),
+        "null".to_owned(),
+        "{}".to_owned(),
+        json!(SECRET).to_string(),
+        json!({ "Records": SECRET }).to_string(),
+        json!({ "Records": [misshapen] }).to_string(),
+    ];
+    for function in [stream_writer(&stores).await, page_indexer(&stores).await] {
+        for event in &nonsense {
+            match function.invoke(event.clone(), TIMEOUT).await {
+                Outcome::Error(error) => {
+                    assert!(error["errorType"].is_string() && error["errorMessage"].is_string(), "{event}: {error}");
+                    assert!(!error.to_string().contains(SECRET), "a comment's text is in the answer: {error}");
+                }
+                Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
+            }
+        }
+        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        let ended = function.finish().await;
+        assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len(), "{}", ended.stdout);
+    }
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeeds() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let indexer = page_indexer(&stores).await;
+    let first = create(&stores, 0..3).await;
+    assert_eq!(indexer.deliver(&first).await, Vec::<String>::new());
+
+    // A server that hangs: connections stay open, answers do not come.
+    let second = create(&stores, 3..6).await;
+    redis.signal("STOP");
+    assert_eq!(indexer.deliver_within(&second, NEAR).await, sequence_numbers(&second));
+    redis.signal("CONT");
+    assert_eq!(indexer.deliver(&second).await, Vec::<String>::new());
+
+    // A server that is gone, and back without its data, scripts and connections.
+    let third = create(&stores, 6..9).await;
+    redis.kill().await;
+    assert_eq!(indexer.deliver_within(&third, NEAR).await, sequence_numbers(&third));
+    redis.server.restart().await.unwrap();
+    assert_eq!(indexer.deliver(&third).await, Vec::<String>::new());
+    assert_eq!(indexer.deliver(&stores.lambda_records().await).await, Vec::<String>::new());
+    let contents = Contents::read(&stores.table).await;
+    assert_eq!(differences_of_page_index(&contents, &stores.index, &stores.redis_url).await, Vec::<String>::new());
+    indexer.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succeeds() {
+    let stores = Stores::start().await;
+    let gate = Gate::for_batch_writes(&stores.engine_url()).await;
+    let variables = with(stream_writer_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())]);
+    let writer = Function::start("stream-writer", variables).await;
+    let records = create(&stores, 0..5).await;
+    gate.hold_after(0);
+    assert_eq!(writer.deliver_within(&records, NEAR).await, sequence_numbers(&records));
+    gate.open();
+    assert_eq!(writer.deliver(&records).await, Vec::<String>::new());
+    writer.finish().await;
+    let contents = Contents::read(&stores.table).await;
+    assert_eq!(differences_of_duplicates(&contents), Vec::<String>::new());
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_next_one() {
+    const BATCH: u64 = 60;
+    let stores = Stores::start().await;
+    let before = create(&stores, 0..3).await;
+    let (table_gate, redis_gate) =
+        (Gate::for_batch_writes(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
+    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &gated)).await;
+    let indexer = Function::start("page-indexer", with(page_indexer_variables(&stores), &gated)).await;
+    // The script is loaded then, so that what is held next is edits.
+    for function in [&writer, &indexer] {
+        assert_eq!(function.deliver(&before).await, Vec::<String>::new());
+    }
+    stores.assert_invariants().await;
+
+    let records = create(&stores, 3..3 + BATCH).await;
+    table_gate.hold_after(20);
+    redis_gate.hold_after(20);
+    let answers = [writer.begin(&records), indexer.begin(&records)];
+    wait_for("a batch in the middle", async || {
+        let contents = Contents::read(&stores.table).await;
+        let missing = differences_of_duplicates(&contents).len();
+        let not_indexed = differences_of_page_index(&contents, &stores.index, &stores.redis_url).await.len();
+        // 31 duplicates and at least four memberships for each comment.
+        let whole = usize::try_from(BATCH).unwrap();
+        let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
+        let held = table_gate.is_holding() && redis_gate.is_holding();
+        if held && in_the_middle { Ok(()) } else { Err((held, missing, not_indexed)) }
+    })
+    .await;
+    assert!(writer.api.is_invoked() && indexer.api.is_invoked());
+    writer.kill().await;
+    indexer.kill().await;
+    for mut answer in answers {
+        assert!(answer.try_recv().is_err(), "it answered before it was killed");
+    }
+    let contents = Contents::read(&stores.table).await;
+    assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
+    assert_ne!(differences_of_page_index(&contents, &stores.index, &stores.redis_url).await, Vec::<String>::new());
+
+    for function in [stream_writer(&stores).await, page_indexer(&stores).await] {
+        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        function.finish().await;
+    }
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_missing_or_empty_setting_ends_the_process_at_once_and_is_named() {
+    let stores = Stores::start().await;
+    for (name, variables, missing) in [
+        ("stream-writer", stream_writer_variables(&stores), "PAGEMARK_TABLE"),
+        ("stream-writer", stream_writer_variables(&stores), "PAGEMARK_QUARANTINE"),
+        ("page-indexer", page_indexer_variables(&stores), "PAGEMARK_REDIS_URL"),
+        ("page-indexer", page_indexer_variables(&stores), "PAGEMARK_QUARANTINE"),
+    ] {
+        let without = variables.iter().filter(|(variable, _)| *variable != missing).cloned().collect();
+        let empty = with(variables.clone(), &[(missing, "")]);
+        for variables in [without, empty] {
+            let function = Function::spawn(name, &variables).await;
+            let ended = function.end_unpolled().await;
+            assert!(!ended.status.success(), "{name} without {missing}: {ended:?}");
+            assert!(ended.stderr.contains(missing), "{name} does not name {missing}: {ended:?}");
+        }
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn logs_never_hold_a_comments_text_however_much_is_logged() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let mut records = create(&stores, 0..3).await;
+    let mut misplaced = records[0].clone();
+    for name in ["rating", "language", "cd"] {
+        misplaced["dynamodb"]["NewImage"][name] = misplaced["dynamodb"]["NewImage"]["comment_blob"].clone();
+        records.push(misplaced.clone());
+    }
+    records.push(broken(&records[1]));
+    let verbose = [("PAGEMARK_LOG", "trace")];
+    let variables = [
+        ("stream-writer", with(stream_writer_variables(&stores), &verbose)),
+        ("page-indexer", with(page_indexer_variables(&stores), &verbose)),
+    ];
+    for (name, variables) in variables {
+        let function = Function::start(name, variables).await;
+        assert_eq!(function.deliver(&records).await.len(), 4);
+        // Looks through all that was logged.
+        let ended = function.finish().await;
+        assert_eq!(ended.stdout.matches("a record can never be processed").count(), 4, "{}", ended.stdout);
+    }
+    stores.finish().await;
+}
