@@ -10,7 +10,7 @@ use local_stack::{
     stack::{Stack, StackSettings},
 };
 
-use crate::report::Report;
+use crate::{report::Report, statistics::as_f64};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -62,9 +62,4 @@ fn folder_size(folder: &Path) -> anyhow::Result<u64> {
         size += if metadata.is_file() { metadata.len() } else { 0 };
     }
     Ok(size)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a measured figure")]
-fn as_f64(count: u64) -> f64 {
-    count as f64
 }

@@ -3,8 +3,13 @@
 //! Each result is printed as a table and merged into `target/bench/report.json`. Its object `ratios` holds every figure
 //! that has a limit.
 
+mod fan_out;
 mod import;
+mod index;
 mod report;
+mod selection;
+mod statistics;
+mod workload;
 
 use std::path::PathBuf;
 
@@ -23,9 +28,9 @@ struct Args {
     /// Comments from this file of JSON lines instead of generated ones.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// How many comments to generate.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    comments: u64,
+    /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 1,000,000 in the page index].
+    #[arg(long, value_name = "N")]
+    comments: Option<u32>,
 }
 
 /// The measurements.
@@ -33,6 +38,12 @@ struct Args {
 enum Name {
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory.
     Import,
+    /// The handler of `stream-writer` beside bare batch writes of the same items.
+    FanOut,
+    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
+    Index,
+    /// Finding where a page starts in the page index: server time and number of commands.
+    Selection,
 }
 
 #[tokio::main]
@@ -45,7 +56,13 @@ async fn main() -> anyhow::Result<()> {
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     for name in names {
         match name {
-            Name::Import => import::measure(&mut report, args.data.as_deref(), args.comments).await?,
+            Name::Import => {
+                let comments = args.comments.unwrap_or(10_000);
+                import::measure(&mut report, args.data.as_deref(), comments.into()).await?;
+            }
+            Name::FanOut => fan_out::measure(&mut report, args.comments.unwrap_or(4_000)).await?,
+            Name::Index => index::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
+            Name::Selection => selection::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
         }
     }
     report.save()

@@ -16,7 +16,7 @@ pub(crate) struct Report {
 }
 
 /// One line of a result: what it is, the figure, its unit.
-pub(crate) type Figure = (&'static str, f64, &'static str);
+pub(crate) type Figure<Name = &'static str> = (Name, f64, &'static str);
 
 impl Report {
     /// Opens the report of earlier runs, or an empty one.
@@ -37,12 +37,13 @@ impl Report {
     }
 
     /// Prints a result and keeps it.
-    pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure]) {
+    pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
         println!("\n{name}: {about}");
         let mut kept = Map::new();
         for (what, figure, unit) in figures {
+            let what = what.as_ref();
             println!("  {what:<44} {figure:>12.2} {unit}");
-            kept.insert((*what).to_owned(), json!({ "value": figure, "unit": unit }));
+            kept.insert(what.to_owned(), json!({ "value": figure, "unit": unit }));
         }
         self.measurements.insert(name.to_owned(), json!({ "about": about, "figures": kept }));
     }

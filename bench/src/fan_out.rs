@@ -1,0 +1,146 @@
+//! `fan-out`: the handler of `stream-writer` beside bare `BatchWriteItem` calls of the same items.
+//!
+//! Both go through the same SDK client to the same engine, with the same number of calls under way, in rounds that
+//! alternate: handler, bare, handler, bare. Each half of a round has comments of its own, so nothing is written twice.
+//! The handler gets Lambda events of 100 records, one after the other, as a shard of the stream would send them; the
+//! bare calls (25 items each, as the handler packs them) are made from such events beforehand and run on without a
+//! pause between events. Reading an event's JSON is the Lambda runtime's work and is not timed.
+//!
+//! The table has **no stream**. The embedded engine pays for every stream record in proportion to all earlier ones
+//! (softened by an index, still more than the write itself), which both sides would pay alike: it would hide what the
+//! handler costs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use aws_lambda_events::dynamodb::Event;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    PutRequest, ScalarAttributeType, WriteRequest,
+};
+use futures_util::{TryStreamExt, stream};
+use local_stack::engine::Engine;
+use model::{item::attribute, plan::DuplicateWrite, record::decode_batch};
+use stores::{
+    Quarantine, Table,
+    table::{GSI, TableConfig},
+};
+use stream_writer::{StreamWriter, plan_calls};
+
+use crate::{
+    report::Report,
+    statistics::{Rounds, as_f64},
+    workload::{Comments, EVENT_RECORDS, events, expect_processed, folder},
+};
+
+/// Calls under way: the function's default.
+const WRITE_CONCURRENCY: usize = 8;
+/// Rounds, each with a half for the handler and one for the bare calls.
+const ROUNDS: u32 = 7;
+/// No half of a round comes near it.
+const TIME_MAX: Duration = Duration::from_secs(600);
+
+/// Measures with `comments` comments in all.
+pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let folder = folder()?;
+    let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+    let table = Table::connect(&TableConfig {
+        // A busy machine must not end a measurement.
+        attempt_timeout: Duration::from_secs(30),
+        call_timeout: Duration::from_secs(60),
+        ..TableConfig::new("bench", Some(engine.endpoint_url()))
+    })
+    .await;
+    create_without_stream(&table).await?;
+    let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
+    let mut workload = Comments::new(1)?;
+    // Whole events, at least one a half.
+    let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
+    let mut rounds = Rounds::default();
+    // The first round warms up connections and caches.
+    for round in 0..=ROUNDS {
+        let of_handler = events(&workload.take(a_half)?)?;
+        let of_bare = bare_calls(&events(&workload.take(a_half)?)?)?;
+        let began = Instant::now();
+        for event in &of_handler {
+            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await)?;
+        }
+        let ours = began.elapsed();
+        let began = Instant::now();
+        write_bare(&table, of_bare).await?;
+        let bare = began.elapsed();
+        if round > 0 {
+            rounds.add(ours, bare);
+        }
+    }
+    engine.stop().await;
+    let count = u64::from(a_half);
+    report.add(
+        "fan-out",
+        &format!("{ROUNDS} rounds of {a_half} comments each way, {WRITE_CONCURRENCY} calls under way, no stream"),
+        &[
+            ("handler", rounds.our_rate(count), "comments/s"),
+            ("bare BatchWriteItem", rounds.bare_rate(count), "comments/s"),
+            ("bare BatchWriteItem, items", rounds.bare_rate(count * 31), "items/s"),
+            ("comments written", as_f64(count * 2 * u64::from(ROUNDS + 1)), ""),
+        ],
+    );
+    report.ratio("fan_out_vs_batch_write", rounds.ratio(), "at least 0.8");
+    Ok(())
+}
+
+/// The calls of the handler, ready to be sent.
+fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
+    let mut calls = Vec::new();
+    for event in events {
+        for call in plan_calls(&decode_batch(&event.records).changes) {
+            calls.push(call.into_iter().map(put).collect::<anyhow::Result<_>>()?);
+        }
+    }
+    Ok(calls)
+}
+
+fn put(write: DuplicateWrite) -> anyhow::Result<WriteRequest> {
+    let DuplicateWrite::Put { item, .. } = write else { bail!("a new comment has nothing to delete") };
+    let put = PutRequest::builder().set_item(Some(item.into())).build()?;
+    Ok(WriteRequest::builder().put_request(put).build())
+}
+
+async fn write_bare(table: &Table, calls: Vec<Vec<WriteRequest>>) -> anyhow::Result<()> {
+    stream::iter(calls.into_iter().map(Ok))
+        .try_for_each_concurrent(WRITE_CONCURRENCY, |call| async {
+            let answer = table.client().batch_write_item().request_items(table.name(), call).send().await?;
+            match answer.unprocessed_items.unwrap_or_default().len() {
+                0 => Ok(()),
+                _ => bail!("the engine left writes unprocessed, which it never does"),
+            }
+        })
+        .await
+}
+
+/// The project's table but for its stream, time to live and backups.
+async fn create_without_stream(table: &Table) -> anyhow::Result<()> {
+    let text =
+        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
+    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    let index = GlobalSecondaryIndex::builder()
+        .index_name(GSI)
+        .key_schema(key(attribute::SK, KeyType::Hash)?)
+        .key_schema(key(attribute::CD, KeyType::Range)?)
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()?;
+    table
+        .client()
+        .create_table()
+        .table_name(table.name())
+        .attribute_definitions(text(attribute::PK)?)
+        .attribute_definitions(text(attribute::SK)?)
+        .attribute_definitions(text(attribute::CD)?)
+        .key_schema(key(attribute::PK, KeyType::Hash)?)
+        .key_schema(key(attribute::SK, KeyType::Range)?)
+        .global_secondary_indexes(index)
+        .billing_mode(BillingMode::PayPerRequest)
+        .send()
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index
+//! beside that of one sorted set a filter key.
+//!
+//! - **Rate.** One Redis. Rounds alternate: handler, bare, handler, bare; each half has comments of its own. The handler
+//!   gets Lambda events of 100 records, one after the other. The bare side sends the four `ZADD`s of each comment, one
+//!   member each, in pipelines of the same 100 comments, one after the other, by the same client library; its keys and
+//!   members are text already, while the handler still has to read images, plan edits and build keys. What the handler does
+//!   beyond the `ZADD`s (the sets of products and languages, atomically with each comment's edit) is in its time.
+//! - **Memory.** `used_memory` of `INFO`, less the buffers of clients, after filling less before.
+//! - **32 sets.** One sorted set a filter key, in a second Redis. A tenth of the comments (the same share of the top
+//!   product), in both designs: at a million the 32 sets take 3.5 GB and minutes.
+
+use std::time::{Duration, Instant};
+
+use model::{
+    Comment, FilterKey,
+    plan::{IndexEdit, index_edits},
+};
+use page_indexer::PageIndexer;
+use stores::{PageIndex, Quarantine};
+
+use crate::{
+    report::Report,
+    statistics::{Rounds, as_f64},
+    workload::{Comments, EVENT_RECORDS, Redis, events, expect_processed},
+};
+
+/// Rounds, each with a half for the handler and one for the bare pipeline.
+const ROUNDS: u32 = 15;
+/// Comments of a half of a round: some tenths of a second.
+const A_HALF: u32 = 5_000;
+/// No half of a round comes near it.
+const TIME_MAX: Duration = Duration::from_secs(600);
+/// Comments that are made and indexed at a time, so that a million need little memory here.
+const CHUNK: u32 = 20_000;
+/// How many comments the comparison with 32 sets gets: one in so many.
+const IN_32_SETS_ONE_IN: u32 = 10;
+
+/// Measures; the memory with `comments` comments.
+pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let rounds = rates().await?;
+    let count = u64::from(A_HALF);
+    report.add(
+        "index",
+        &format!("{ROUNDS} rounds of {A_HALF} comments each way, pipelines of {EVENT_RECORDS} comments"),
+        &[
+            ("handler", rounds.our_rate(count), "comments/s"),
+            ("bare pipeline of ZADD", rounds.bare_rate(count), "comments/s"),
+        ],
+    );
+    report.ratio("index_vs_pipeline", rounds.ratio(), "at least 0.7");
+
+    let four_sets = bytes_in_four_sets(comments).await?;
+    let fewer = comments / IN_32_SETS_ONE_IN;
+    let (fewer_in_four_sets, fewer_in_32_sets) = (bytes_in_four_sets(fewer).await?, bytes_in_32_sets(fewer).await?);
+    let fewer_in = |sets: &str| format!("{sets}, {fewer} comments");
+    report.add(
+        "index-memory",
+        &format!("{comments} comments, three in ten of one product, the rest by Zipf's law over 10,000; ids are ULIDs"),
+        &[
+            (format!("page index, {comments} comments"), four_sets, "bytes/comment"),
+            (fewer_in("page index"), fewer_in_four_sets, "bytes/comment"),
+            (fewer_in("one set a filter key"), fewer_in_32_sets, "bytes/comment"),
+        ],
+    );
+    report.ratio("index_bytes_per_comment", four_sets, "at most 480 at 1,000,000");
+    report.ratio("index_bytes_vs_32_sets", fewer_in_four_sets / fewer_in_32_sets, "none, the less the better");
+    Ok(())
+}
+
+async fn rates() -> anyhow::Result<Rounds> {
+    let mut redis = Redis::start().await?;
+    let handler = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
+    let mut workload = Comments::new(2)?;
+    let mut rounds = Rounds::default();
+    // The first round loads the script and warms up.
+    for round in 0..=ROUNDS {
+        let of_handler = events(&workload.take(A_HALF)?)?;
+        let of_bare = workload.take(A_HALF)?;
+        let of_bare: Vec<_> =
+            of_bare.chunks(EVENT_RECORDS).map(|event| base_set_members(&redis.index, event)).collect();
+        let began = Instant::now();
+        for event in &of_handler {
+            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await)?;
+        }
+        let ours = began.elapsed();
+        let began = Instant::now();
+        for members in &of_bare {
+            add_members(&mut redis, members).await?;
+        }
+        let bare = began.elapsed();
+        if round > 0 {
+            rounds.add(ours, bare);
+        }
+    }
+    redis.stop().await;
+    Ok(rounds)
+}
+
+/// A member of a sorted set: key, score, member.
+type Member = (String, i64, String);
+
+/// Where comments stand in the page index, under keys of the same length that are not the page index's.
+fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
+    let members = |comment: &Comment| {
+        let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
+        let key = |set| index.key_name(&set).replacen("pagemark", "barebare", 1);
+        comment.placement().base_sets().map(|set| (key(set), score, member.clone()))
+    };
+    comments.iter().flat_map(members).collect()
+}
+
+async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow::Result<()> {
+    let mut pipeline = redis::pipe();
+    for (key, score, member) in members {
+        pipeline.cmd("ZADD").arg(key).arg(score).arg(member).ignore();
+    }
+    Ok(pipeline.query_async(&mut redis.connection).await?)
+}
+
+async fn bytes_in_four_sets(comments: u32) -> anyhow::Result<f64> {
+    bytes_per_comment(comments, async |redis, chunk| {
+        let edits: Vec<IndexEdit> = chunk
+            .iter()
+            .flat_map(|comment| index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[]))
+            .collect();
+        Ok(redis.index.apply(&edits).await?)
+    })
+    .await
+}
+
+async fn bytes_in_32_sets(comments: u32) -> anyhow::Result<f64> {
+    bytes_per_comment(comments, async |redis, chunk| {
+        for chunk in chunk.chunks(EVENT_RECORDS) {
+            let members = |comment: &Comment| {
+                let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
+                let placement = comment.placement();
+                let keys =
+                    [FilterKey::primary(placement.product.clone())].into_iter().chain(placement.duplicate_keys());
+                keys.map(|key| (format!("pagemark:{key}"), score, member.clone())).collect::<Vec<_>>()
+            };
+            add_members(redis, &chunk.iter().flat_map(members).collect::<Vec<_>>()).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// The memory of a new Redis with `comments` comments that `fill` puts there, chunk by chunk.
+async fn bytes_per_comment(
+    comments: u32,
+    fill: impl AsyncFn(&mut Redis, &[Comment]) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    let mut redis = Redis::start().await?;
+    let mut workload = Comments::new(3)?;
+    let before = redis.memory_bytes().await?;
+    let mut left = comments;
+    while left > 0 {
+        let chunk = left.min(CHUNK);
+        fill(&mut redis, &workload.take(chunk)?).await?;
+        left -= chunk;
+    }
+    let after = redis.memory_bytes().await?;
+    redis.stop().await;
+    Ok(as_f64(after.saturating_sub(before)) / f64::from(comments.max(1)))
+}

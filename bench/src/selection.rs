@@ -1,0 +1,240 @@
+//! `selection`: finding where a page starts, in the page index alone.
+//!
+//! The real call, `PageIndex::page_start`, for one product whose partitions are ready, pages of 20, newest first, with
+//! filters of one to four ratings. Measured is the **server's** time: before each call the statistics are reset
+//! (`CONFIG RESETSTAT`), after it `INFO commandstats` tells the microseconds of that one `EVALSHA` and how many
+//! commands ran inside. `LATENCY HISTOGRAM` would need no reset, but its buckets double in width, and a limit of 200
+//! between 131 and 262 could not be judged by it. The time is the wall clock's: another process that takes the
+//! server's core for a moment counts, too.
+//!
+//! Evenly spread: times at random in two years, ratings at random (14, 6, 9, 21 and 50 %). The adversarial shapes, at
+//! the full number of comments:
+//! - *one millisecond*: all have the same time, so the search goes by member;
+//! - *bursts*: a thousand seconds in two years hold all comments, each burst of one rating only;
+//! - *disjoint*: each rating has a part of the two years to itself.
+
+use anyhow::{Context, bail};
+use model::{BaseSet, Filter, Instant, Order, PageSize, ProductId, Rating, RatingSet, Revision};
+use rand::{
+    RngExt, SeedableRng,
+    distr::{Distribution, weighted::WeightedIndex},
+    rngs::StdRng,
+};
+use stores::page_index::PageStartQuery;
+
+use crate::{
+    report::{Figure, Report},
+    statistics::{as_f64, median, percentile},
+    workload::{FIRST_MS, RATING_WEIGHTS, Redis, SPAN_MS},
+};
+
+/// Calls for random pages: enough that 20 of them lie beyond the 99th percentile.
+const RANDOM_PAGES: u32 = 2_000;
+/// Calls for the same page.
+const SAME_PAGE: u32 = 100;
+/// Comments a page.
+const PAGE_SIZE: u64 = 20;
+/// Members of one `ZADD` while filling.
+const ZADD_MEMBERS: usize = 1_000;
+/// Bursts of the shape of that name.
+const BURSTS: usize = 1_000;
+/// Whom the partitions are marked for.
+const TABLE_ID: &str = "bench";
+/// The filters, by their number of ratings: rare and frequent ones.
+const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
+
+/// How the comments lie in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Even,
+    OneMillisecond,
+    Bursts,
+    Disjoint,
+}
+
+impl Shape {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::OneMillisecond => "one millisecond",
+            Self::Bursts => "bursts",
+            Self::Disjoint => "disjoint",
+        }
+    }
+}
+
+/// What one call cost the server.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    time_us: f64,
+    /// Commands inside the script.
+    commands: f64,
+}
+
+/// Measures with up to `comments_max` comments.
+pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::Result<()> {
+    let mut redis = Redis::start().await?;
+    let mut figures: Vec<Figure<String>> = Vec::new();
+    let mut p99_us = None;
+    let smaller = [10_000, 100_000].into_iter().filter(|comments| *comments < comments_max);
+    for comments in smaller.chain([comments_max]) {
+        fill(&mut redis, Shape::Even, comments).await?;
+        for ratings in FILTERS {
+            let mut subject = Subject::new(&redis, ratings).await?;
+            let last = subject.pages - 1;
+            for (place, page, calls) in [
+                ("first", Some(0), SAME_PAGE),
+                ("middle", Some(last / 2), SAME_PAGE),
+                ("last", Some(last), SAME_PAGE),
+                ("random", None, RANDOM_PAGES),
+            ] {
+                let costs = subject.costs(&mut redis, page, calls).await?;
+                let found = add(&mut figures, &format!("even, {comments}, {} ratings, {place}", ratings.len()), &costs);
+                if comments == comments_max && ratings.len() == 3 && page.is_none() {
+                    p99_us = Some(found);
+                }
+            }
+        }
+    }
+    for shape in [Shape::OneMillisecond, Shape::Bursts, Shape::Disjoint] {
+        fill(&mut redis, shape, comments_max).await?;
+        for ratings in FILTERS.into_iter().skip(1) {
+            let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, RANDOM_PAGES / 4).await?;
+            add(&mut figures, &format!("{}, {comments_max}, {} ratings, random", shape.name(), ratings.len()), &costs);
+        }
+    }
+    redis.stop().await;
+    report.add("selection", "server time of one call, and commands inside it; pages of 20", &figures);
+    report.ratio("selection_p99_us", p99_us.context("the limit's case was measured")?, "below 200 at 1,000,000");
+    Ok(())
+}
+
+/// Adds what calls cost, and returns the 99th percentile of their time.
+fn add(figures: &mut Vec<Figure<String>>, name: &str, costs: &[Cost]) -> f64 {
+    let times: Vec<f64> = costs.iter().map(|cost| cost.time_us).collect();
+    let commands: Vec<f64> = costs.iter().map(|cost| cost.commands).collect();
+    let p99_us = percentile(&times, 0.99);
+    figures.push((format!("{name}: p50"), median(&times), "us"));
+    figures.push((format!("{name}: p99"), p99_us, "us"));
+    figures.push((format!("{name}: commands, p50"), median(&commands), ""));
+    figures.push((format!("{name}: commands, most"), percentile(&commands, 1.0), ""));
+    p99_us
+}
+
+fn product() -> anyhow::Result<ProductId> {
+    Ok(ProductId::parse("shop/item-00000")?)
+}
+
+/// Empties the page index, puts a product's comments into its sets by rating, and marks it ready.
+async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<()> {
+    let rebuild = redis.index.begin_rebuild().await?;
+    let mut rng = StdRng::seed_from_u64(4);
+    let weights = WeightedIndex::new(RATING_WEIGHTS)?;
+    let bursts: Vec<(i64, usize)> =
+        (0..BURSTS).map(|_| (rng.random_range(0..SPAN_MS), weights.sample(&mut rng))).collect();
+    let mut members: [Vec<(i64, String)>; 5] = Default::default();
+    for _ in 0..comments {
+        let part_ms = SPAN_MS / 5;
+        let (offset_ms, rating) = match shape {
+            Shape::Even => (rng.random_range(0..SPAN_MS), weights.sample(&mut rng)),
+            Shape::OneMillisecond => (0, weights.sample(&mut rng)),
+            Shape::Bursts => {
+                let (burst, rating) = *bursts.get(rng.random_range(0..BURSTS)).context("a burst")?;
+                (burst + rng.random_range(0..1_000), rating)
+            }
+            Shape::Disjoint => {
+                let rating = weights.sample(&mut rng);
+                (i64::try_from(rating)? * part_ms + rng.random_range(0..part_ms), rating)
+            }
+        };
+        let score = FIRST_MS + offset_ms;
+        let id = Revision::after(None, Instant::from_epoch_ms(score)?, rng.random());
+        members.get_mut(rating).context("a rating")?.push((score, id.to_string()));
+    }
+    for (rating, members) in Rating::ALL.into_iter().zip(members) {
+        let key = redis.index.key_name(&BaseSet { product: product()?, language: None, rating: Some(rating) });
+        for chunk in members.chunks(ZADD_MEMBERS) {
+            let mut add = redis::cmd("ZADD");
+            add.arg(&key);
+            for (score, member) in chunk {
+                add.arg(score).arg(member);
+            }
+            add.query_async::<()>(&mut redis.connection).await?;
+        }
+    }
+    redis.index.finish_rebuild(&rebuild, TABLE_ID, stores::now()).await?;
+    Ok(())
+}
+
+/// Pages of one filter.
+struct Subject {
+    product: ProductId,
+    filter: Filter,
+    pages: u64,
+    rng: StdRng,
+}
+
+impl Subject {
+    async fn new(redis: &Redis, ratings: &[u64]) -> anyhow::Result<Self> {
+        let ratings: Vec<Rating> = ratings.iter().map(|rating| Rating::new(*rating)).collect::<Result<_, _>>()?;
+        let filter = Filter::new(None, RatingSet::of(ratings));
+        let mut subject = Self { product: product()?, filter, pages: 1, rng: StdRng::seed_from_u64(5) };
+        let total = subject.ask(redis, 0).await?;
+        subject.pages = PageSize::new(PAGE_SIZE)?.total_pages(total).max(1);
+        Ok(subject)
+    }
+
+    /// Asks where a page (from 0) starts; returns how many comments the filter matches.
+    async fn ask(&self, redis: &Redis, page: u64) -> anyhow::Result<u64> {
+        let query = PageStartQuery {
+            product: &self.product,
+            filter: &self.filter,
+            skip: page * PAGE_SIZE,
+            order: Order::Newest,
+            as_of: None,
+        };
+        match redis.index.page_start(&query, TABLE_ID, stores::now()).await? {
+            Ok(start) if start.before.is_some() == (page > 0) => Ok(start.total),
+            Ok(_) => bail!("page {page} has no start"),
+            Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
+        }
+    }
+
+    /// Asks for a page, or random ones, and reads what each call cost.
+    async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Vec<Cost>> {
+        let mut costs = Vec::new();
+        for _ in 0..calls {
+            let page = page.unwrap_or_else(|| self.rng.random_range(0..self.pages));
+            redis::cmd("CONFIG").arg("RESETSTAT").query_async::<()>(&mut redis.connection).await?;
+            self.ask(redis, page).await?;
+            let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis.connection).await?;
+            costs.push(cost_of(&stats)?);
+        }
+        Ok(costs)
+    }
+}
+
+/// Reads `INFO commandstats` after one call.
+fn cost_of(stats: &str) -> anyhow::Result<Cost> {
+    let mut cost = Cost { time_us: 0.0, commands: 0.0 };
+    let mut scripts = 0;
+    for line in stats.lines() {
+        let Some((command, figures)) = line.trim().strip_prefix("cmdstat_").and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
+        let field = |name: &str| -> anyhow::Result<u64> {
+            let value = figures.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            Ok(value.with_context(|| format!("{line:?} has no {name}"))?.parse()?)
+        };
+        match command {
+            "evalsha" => {
+                scripts += field("calls")?;
+                cost.time_us = as_f64(field("usec")?);
+            }
+            "config|resetstat" | "info" => {}
+            _ => cost.commands += as_f64(field("calls")?),
+        }
+    }
+    if scripts != 1 { bail!("{scripts} scripts ran instead of one:\n{stats}") } else { Ok(cost) }
+}

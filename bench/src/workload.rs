@@ -1,0 +1,171 @@
+//! The comments of the measurements, and the events and servers that they go to.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
+use local_stack::{demo::demo_comments, redis_server::RedisServer};
+use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision, item::CommentItem};
+use rand::{
+    RngExt, SeedableRng,
+    distr::{Distribution, weighted::WeightedIndex},
+    rngs::StdRng,
+};
+use redis::aio::ConnectionManager;
+use serde_json::json;
+use stores::{PageIndex, page_index::PageIndexConfig};
+use tempfile::TempDir;
+
+/// The records of one invocation: what the event source mappings of the deployment template ask for.
+pub(crate) const EVENT_RECORDS: usize = 100;
+
+/// Of ten comments, so many are of one product.
+const TOP_PRODUCT_OF_TEN: u32 = 3;
+/// The other products; the k-th is drawn in proportion to 1/k (Zipf's law).
+const PRODUCTS: u32 = 10_000;
+/// Languages, and how often they are drawn.
+const LANGUAGES: [(&str, u32); 7] = [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
+/// How often the ratings 1 to 5 are drawn.
+pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
+/// The first comment's time, 2024-01-01T00:00:00Z, and the span of all, two years.
+pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
+pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
+/// How many different texts the comments have.
+const TEXTS: u64 = 1_000;
+
+/// Draws comments for ever. Its ids are ULIDs; the same seed gives the same comments.
+pub(crate) struct Comments {
+    rng: StdRng,
+    top_product: ProductId,
+    products: Vec<ProductId>,
+    product_weights: WeightedIndex<f64>,
+    languages: Vec<Language>,
+    language_weights: WeightedIndex<u32>,
+    rating_weights: WeightedIndex<u32>,
+    texts: Vec<CommentText>,
+    drawn: u32,
+}
+
+impl Comments {
+    pub(crate) fn new(seed: u64) -> anyhow::Result<Self> {
+        let product = |number: u32| ProductId::parse(&format!("shop/item-{number:05}"));
+        Ok(Self {
+            rng: StdRng::seed_from_u64(seed),
+            top_product: product(0)?,
+            products: (1..=PRODUCTS).map(product).collect::<Result<_, _>>()?,
+            product_weights: WeightedIndex::new((1..=PRODUCTS).map(|rank| 1.0 / f64::from(rank)))?,
+            languages: LANGUAGES.iter().map(|(tag, _)| Language::parse(tag)).collect::<Result<_, _>>()?,
+            language_weights: WeightedIndex::new(LANGUAGES.map(|(_, weight)| weight))?,
+            rating_weights: WeightedIndex::new(RATING_WEIGHTS)?,
+            texts: demo_comments(TEXTS).map(|comment| comment.text).collect(),
+            drawn: 0,
+        })
+    }
+
+    pub(crate) fn draw(&mut self) -> anyhow::Result<Comment> {
+        let rng = &mut self.rng;
+        let created_at = Instant::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
+        // A revision is a ULID, and so are our ids.
+        let (id, revision) =
+            (Revision::after(None, created_at, rng.random()), Revision::after(None, created_at, rng.random()));
+        let is_top = self.drawn % 10 < TOP_PRODUCT_OF_TEN;
+        let product =
+            if is_top { Some(&self.top_product) } else { self.products.get(self.product_weights.sample(rng)) };
+        let language = self.languages.get(self.language_weights.sample(rng));
+        let text = self.texts.get(rng.random_range(0..self.texts.len()));
+        self.drawn += 1;
+        Ok(Comment {
+            id: CommentId::parse(&id.to_string())?,
+            product: product.context("a product")?.clone(),
+            language: language.context("a language")?.clone(),
+            rating: Rating::new(1 + self.rating_weights.sample(rng) as u64)?,
+            created_at,
+            revision,
+            text: text.context("a text")?.clone(),
+        })
+    }
+
+    pub(crate) fn take(&mut self, count: u32) -> anyhow::Result<Vec<Comment>> {
+        (0..count).map(|_| self.draw()).collect()
+    }
+}
+
+/// The events that the Lambda service would send for new comments, in the order given.
+pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
+    let mut sequence_number = 0_u64;
+    let mut event = |comments: &[Comment]| -> anyhow::Result<Event> {
+        let mut records = Vec::with_capacity(comments.len());
+        for comment in comments {
+            sequence_number += 1;
+            let item: serde_dynamo::Item = serde_dynamo::to_item(CommentItem::primary(comment))?;
+            let image = serde_json::to_value(&item)?;
+            records.push(json!({
+                "eventID": format!("{sequence_number:032x}"),
+                "eventName": "INSERT",
+                "eventVersion": "1.1",
+                "eventSource": "aws:dynamodb",
+                "awsRegion": "eu-central-1",
+                "eventSourceARN": "arn:aws:dynamodb:eu-central-1:000000000000:table/bench/stream/2026-01-01T00:00:00.000",
+                "dynamodb": {
+                    "ApproximateCreationDateTime": 1_767_225_600.0,
+                    "Keys": { "pk": image.get("pk"), "sk": image.get("sk") },
+                    "NewImage": image,
+                    "SequenceNumber": format!("{sequence_number:021}"),
+                    "SizeBytes": 400,
+                    "StreamViewType": "NEW_AND_OLD_IMAGES",
+                },
+            }));
+        }
+        Ok(serde_json::from_value(json!({ "Records": records }))?)
+    };
+    comments.chunks(EVENT_RECORDS).map(&mut event).collect()
+}
+
+/// Refuses the answer of a handler that did not process its whole batch.
+pub(crate) fn expect_processed(answer: &DynamoDbEventResponse) -> anyhow::Result<()> {
+    match answer.batch_item_failures.len() {
+        0 => Ok(()),
+        failures => bail!("the handler reports {failures} records for retry"),
+    }
+}
+
+/// A folder in memory where there is one, so that no disk is measured.
+pub(crate) fn folder() -> anyhow::Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { TempDir::with_prefix_in("pagemark-bench-", memory) } else { TempDir::new() };
+    folder.context("a folder for the data")
+}
+
+/// A Redis of its own, a page index in it, and a connection of the measurement's own.
+pub(crate) struct Redis {
+    pub(crate) index: PageIndex,
+    pub(crate) connection: ConnectionManager,
+    server: RedisServer,
+    // Last, so that the server is gone when it is removed.
+    _folder: TempDir,
+}
+
+impl Redis {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let server = RedisServer::start(folder.path()).await?;
+        // A busy machine must not end a measurement.
+        let timeout = std::time::Duration::from_secs(30);
+        let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;
+        let connection_config = redis::aio::ConnectionManagerConfig::new().set_response_timeout(Some(timeout));
+        let client = redis::Client::open(server.url())?;
+        let connection = ConnectionManager::new_with_config(client, connection_config).await?;
+        Ok(Self { index, connection, server, _folder: folder })
+    }
+
+    /// The memory of the data: all that is used but for clients' buffers, which come and go.
+    pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
+        let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
+        let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
+        Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
+    }
+
+    pub(crate) async fn stop(self) {
+        self.server.stop().await;
+    }
+}
