@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
-use itertools::Itertools;
 use local_stack::import::{ImportError, ImportReport, LineReader, import, read_lines};
 use serde_json::{Value, json};
 use stores::table::NewComment;
@@ -54,9 +53,16 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 
 /// Everything that a table holds, in a fixed order.
 async fn all_items(stores: &Stores) -> Vec<String> {
-    let contents = Contents::read(&stores.table).await;
-    let items = contents.primary.iter().chain(contents.duplicates.values()).chain(&contents.others);
-    items.map(|item| serde_json::to_value(item).unwrap().to_string()).sorted().collect()
+    let (mut items, mut position) = (Vec::new(), None);
+    loop {
+        let part = stores.table.scan(position, 0, 1, 1_000).await.unwrap();
+        items.extend(part.items.iter().map(|item| serde_json::to_value(item).unwrap().to_string()));
+        position = part.next;
+        if position.is_none() {
+            items.sort();
+            return items;
+        }
+    }
 }
 
 #[tokio::test]

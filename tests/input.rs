@@ -18,7 +18,7 @@ async fn start() -> Running {
     for rating in [1, 5] {
         running.http.post("p", &good_comment("en", rating, "Fine.")).await.expect(201);
     }
-    running.stack.settle().await;
+    running.settle().await;
     running
 }
 
@@ -225,7 +225,7 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     });
     let created = http.post("p", &comment).await.expect(201);
     let id = created["id"].as_str().unwrap();
-    running.stack.settle().await;
+    running.settle().await;
     let http = &running.http;
     let shown = http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
     let listed = http.get(&format!("{}/comments?language=en-US&rating=3", product_path("p"))).await.expect(200);
@@ -235,6 +235,10 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     for field in ["title", "body", "author", "rating"] {
         assert_eq!(shown[field], comment[field], "{field}");
     }
+    let page = http.get("/product/p/comments/en-US/3").await;
+    assert_eq!(page.status, 200, "{page:?}");
+    assert!(page.body.contains("&#60;script&#62;") || page.body.contains("&lt;script&gt;"), "{page:?}");
+    assert!(!page.body.contains("<script>&"), "{page:?}");
     running.finish().await;
 }
 
@@ -274,13 +278,16 @@ async fn every_product_id_is_taken_exactly_or_refused_by_name() {
         assert_eq!(created["product"], product);
         ids_by_product.push((product, created["id"].as_str().unwrap().to_owned()));
     }
-    running.stack.settle().await;
+    running.settle().await;
     for (product, id) in &ids_by_product {
         let page = running.http.get(&format!("{}/comments?rating=4&rating=5", product_path(product))).await.expect(200);
         assert_eq!((&page["product"], &page["total"]), (&(*product).into(), &1.into()));
         assert_eq!(ids(&page), [id.as_str()], "each product has its own comment only");
         let stats = running.http.get(&format!("{}/stats", product_path(product))).await.expect(200);
         assert_eq!(stats["total"], 1, "{stats}");
+        let shown = running.http.get(&format!("/product/{}/comments/~/4", encoded(product))).await;
+        assert_eq!(shown.status, 200, "{shown:?}");
+        assert!(shown.body.contains(&format!("id=\"comment-{id}\"")), "{shown:?}");
     }
     let before = running.assert_invariants().await;
     let http = &running.http;

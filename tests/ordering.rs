@@ -201,7 +201,7 @@ async fn comments_dated_after_an_instant_do_not_shift_its_pages() {
     for _ in 0..5 {
         http.post(product.as_str(), &good_comment("en", 5, "Meanwhile")).await.expect(201);
     }
-    running.stack.settle().await;
+    running.settle().await;
     let now = http.get(&format!("{url}&page=2")).await.expect(200);
     assert_ne!(ids(&now), ids(&second), "the new comments shift the present pages");
     let then = http.get(&format!("{url}&page=2&as_of={as_of}")).await.expect(200);

@@ -17,6 +17,8 @@ use stores::{
 
 use crate::fixture::{invariants::Contents, stores::Stores};
 
+const HOUR_MS: i64 = 3_600_000;
+
 fn new_comment(id: &str, rating: u64) -> NewComment {
     NewComment {
         id: CommentId::parse(id).unwrap(),
@@ -42,7 +44,6 @@ impl Stores {
 
     /// The journal of a comment, in the order of its revisions.
     async fn journal_of(&self, id: &CommentId) -> Vec<JournalEntry> {
-        const HOUR_MS: i64 = 3_600_000;
         let entries = self.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
         entries.into_iter().filter(|entry| entry.id == *id).sorted_by_key(|entry| entry.revision).collect()
     }
@@ -101,7 +102,7 @@ async fn revisions_grow_and_each_write_has_its_journal_entry_also_within_one_mil
     for created in created.await {
         created.unwrap();
     }
-    let entries = stores.table.journal(now().plus_ms(-60_000), now().plus_ms(60_000)).await.unwrap();
+    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
     assert_eq!(entries.len(), 31 + 60);
     stores.finish().await;
 }
