@@ -4,6 +4,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -20,6 +21,7 @@ use crate::{
     deadline, pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
     state::State,
+    table_id::TableId,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds.
@@ -55,6 +57,7 @@ pub enum StartError {
 pub struct Application {
     address: SocketAddr,
     server: Server,
+    table_id: Arc<TableId>,
 }
 
 impl std::fmt::Debug for Application {
@@ -106,6 +109,7 @@ impl Application {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let workers = settings.workers.max(1);
         let state = web::Data::new(State::new(table, index, settings));
+        let table_id = Arc::clone(&state.table_id);
         let server = HttpServer::new(move || {
             App::new()
                 .app_data(state.clone())
@@ -122,7 +126,7 @@ impl Application {
         .listen(listener)
         .map_err(cannot_listen)?
         .run();
-        Ok(Self { address, server })
+        Ok(Self { address, table_id, server })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -136,6 +140,9 @@ impl Application {
     /// # Errors
     /// The server's.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        // Asked for ahead of the first request: an engine on one machine may take seconds to describe a large table,
+        // and until then the page index cannot be believed.
+        tokio::spawn(async move { self.table_id.get().await });
         let handle = self.server.handle();
         let mut server = pin!(self.server);
         tokio::select! {
