@@ -56,8 +56,6 @@ pub struct StackSettings {
     pub write_token: WriteToken,
     /// Products to link from the start page.
     pub sample_products: Vec<ProductId>,
-    /// Whether the engine's stream keeps the records that are done with, for tests that deliver them again.
-    pub keep_stream: bool,
 }
 
 impl std::fmt::Debug for StackSettings {
@@ -78,7 +76,6 @@ impl StackSettings {
             data_dir: None,
             write_token,
             sample_products: Vec::new(),
-            keep_stream: false,
         }
     }
 }
@@ -215,9 +212,7 @@ impl Stack {
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
         tasks.spawn(keeper.run());
-        if !settings.keep_stream {
-            tasks.spawn(trim(engine.clone(), mappings.clone()));
-        }
+        tasks.spawn(trim(engine.clone(), mappings.clone()));
         if let Some(redis) = &redis {
             tasks.spawn(redis.clone().supervise(std::future::pending()));
         }

@@ -73,7 +73,6 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
-        keep_stream: false,
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,
