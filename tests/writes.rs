@@ -292,7 +292,8 @@ async fn an_item_collection_is_read_whole() {
 async fn a_batch_of_duplicates_is_written_whole_and_again_without_harm() {
     let stores = Stores::start().await;
     stores.create("c1", 4).await;
-    let changes: Vec<CommentChange> = decode_batch(&stores.records().await).changes;
+    let records = stores.records().await;
+    let changes: Vec<CommentChange<'_>> = decode_batch(&records).changes;
     let writes: Vec<DuplicateWrite> = changes.iter().flat_map(plan_fan_out).collect();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
     for _ in 0..2 {

@@ -24,6 +24,10 @@ pub mod attribute {
     pub const SK: &str = "sk";
     /// The index's sort key.
     pub const CD: &str = "cd";
+    /// The comment's language.
+    pub const LANGUAGE: &str = "language";
+    /// The comment's rating.
+    pub const RATING: &str = "rating";
     /// True on duplicate items, absent on others.
     pub const AUTO: &str = "auto";
     /// When DynamoDB may remove an item, in seconds since 1970.
@@ -108,12 +112,21 @@ impl CommentItem {
     }
 }
 
-/// What an item or an image of the stream says about its comment, with the item itself.
+/// The text in an attribute, `None` when it is missing or no text.
+pub(crate) fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// What a primary item, or an image of it in the stream, says about its comment, with the item itself.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the
-/// code does not know.
+/// code does not know. The item is borrowed, and only what decides keys is read: a handler looks at two images a
+/// record, and copies of their texts would cost it more than everything else that it does.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Image {
+pub struct Image<'item> {
     /// The comment's id.
     pub id: CommentId,
     /// What decides the comment's keys.
@@ -121,41 +134,36 @@ pub struct Image {
     /// When the comment was made.
     pub created_at: Instant,
     /// The primary item, every attribute of it.
-    pub item: Item,
+    pub item: &'item Item,
 }
 
-impl Image {
+impl<'item> Image<'item> {
     /// Reads a primary item.
     ///
     /// # Errors
     /// An attribute that decides keys is missing or wrong, or the item is a duplicate.
-    pub fn of_primary(item: Item) -> Result<Self, Malformed> {
-        #[derive(Deserialize)]
-        struct Keys {
-            pk: String,
-            sk: String,
-            cd: String,
-            language: Language,
-            rating: Rating,
-            auto: Option<AttributeValue>,
+    pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
+        let malformed = |problem: String| Malformed::new("image", problem);
+        let required = |name: &str| text(item, name).ok_or_else(|| malformed(format!("{name} is missing or no text")));
+        let (pk, cd) = (required(attribute::PK)?, Cd::parse(required(attribute::CD)?)?);
+        let id = comment_id_of_pk(pk).ok_or_else(|| malformed(format!("pk {pk:?} is not a comment's")))?;
+        let key = FilterKey::parse(required(attribute::SK)?)?;
+        if !key.is_primary() {
+            return Err(malformed(format!("sk {key} is not a primary item's")));
         }
-        let keys: Keys =
-            serde_dynamo::from_item(item.clone()).map_err(|error| Malformed::new("image", error.to_string()))?;
-        let id = comment_id_of_pk(&keys.pk)
-            .ok_or_else(|| Malformed::new("image", format!("pk {:?} is not a comment's", keys.pk)))?;
-        let key = FilterKey::parse(&keys.sk)?;
-        let cd = Cd::parse(&keys.cd)?;
-        let problem = if !key.is_primary() {
-            format!("sk {key} is not a primary item's")
-        } else if keys.auto.is_some() {
-            "a primary item with the attribute auto".to_owned()
-        } else if cd.id != id {
-            format!("cd {cd} is not of comment {id}")
-        } else {
-            let placement = Placement { product: key.product, language: keys.language, rating: keys.rating };
-            return Ok(Self { id, placement, created_at: cd.created_at, item });
+        if item.contains_key(attribute::AUTO) {
+            return Err(malformed("a primary item with the attribute auto".to_owned()));
+        }
+        if cd.id != id {
+            return Err(malformed(format!("cd {cd} is not of comment {id}")));
+        }
+        let language = Language::parse(required(attribute::LANGUAGE)?).map_err(|error| malformed(error.to_string()))?;
+        let rating = match item.get(attribute::RATING) {
+            Some(AttributeValue::N(number)) => Rating::parse(number).map_err(|error| malformed(error.to_string()))?,
+            _ => return Err(malformed("rating is missing or no number".to_owned())),
         };
-        Err(Malformed::new("image", problem))
+        let placement = Placement { product: key.product, language, rating };
+        Ok(Self { id, placement, created_at: cd.created_at, item })
     }
 
     /// The duplicate of the item under another key.
@@ -230,7 +238,8 @@ pub(crate) mod tests {
     #[test]
     fn items_read_back_as_the_comment() {
         let comment = comment("c1", "a/b", "en", 4);
-        let image = Image::of_primary(primary_item(&comment)).unwrap();
+        let item = primary_item(&comment);
+        let image = Image::of_primary(&item).unwrap();
         assert_eq!(
             (&image.id, &image.placement, image.created_at),
             (&comment.id, &comment.placement(), comment.created_at)
@@ -251,7 +260,7 @@ pub(crate) mod tests {
                 Some(value) => item.insert(name.to_owned(), value),
                 None => item.remove(name),
             };
-            Image::of_primary(Item::from(item))
+            Image::of_primary(&Item::from(item)).map(|_| ())
         };
         let text = |text: &str| Some(AttributeValue::S(text.to_owned()));
         assert!(with("other", text("kept")).is_ok());

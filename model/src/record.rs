@@ -2,27 +2,27 @@
 
 use aws_lambda_events::dynamodb::EventRecord;
 use itertools::Itertools;
-use serde_dynamo::{AttributeValue, Item};
+use serde_dynamo::Item;
 
 use crate::{
     comment::Placement,
     error::Malformed,
     filter::FilterKey,
     id::CommentId,
-    item::{Image, attribute, comment_id_of_pk},
+    item::{Image, attribute, comment_id_of_pk, text},
 };
 
 /// One record: a comment's primary item before and after.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RecordChange {
+pub struct RecordChange<'record> {
     /// The record's sequence number, for reporting a failure.
     pub sequence_number: String,
     /// The comment.
     pub id: CommentId,
     /// The primary item before, `None` when it was created.
-    pub old: Option<Image>,
+    pub old: Option<Image<'record>>,
     /// The primary item after, `None` when it was deleted.
-    pub new: Option<Image>,
+    pub new: Option<Image<'record>>,
 }
 
 /// Reads a record.
@@ -32,7 +32,7 @@ pub struct RecordChange {
 ///
 /// # Errors
 /// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or whose images are malformed.
-pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange>, Malformed> {
+pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
     let malformed = |problem: &str| Malformed::new("record", problem.to_owned());
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {
@@ -45,14 +45,10 @@ pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange>, Malfo
     let Some(sequence_number) = record.change.sequence_number.clone() else {
         return Err(malformed("it has no sequence number"));
     };
-    let image = |item: &Item| match item.is_empty() {
-        true => Ok(None),
-        false => match Image::of_primary(item.clone())? {
-            image if image.id == id => Ok(Some(image)),
-            _ => Err(malformed("an image is of another comment than its keys")),
-        },
-    };
     let (old, new) = (image(&record.change.old_image)?, image(&record.change.new_image)?);
+    if old.iter().chain(&new).any(|image| image.id != id) {
+        return Err(malformed("an image is of another comment than its keys"));
+    }
     let whole = match record.event_name.as_str() {
         "INSERT" => new.is_some(),
         "MODIFY" => old.is_some() && new.is_some(),
@@ -69,22 +65,23 @@ pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange>, Malfo
     Ok(Some(RecordChange { sequence_number, id, old, new }))
 }
 
-fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
-    match item.get(name) {
-        Some(AttributeValue::S(text)) => Some(text),
-        _ => None,
+/// An image of a record, which holds an empty item for one that it lacks.
+fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
+    match item.is_empty() {
+        true => Ok(None),
+        false => Image::of_primary(item).map(Some),
     }
 }
 
 /// Everything a batch says about one comment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CommentChange {
+pub struct CommentChange<'record> {
     /// The comment.
     pub id: CommentId,
     /// The sequence number of its first record in the batch: what to report when applying the change fails.
     pub first_sequence_number: String,
     /// The primary item after the last record, `None` when that deleted it.
-    pub last: Option<Image>,
+    pub last: Option<Image<'record>>,
     /// Every placement that any old or new image in the batch had, each once, ascending.
     pub seen: Vec<Placement>,
 }
@@ -92,7 +89,7 @@ pub struct CommentChange {
 /// Joins a batch's records by comment; the comments stand in the order of their first records.
 ///
 /// The records must stand in the order of the stream.
-pub fn group_by_comment(changes: Vec<RecordChange>) -> Vec<CommentChange> {
+pub fn group_by_comment(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
     let order: Vec<CommentId> = changes.iter().map(|change| change.id.clone()).unique().collect();
     let mut by_id = changes.into_iter().map(|change| (change.id.clone(), change)).into_group_map();
     order
@@ -110,15 +107,15 @@ pub fn group_by_comment(changes: Vec<RecordChange>) -> Vec<CommentChange> {
 
 /// A batch as a handler understands it.
 #[derive(Debug, Default)]
-pub struct DecodedBatch {
+pub struct DecodedBatch<'records> {
     /// The comments that changed.
-    pub changes: Vec<CommentChange>,
+    pub changes: Vec<CommentChange<'records>>,
     /// The records that can never be processed: their places in the batch, and why.
     pub malformed: Vec<(usize, Malformed)>,
 }
 
 /// Reads the records of a batch, which stand in the order of the stream.
-pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch {
+pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
     let mut changes = Vec::new();
     for (place, record) in records.iter().enumerate() {

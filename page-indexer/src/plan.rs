@@ -9,6 +9,6 @@ use model::{
 };
 
 /// The edits that bring the base sets of all changed comments in line.
-pub fn plan_edits(changes: &[CommentChange]) -> Vec<IndexEdit> {
+pub fn plan_edits(changes: &[CommentChange<'_>]) -> Vec<IndexEdit> {
     changes.iter().flat_map(plan_index_edits).collect()
 }

@@ -31,7 +31,7 @@ pub(crate) fn plan_item(item: Item) -> Scanned {
     if !key.1.ends_with(model::FilterKey::PRIMARY_SUFFIX) {
         return Scanned::Other;
     }
-    match Image::of_primary(item) {
+    match Image::of_primary(&item) {
         Ok(image) => Scanned::Member(index_edits(&image.id, Some((&image.placement, image.created_at)), &[])),
         Err(malformed) => Scanned::Unresolved(format!("{} {}: {malformed}", key.0, key.1)),
     }

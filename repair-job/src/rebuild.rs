@@ -11,6 +11,7 @@ use model::{
     item::Image,
     plan::{IndexEdit, index_edits},
 };
+use serde_dynamo::Item;
 use stores::{PageIndex, StoreError, Table, now};
 
 use crate::{
@@ -145,10 +146,11 @@ async fn reconcile_once(
     index: &PageIndex,
     id: &CommentId,
     seen: &mut Vec<Placement>,
-) -> Result<(Option<Image>, Option<Image>), StoreError> {
-    let present = table.primary_image(id).await?;
-    let last = present.as_ref().map(|image| (&image.placement, image.created_at));
+) -> Result<(Option<Item>, Option<Item>), StoreError> {
+    let present = table.raw_primary_item(id).await?;
+    let image = present.as_ref().map(Image::of_primary).transpose()?;
+    let last = image.as_ref().map(|image| (&image.placement, image.created_at));
     index.apply(&index_edits(id, last, seen)).await?;
-    seen.extend(present.iter().map(|image| image.placement.clone()));
-    Ok((present, table.primary_image(id).await?))
+    seen.extend(image.map(|image| image.placement));
+    Ok((present, table.raw_primary_item(id).await?))
 }

@@ -11,7 +11,7 @@ use stores::Table;
 
 /// The calls that bring the duplicates of all changed comments in line: each of at most 25 writes, filled across
 /// comments.
-pub fn plan_calls(changes: &[CommentChange]) -> Vec<Vec<DuplicateWrite>> {
+pub fn plan_calls(changes: &[CommentChange<'_>]) -> Vec<Vec<DuplicateWrite>> {
     let mut writes = changes.iter().flat_map(plan_fan_out).peekable();
     let mut calls = Vec::new();
     while writes.peek().is_some() {
@@ -31,9 +31,11 @@ mod tests {
         record::{RecordChange, group_by_comment},
     };
 
+    use serde_dynamo::Item;
+
     use super::*;
 
-    fn image(id: &str, rating: u64) -> Image {
+    fn item(id: &str, rating: u64) -> Item {
         let now = Instant::from_epoch_ms(0).unwrap();
         let comment = Comment {
             id: CommentId::parse(id).unwrap(),
@@ -44,17 +46,22 @@ mod tests {
             revision: Revision::after(None, now, u128::from(rating)),
             text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
         };
-        Image::of_primary(serde_dynamo::to_item(CommentItem::primary(&comment)).unwrap()).unwrap()
+        serde_dynamo::to_item(CommentItem::primary(&comment)).unwrap()
+    }
+
+    fn image(item: Option<&Item>) -> Option<Image<'_>> {
+        item.map(|item| Image::of_primary(item).unwrap())
     }
 
     /// Each record: the comment, its rating before and after, 0 for none.
     fn check(records: &[(&str, u64, u64)], expected: Expect) {
-        let of = |id: &str, rating: u64| (rating > 0).then(|| image(id, rating));
-        let changes = records.iter().zip(1..).map(|((id, old, new), number)| RecordChange {
+        let of = |id: &str, rating: u64| (rating > 0).then(|| item(id, rating));
+        let items: Vec<_> = records.iter().map(|(id, old, new)| (*id, of(id, *old), of(id, *new))).collect();
+        let changes = items.iter().zip(1..).map(|((id, old, new), number)| RecordChange {
             sequence_number: number.to_string(),
             id: CommentId::parse(id).unwrap(),
-            old: of(id, *old),
-            new: of(id, *new),
+            old: image(old.as_ref()),
+            new: image(new.as_ref()),
         });
         let calls = plan_calls(&group_by_comment(changes.collect()));
         let keys: Vec<_> = calls.iter().flatten().map(DuplicateWrite::key).collect();

@@ -43,7 +43,7 @@ impl DuplicateWrite {
 
 /// The writes that bring the duplicates of a comment in line with the batch's last image of it: 31 puts unless it
 /// was deleted, and a delete for every other key that the batch's images imply. No key stands twice.
-pub fn plan_fan_out(change: &CommentChange) -> Vec<DuplicateWrite> {
+pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
     let key = |filter_key| DuplicateKey { id: change.id.clone(), filter_key };
     let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
     let seen: BTreeSet<FilterKey> = change.seen.iter().flat_map(|placement| placement.duplicate_keys()).collect();

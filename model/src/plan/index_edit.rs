@@ -28,7 +28,7 @@ pub struct IndexEdit {
 }
 
 /// The edits that bring the base sets in line with the batch's last image of a comment.
-pub fn plan_index_edits(change: &CommentChange) -> Vec<IndexEdit> {
+pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
     let last = change.last.as_ref().map(|image| (&image.placement, image.created_at));
     index_edits(&change.id, last, &change.seen)
 }

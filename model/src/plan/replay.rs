@@ -74,12 +74,13 @@ fn records(script: &str) -> Vec<EventRecord> {
     records
 }
 
-fn changes(records: &[EventRecord]) -> Vec<CommentChange> {
+fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
     group_by_comment(records.iter().filter_map(|record| decode_record(record).unwrap()).collect())
 }
 
 fn check(script: &str, expected: Expect) {
-    let lines = changes(&records(script)).into_iter().map(|change| {
+    let records = records(script);
+    let lines = changes(&records).into_iter().map(|change| {
         let (puts, deletes): (Vec<_>, Vec<_>) =
             plan_fan_out(&change).into_iter().partition(|write| matches!(write, DuplicateWrite::Put { .. }));
         let edits = plan_index_edits(&change);
@@ -143,7 +144,7 @@ fn changes_that_cancel_out_still_clean_up_in_between() {
 fn records_that_are_not_of_primary_items_change_nothing() {
     let mut duplicate = record(0, None, Some(&comment("c1", "p", "en", 4)));
     let key = comment("c1", "p", "en", 4).placement().duplicate_keys().next().unwrap();
-    let item = Image::of_primary(primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
+    let item = Image::of_primary(&primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
     duplicate.change.keys.insert("sk".to_owned(), item["sk"].clone());
     duplicate.change.new_image = item;
     assert_eq!(decode_record(&duplicate), Ok(None));

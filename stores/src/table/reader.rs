@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
 use model::{
     Cd, Comment, CommentId, FilterKey, Instant, Order,
-    item::{CommentItem, Image, attribute, comment_pk},
+    item::{CommentItem, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
 use serde_dynamo::Item;
@@ -76,16 +76,12 @@ impl Table {
         }
     }
 
-    /// The primary item of this id with what decides its keys, strongly consistent. Unlike [`Table::comment`] it does
-    /// not read the text.
+    /// The primary item of this id as it stands in the table, strongly consistent; nothing of it has been read.
     ///
     /// # Errors
-    /// The store's, or that the attributes that decide keys are malformed.
-    pub async fn primary_image(&self, id: &CommentId) -> Result<Option<Image>, StoreError> {
-        match self.primary_item(id).await? {
-            Some(item) => Ok(Some(Image::of_primary(item.into())?)),
-            None => Ok(None),
-        }
+    /// The store's.
+    pub async fn raw_primary_item(&self, id: &CommentId) -> Result<Option<Item>, StoreError> {
+        Ok(self.primary_item(id).await?.map(Item::from))
     }
 
     /// The primary item of this id: the last of the item collection, unless that has `auto`, which means that the
