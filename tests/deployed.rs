@@ -1,7 +1,6 @@
 //! The binaries that are deployed, really run: `stream-writer` and `page-indexer` as processes that are called through
 //! the Lambda Runtime API, with events from the engine's stream.
 
-use std::path::Path;
 use std::time::Duration;
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
@@ -14,7 +13,7 @@ use crate::fixture::{
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
     runtime_api::Outcome,
-    stores::Stores,
+    stores::{Stores, json_files},
     wait_for,
 };
 
@@ -138,7 +137,7 @@ async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_ap
             assert_eq!(function.deliver(&records).await, Vec::<String>::new());
         }
         function.finish().await;
-        let [put] = &files(&folder.path().join("aws/lambda").join(name))[..] else { panic!("not one file") };
+        let [put] = &json_files(&folder.path().join("aws/lambda").join(name))[..] else { panic!("not one file") };
         assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
         assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(&broken));
         let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
@@ -146,17 +145,6 @@ async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_ap
     }
     stores.assert_invariants().await;
     stores.finish().await;
-}
-
-/// The JSON documents below a folder.
-fn files(folder: &Path) -> Vec<Value> {
-    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths
-        .flat_map(|path| match path.is_dir() {
-            true => files(&path),
-            false => vec![serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()],
-        })
-        .collect()
 }
 
 #[tokio::test]
@@ -330,6 +318,49 @@ async fn logs_never_hold_a_comments_text_however_much_is_logged() {
         // Looks through all that was logged.
         let ended = function.finish().await;
         assert_eq!(ended.stdout.matches("a record can never be processed").count(), 4, "{}", ended.stdout);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequence_number() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let mut records = create(&stores, 0..3).await;
+    // A change that takes 16 duplicates and two entries away.
+    let patch = CommentPatch { rating: Some(Rating::new(5).unwrap()), ..CommentPatch::default() };
+    stores.table.patch_comment(&CommentId::parse("c1").unwrap(), None, &patch).await.unwrap();
+    records.extend(stores.lambda_records().await.split_off(3));
+    records.push(broken(&records[0]));
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("folder:{}", folder.path().display());
+    let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_LOG", "debug")];
+    for (name, variables, writes, in_line) in [
+        ("stream-writer", stream_writer_variables(&stores), 3 * 31 + 16, "duplicates are in line"),
+        ("page-indexer", page_indexer_variables(&stores), 3, "the page index is in line"),
+    ] {
+        let function = Function::start(name, with(variables, &settings)).await;
+        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        let ended = function.finish().await;
+        let [metrics] = &ended.metrics()[..] else { panic!("{}", ended.stdout) };
+        assert_eq!(metrics["Function"], name);
+        for (metric, value) in
+            [("Records", 5), ("CommentsChanged", 3), ("Writes", writes), ("Quarantined", 1), ("ReportedForRetry", 0)]
+        {
+            assert_eq!(metrics[metric], value, "{metric}: {metrics}");
+        }
+        let age_ms = metrics["IteratorAge"].as_u64().unwrap();
+        assert!(age_ms < 600_000, "the records are new: {metrics}");
+
+        let logged = ended.logged(in_line);
+        let named: Vec<String> = logged
+            .iter()
+            .map(|line| format!("{} {}", line["fields"]["comment"], line["fields"]["sequence_number"]).replace('"', ""))
+            .collect();
+        let numbers = sequence_numbers(&records);
+        assert_eq!(named, [0, 1, 2].map(|at| format!("c{at} {}", numbers[at])));
+        let [hopeless] = &ended.logged("a record can never be processed")[..] else { panic!("{}", ended.stdout) };
+        assert_eq!(hopeless["fields"]["sequence_number"], sequence_number(&records[4]));
     }
     stores.finish().await;
 }

@@ -12,6 +12,8 @@
 
 mod deployed;
 mod edits;
+mod failures;
+mod faults;
 mod fixture;
 mod import;
 mod input;

@@ -298,7 +298,7 @@ async fn a_batch_of_duplicates_is_written_whole_and_again_without_harm() {
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
     for _ in 0..2 {
         for batch in writes.chunks(25) {
-            stores.table.write_duplicates(batch.to_vec(), deadline).await.unwrap();
+            assert!(stores.table.write_duplicates(batch.to_vec(), deadline).await.is_whole());
         }
         let collection = stores.table.item_collection(&CommentId::parse("c1").unwrap()).await.unwrap();
         assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));

@@ -25,7 +25,7 @@ use stores::{
     Quarantine, Table,
     table::{GSI, TableConfig},
 };
-use stream_writer::{StreamWriter, plan_calls};
+use stream_writer::{FanOut, StreamWriter, plan_calls};
 
 use crate::{
     report::Report,
@@ -52,7 +52,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     })
     .await;
     create_without_stream(&table).await?;
-    let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, WRITE_CONCURRENCY);
+    let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
     // Whole events, at least one a half.
     let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
@@ -63,7 +63,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         let of_bare = bare_calls(&events(&workload.take(a_half)?)?)?;
         let began = Instant::now();
         for event in &of_handler {
-            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await)?;
+            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await.response)?;
         }
         let ours = began.elapsed();
         let began = Instant::now();
@@ -93,8 +93,8 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
 fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
     let mut calls = Vec::new();
     for event in events {
-        for call in plan_calls(&decode_batch(&event.records).changes) {
-            calls.push(call.into_iter().map(put).collect::<anyhow::Result<_>>()?);
+        for call in plan_calls(&decode_batch(&event.records).changes, FanOut::Batch) {
+            calls.push(call.writes().iter().cloned().map(put).collect::<anyhow::Result<_>>()?);
         }
     }
     Ok(calls)

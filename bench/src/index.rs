@@ -81,7 +81,7 @@ async fn rates() -> anyhow::Result<Rounds> {
             of_bare.chunks(EVENT_RECORDS).map(|event| base_set_members(&redis.index, event)).collect();
         let began = Instant::now();
         for event in &of_handler {
-            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await)?;
+            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await.response)?;
         }
         let ours = began.elapsed();
         let began = Instant::now();

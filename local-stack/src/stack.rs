@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use model::ProductId;
 use page_indexer::PageIndexer;
 use stores::{PageIndex, Quarantine, StoreError, Table, page_index::PageIndexConfig, table::TableConfig};
-use stream_writer::StreamWriter;
+use stream_writer::{FanOut, StreamWriter};
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::{
@@ -56,6 +56,8 @@ pub struct StackSettings {
     pub write_token: WriteToken,
     /// Products to link from the start page.
     pub sample_products: Vec<ProductId>,
+    /// How duplicates are written.
+    pub fan_out: FanOut,
 }
 
 impl std::fmt::Debug for StackSettings {
@@ -76,6 +78,7 @@ impl StackSettings {
             data_dir: None,
             write_token,
             sample_products: Vec::new(),
+            fan_out: FanOut::Batch,
         }
     }
 }
@@ -163,7 +166,7 @@ impl Stack {
         index.ping().await?;
 
         let quarantine = Quarantine::Folder(data_dir.join("quarantine"));
-        let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
+        let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(index.clone(), quarantine.clone());
         let streams = streams_client(&engine.endpoint_url());
         let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
@@ -175,11 +178,11 @@ impl Stack {
         };
         let fan_out: Handler = Arc::new(move |event, deadline| {
             let writer = writer.clone();
-            async move { writer.handle(&event, deadline).await }.boxed()
+            async move { writer.handle(&event, deadline).await.response }.boxed()
         });
         let indexing: Handler = Arc::new(move |event, deadline| {
             let indexer = indexer.clone();
-            async move { indexer.handle(&event, deadline).await }.boxed()
+            async move { indexer.handle(&event, deadline).await.response }.boxed()
         });
         let fan_out = mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?;
         let indexing = mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?;

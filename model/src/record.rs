@@ -15,6 +15,8 @@ use crate::{
 /// One record: a comment's primary item before and after.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordChange<'record> {
+    /// The record's place in the batch.
+    pub place: usize,
     /// The record's sequence number, for reporting a failure.
     pub sequence_number: String,
     /// The comment.
@@ -25,14 +27,14 @@ pub struct RecordChange<'record> {
     pub new: Option<Image<'record>>,
 }
 
-/// Reads a record.
+/// Reads the record at a place of a batch.
 ///
 /// `None` is a record that changes no comment: of a duplicate, of the journal or the repair job's state (they reach
 /// a handler when a mapping lacks the filter), or one whose images are equal.
 ///
 /// # Errors
 /// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or whose images are malformed.
-pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
+pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
     let malformed = |problem: &str| Malformed::new("record", problem.to_owned());
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {
@@ -62,7 +64,7 @@ pub fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<'_>>, M
     if old == new {
         return Ok(None);
     }
-    Ok(Some(RecordChange { sequence_number, id, old, new }))
+    Ok(Some(RecordChange { place, sequence_number, id, old, new }))
 }
 
 /// An image of a record, which holds an empty item for one that it lacks.
@@ -80,6 +82,8 @@ pub struct CommentChange<'record> {
     pub id: CommentId,
     /// The sequence number of its first record in the batch: what to report when applying the change fails.
     pub first_sequence_number: String,
+    /// The places of its records in the batch, ascending.
+    pub places: Vec<usize>,
     /// The primary item after the last record, `None` when that deleted it.
     pub last: Option<Image<'record>>,
     /// Every placement that any old or new image in the batch had, each once, ascending.
@@ -97,10 +101,11 @@ pub fn group_by_comment(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>
         .filter_map(|id| {
             let records = by_id.remove(&id)?;
             let first_sequence_number = records.first()?.sequence_number.clone();
+            let places = records.iter().map(|record| record.place).collect();
             let images = records.iter().flat_map(|record| record.old.iter().chain(&record.new));
             let seen = images.map(|image| image.placement.clone()).sorted().dedup().collect();
             let last = records.into_iter().next_back()?.new;
-            Some(CommentChange { id, first_sequence_number, last, seen })
+            Some(CommentChange { id, first_sequence_number, places, last, seen })
         })
         .collect()
 }
@@ -119,7 +124,7 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
     let mut changes = Vec::new();
     for (place, record) in records.iter().enumerate() {
-        match decode_record(record) {
+        match decode_record(place, record) {
             Ok(Some(change)) => changes.push(change),
             Ok(None) => {}
             Err(error) => malformed.push((place, error)),

@@ -6,12 +6,18 @@ mod config;
 mod error;
 mod plan;
 
-use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
+use aws_lambda_events::dynamodb::Event;
 use model::{plan::IndexEdit, record::decode_batch};
-use stores::{PageIndex, Quarantine, StoreError, invocation::batch_response};
+use stores::{
+    Backoff, PageIndex, Quarantine, Remedy, Store, StoreError,
+    invocation::{Handled, metrics_of},
+    metrics::{Metric, Metrics},
+    quarantine::Hopeless,
+};
 use tokio::time::Instant;
 
 pub use config::Config;
+use error::Failures;
 pub use plan::plan_edits;
 
 /// The name under which the function's records go to quarantine.
@@ -33,24 +39,63 @@ impl PageIndexer {
     /// Processes a batch; no call is started after `deadline`.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
-    pub async fn handle(&self, event: &Event, deadline: Instant) -> DynamoDbEventResponse {
+    pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
+        let began = Instant::now();
+        let mut metrics = metrics_of(event);
         let batch = decode_batch(&event.records);
-        let mut retry = self.quarantine.put_malformed(FUNCTION, event, &batch.malformed);
-        if let Err(error) = self.apply(&plan_edits(&batch.changes), deadline).await {
-            tracing::warn!(%error, comments = batch.changes.len(), "the page index could not be edited");
-            // Edits are cheap and repeatable: the whole batch is tried again.
-            retry.extend(batch.changes.into_iter().map(|change| change.first_sequence_number));
-        }
-        batch_response(retry)
+        let edits = plan_edits(&batch.changes);
+        let planned = edits.len();
+
+        let failures = Failures::of(self.apply(edits, deadline, &mut metrics).await, &batch.changes);
+        let mut hopeless = Hopeless::malformed(&batch.malformed);
+        hopeless.extend(failures.hopeless);
+        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless).await;
+
+        metrics.add(Metric::CommentsChanged, batch.changes.len());
+        metrics.add(Metric::Writes, planned.saturating_sub(failures.edits));
+        metrics.add(Metric::Quarantined, put.kept);
+        Handled::new([put.retry, failures.retry].concat(), metrics, began)
     }
 
-    async fn apply(&self, edits: &[IndexEdit], deadline: Instant) -> Result<(), StoreError> {
+    /// Applies edits; returns those that are not known to be applied, with the reason.
+    ///
+    /// The page index applies what it can of a pipeline and names one error for the rest. When it rejects an edit for
+    /// good, the edits are halved until that one stands alone: in at most twice as many calls as there are edits.
+    async fn apply(
+        &self,
+        edits: Vec<IndexEdit>,
+        deadline: Instant,
+        metrics: &mut Metrics,
+    ) -> Vec<(Vec<IndexEdit>, StoreError)> {
+        let mut failed = Vec::new();
+        let mut parts = vec![edits];
+        while let Some(mut part) = parts.pop() {
+            let Err(error) = self.apply_part(&part, deadline, metrics).await else { continue };
+            if error.remedy() == Remedy::Quarantine && part.len() > 1 {
+                let second = part.split_off(part.len() / 2);
+                parts.extend([second, part]);
+            } else {
+                failed.push((part, error));
+            }
+        }
+        failed
+    }
+
+    /// Applies edits, again while the page index is unavailable and there is time.
+    async fn apply_part(
+        &self,
+        edits: &[IndexEdit],
+        deadline: Instant,
+        metrics: &mut Metrics,
+    ) -> Result<(), StoreError> {
+        let mut backoff = Backoff::until(deadline);
         loop {
+            if Instant::now() >= deadline {
+                return Err(StoreError::past_deadline(Store::PageIndex));
+            }
             let applied = tokio::time::timeout_at(deadline, self.index.apply(edits)).await;
-            match applied.unwrap_or_else(|_| Err(StoreError::index_timed_out())) {
-                Err(error) if error::worth_another_try(&error, deadline) => {
-                    tokio::time::sleep(error::RETRY_PAUSE).await
-                }
+            match applied.unwrap_or_else(|_| Err(StoreError::past_deadline(Store::PageIndex))) {
+                Err(error) if error.is_unavailable() && backoff.wait().await => metrics.add(Metric::Retries, 1_u64),
                 applied => return applied,
             }
         }

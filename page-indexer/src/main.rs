@@ -1,7 +1,7 @@
 //! The Lambda function `page-indexer`.
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use page_indexer::{Config, PageIndexer};
+use page_indexer::{Config, FUNCTION, PageIndexer};
 use stores::{
     PageIndex,
     config::{log_filter, parse_settings, without_payloads},
@@ -18,7 +18,11 @@ async fn main() -> Result<(), Error> {
     let indexer = PageIndexer::new(index, config.quarantine.quarantine);
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let indexer = indexer.clone();
-        async move { Ok::<_, Error>(indexer.handle(&event.payload.0, deadline_at(event.context.deadline)).await) }
+        async move {
+            let handled = indexer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
+            handled.metrics.print(FUNCTION);
+            Ok::<_, Error>(handled.response)
+        }
     });
     lambda_runtime::run(handler).await
 }

@@ -29,7 +29,20 @@ impl std::fmt::Display for Store {
 
 type Source = Box<dyn Error + Send + Sync>;
 
-/// An error of a store.
+/// What the caller of a store does about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Make the same call again: now, while there is time, or with the next delivery.
+    TryAgain,
+    /// Nothing that this call holds is at fault, and trying at once does not help: somebody has to change permissions
+    /// or settings. A stream handler reports its records for retry, so that nothing is lost until that is done.
+    CallOperator,
+    /// What this call holds is at fault and stays so. A stream handler puts the record into quarantine, with the
+    /// reason, and goes on.
+    Quarantine,
+}
+
+/// An error of a store. Its variants say what the caller does about it: see [`StoreError::remedy`].
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Throttled, unreachable, timed out, loading, failing over: the same call may succeed later.
@@ -44,9 +57,22 @@ pub enum StoreError {
         #[source]
         source: Option<Source>,
     },
-    /// The store refuses the call, and always will: a missing permission, a missing table, a bug of ours.
+    /// The store refuses every call like this one until somebody changes something: a missing permission, a missing
+    /// table, a server that does not suit, a bug of ours.
     #[error("{store} refuses: {detail}")]
     Refused {
+        /// Which one.
+        store: Store,
+        /// What it answered.
+        detail: String,
+        /// The client's error.
+        #[source]
+        source: Option<Source>,
+    },
+    /// The store refuses what this call holds, and always will: an item that is too large, a key that holds something
+    /// else than it should. Other calls are not concerned.
+    #[error("{store} rejects the data: {detail}")]
+    Rejected {
         /// Which one.
         store: Store,
         /// What it answered.
@@ -61,17 +87,23 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later.
-    pub fn is_unavailable(&self) -> bool {
+    /// What the caller does about it.
+    pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Unavailable { .. } => true,
-            Self::Refused { .. } | Self::Malformed(_) => false,
+            Self::Unavailable { .. } => Remedy::TryAgain,
+            Self::Refused { .. } => Remedy::CallOperator,
+            Self::Rejected { .. } | Self::Malformed(_) => Remedy::Quarantine,
         }
     }
 
-    /// The page index did not answer before the caller's deadline.
-    pub fn index_timed_out() -> Self {
-        Self::unavailable(Store::PageIndex, "no answer before the deadline")
+    /// Whether the same call may succeed later.
+    pub fn is_unavailable(&self) -> bool {
+        self.remedy() == Remedy::TryAgain
+    }
+
+    /// The caller's deadline passed before the store answered, or before it could be asked.
+    pub fn past_deadline(store: Store) -> Self {
+        Self::unavailable(store, "no answer before the deadline")
     }
 
     /// An error of this kind without a client's error behind it.
@@ -90,17 +122,37 @@ impl StoreError {
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
     {
         let detail = describe(&error);
-        let later = if let SdkError::ServiceError(answer) = &error {
-            answer.raw().status().is_server_error() || answer.err().code().is_some_and(may_succeed_later)
+        let remedy = if let SdkError::ServiceError(answer) = &error {
+            match answer.raw().status().is_server_error() {
+                true => Remedy::TryAgain,
+                false => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
+            }
+        } else if matches!(error, SdkError::ConstructionFailure(_)) {
+            Remedy::CallOperator
         } else {
-            // Time-outs, connections, unreadable answers; only a request that could not be built stays wrong.
-            !matches!(error, SdkError::ConstructionFailure(_))
+            // Time-outs, connections, unreadable answers.
+            Remedy::TryAgain
         };
-        let (store, source) = (Store::Table, Some(Box::new(error) as Source));
-        match later {
-            true => Self::Unavailable { store, detail, source },
-            false => Self::Refused { store, detail, source },
+        Self::of(remedy, Store::Table, detail, Some(Box::new(error)))
+    }
+
+    fn of(remedy: Remedy, store: Store, detail: String, source: Option<Source>) -> Self {
+        match remedy {
+            Remedy::TryAgain => Self::Unavailable { store, detail, source },
+            Remedy::CallOperator => Self::Refused { store, detail, source },
+            Remedy::Quarantine => Self::Rejected { store, detail, source },
         }
+    }
+
+    /// Sorts a cancelled transaction by the codes of its reasons, one an action, `None` for those not at fault.
+    pub(crate) fn of_cancelled_transaction(reasons: &[String], source: impl Into<Source>) -> Self {
+        let remedies: Vec<Remedy> =
+            reasons.iter().filter(|code| *code != "None").map(|code| remedy_of_code(code)).collect();
+        // Whatever passes is waited for first; what is left then is sorted again.
+        let worst = [Remedy::TryAgain, Remedy::CallOperator, Remedy::Quarantine];
+        let remedy = worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain);
+        let detail = format!("transaction cancelled: {}", reasons.join(", "));
+        Self::of(remedy, Store::Table, detail, Some(source.into()))
     }
 }
 
@@ -117,42 +169,61 @@ fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> S
     format!("{error}: {innermost}")
 }
 
-/// Whether a DynamoDB error code, or a reason of a cancelled transaction, may go away by itself
-/// (AWS: "Error handling with DynamoDB", "Error messages and codes").
-pub(crate) fn may_succeed_later(code: &str) -> bool {
-    matches!(
-        code,
+/// What to do about a DynamoDB error code, or a reason of a cancelled transaction
+/// (AWS: "Error handling with DynamoDB", "Error messages and codes"; API reference, `CancellationReason`).
+pub(crate) fn remedy_of_code(code: &str) -> Remedy {
+    match code {
+        // An item or a key that breaks a limit. A transaction names the first so, a single call the second.
+        "ValidationError" | "ValidationException" | "ItemCollectionSizeLimitExceeded" => Remedy::Quarantine,
         "InternalServerError"
-            | "ItemCollectionSizeLimitExceededException"
-            | "LimitExceededException"
-            | "ProvisionedThroughputExceeded"
-            | "ProvisionedThroughputExceededException"
-            | "RequestLimitExceeded"
-            | "ServiceUnavailable"
-            | "ThrottlingError"
-            | "ThrottlingException"
-            | "TransactionConflict"
-            | "TransactionConflictException"
-            | "TransactionInProgressException"
-    )
+        | "ItemCollectionSizeLimitExceededException"
+        | "LimitExceededException"
+        | "ProvisionedThroughputExceeded"
+        | "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "ServiceUnavailable"
+        | "ThrottlingError"
+        | "ThrottlingException"
+        | "TransactionConflict"
+        | "TransactionConflictException"
+        | "TransactionInProgressException" => Remedy::TryAgain,
+        _ => Remedy::CallOperator,
+    }
 }
 
 impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
         use redis::ErrorKind;
         // A pipeline fails with an error for each of its commands that failed.
-        let later = match error.clone().into_server_errors() {
-            Some(errors) => errors.iter().all(|(_, error)| passes(error)),
-            None => {
-                matches!(error.kind(), ErrorKind::Io | ErrorKind::Server(_) | ErrorKind::ClusterConnectionNotFound)
+        let remedy = match error.clone().into_server_errors() {
+            Some(errors) => {
+                let remedies: Vec<Remedy> = errors.iter().map(|(_, error)| remedy_of_answer(error)).collect();
+                // Whatever concerns every call comes first, then what passes: what is left after that is sorted again.
+                let worst = [Remedy::CallOperator, Remedy::TryAgain, Remedy::Quarantine];
+                worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain)
             }
+            None if matches!(
+                error.kind(),
+                ErrorKind::Io | ErrorKind::Server(_) | ErrorKind::ClusterConnectionNotFound
+            ) =>
+            {
+                Remedy::TryAgain
+            }
+            None => Remedy::CallOperator,
         };
-        let (store, detail) = (Store::PageIndex, error.to_string());
-        let source = Some(Box::new(error) as Source);
-        match later {
-            true => Self::Unavailable { store, detail, source },
-            false => Self::Refused { store, detail, source },
-        }
+        Self::of(remedy, Store::PageIndex, error.to_string(), Some(Box::new(error)))
+    }
+}
+
+/// What to do about the answer of a Redis server to one command.
+fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
+    if error.code() == "WRONGTYPE" {
+        // One key holds something else than the page index put there; the repair job finds it.
+        Remedy::Quarantine
+    } else if passes(error) {
+        Remedy::TryAgain
+    } else {
+        Remedy::CallOperator
     }
 }
 

@@ -9,6 +9,8 @@ use aws_lambda_events::{
 use serde::{Deserialize, Deserializer, de::Error};
 use tokio::time::Instant;
 
+use crate::metrics::{Metric, Metrics};
+
 /// The event of an invocation.
 ///
 /// **Invariant:** the error of one that cannot be read says where, never what stands there, which may be a comment's
@@ -32,6 +34,35 @@ const RESERVE: Duration = Duration::from_millis(500);
 pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::now() + Duration::from_millis(deadline_epoch_ms).saturating_sub(now).saturating_sub(RESERVE)
+}
+
+/// What a stream handler made of a batch.
+#[derive(Debug, Clone, Default)]
+pub struct Handled {
+    /// The answer to the service.
+    pub response: DynamoDbEventResponse,
+    /// What was counted.
+    pub metrics: Metrics,
+}
+
+impl Handled {
+    /// The end of an invocation that `began` at a time; the records to `retry` are named in the answer.
+    pub fn new(retry: Vec<String>, mut metrics: Metrics, began: Instant) -> Self {
+        metrics.add(Metric::ReportedForRetry, retry.len());
+        metrics.add(Metric::Duration, began.elapsed().as_millis());
+        Self { response: batch_response(retry), metrics }
+    }
+}
+
+/// The metrics of an invocation that begins: how many records it has, and how old the last of them is.
+pub fn metrics_of(event: &Event) -> Metrics {
+    let mut metrics = Metrics::default();
+    metrics.add(Metric::Records, event.records.len());
+    if let Some(last) = event.records.last() {
+        let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
+        metrics.add(Metric::IteratorAge, u64::try_from(crate::now().epoch_ms() - created_ms).unwrap_or(0));
+    }
+    metrics
 }
 
 /// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the

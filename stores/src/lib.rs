@@ -8,6 +8,7 @@
 pub mod config;
 mod error;
 pub mod invocation;
+pub mod metrics;
 pub mod page_index;
 pub mod quarantine;
 mod retry;
@@ -15,9 +16,10 @@ pub mod table;
 
 use std::time::SystemTime;
 
-pub use error::{Store, StoreError};
+pub use error::{Remedy, Store, StoreError};
 pub use page_index::PageIndex;
 pub use quarantine::Quarantine;
+pub use retry::Backoff;
 pub use table::Table;
 
 /// The present by this machine's clock.

@@ -4,6 +4,7 @@
 //! for a DynamoDB event source"), so whoever drains the quarantine reads one format.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -45,7 +46,7 @@ impl FromStr for Quarantine {
 pub struct Reason {
     /// The function that did not process it.
     pub function: String,
-    /// The condition, such as `RetryAttemptsExhausted` or `MalformedRecord`.
+    /// The condition, such as the service's `RetryAttemptsExhausted`, or one of [`Condition`].
     pub condition: String,
     /// What the last try answered.
     pub detail: String,
@@ -58,37 +59,102 @@ impl Quarantine {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it could not be kept; the caller must then not drop it.
-    pub fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
+    pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => put_file(folder, reason, event),
             Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
         }
     }
 
-    /// Puts the records of a batch that can never be processed, each by itself: `malformed` are their places.
-    /// Returns the sequence numbers of those that could not be put, which the handler must report for retry.
-    pub fn put_malformed(&self, function: &str, event: &Event, malformed: &[(usize, Malformed)]) -> Vec<String> {
-        let mut retry = Vec::new();
-        for (place, malformed) in malformed {
-            let Some(record) = event.records.get(*place) else { continue };
+    /// Puts records of a batch that can never be processed, each by itself.
+    pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless]) -> Put {
+        let mut outcome = Put::default();
+        for hopeless in hopeless {
+            let Some(record) = event.records.get(hopeless.place) else { continue };
             let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
-            tracing::error!(function, sequence_number, %malformed, "a record can never be processed");
+            let condition = hopeless.condition;
             let reason = Reason {
                 function: function.to_owned(),
-                condition: "MalformedRecord".to_owned(),
-                detail: malformed.to_string(),
+                condition: condition.to_string(),
+                detail: hopeless.detail.clone(),
                 invoke_count: 1,
             };
-            let put = serde_json::to_value(record)
-                .map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))
-                .and_then(|record| self.put(&reason, &json!({ "Records": [record] })));
-            if let Err(error) = put {
-                tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
-                retry.push(sequence_number);
+            let detail = &hopeless.detail;
+            tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
+            let put = match serde_json::to_value(record) {
+                Ok(record) => self.put(&reason, &json!({ "Records": [record] })).await,
+                Err(error) => Err(StoreError::unavailable(Store::Quarantine, error.to_string())),
+            };
+            match put {
+                Ok(()) => outcome.kept += 1,
+                Err(error) => {
+                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
+                    outcome.retry.push(sequence_number);
+                }
             }
         }
-        retry
+        outcome
     }
+}
+
+/// Why a record can never be processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It does not have the shape that it must have.
+    MalformedRecord,
+    /// A store rejects what it says.
+    RejectedByStore,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MalformedRecord => "MalformedRecord",
+            Self::RejectedByStore => "RejectedByStore",
+        })
+    }
+}
+
+/// A record that can never be processed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hopeless {
+    /// Its place in the batch.
+    pub place: usize,
+    /// Why.
+    pub condition: Condition,
+    /// What is wrong with it, without a comment's text.
+    pub detail: String,
+}
+
+impl Hopeless {
+    /// The malformed records of a batch: their places, and what is wrong with them.
+    pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
+        let hopeless = |(place, malformed): &(usize, Malformed)| Self {
+            place: *place,
+            condition: Condition::MalformedRecord,
+            detail: malformed.to_string(),
+        };
+        malformed.iter().map(hopeless).collect()
+    }
+
+    /// The records of a comment that a store rejects.
+    pub fn rejected<'place>(places: &'place [usize], error: &StoreError) -> impl Iterator<Item = Self> + use<'place> {
+        let detail = error.to_string();
+        places.iter().map(move |place| Self {
+            place: *place,
+            condition: Condition::RejectedByStore,
+            detail: detail.clone(),
+        })
+    }
+}
+
+/// What became of records that were to be put into quarantine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Put {
+    /// How many are there now.
+    pub kept: usize,
+    /// The sequence numbers of the others, which the handler must report for retry.
+    pub retry: Vec<String>,
 }
 
 fn put_file(folder: &Path, reason: &Reason, event: &Value) -> Result<(), StoreError> {

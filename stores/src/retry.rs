@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// Exponential back-off with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"), which ends at a
 /// deadline.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     deadline: Instant,
     ceiling: Duration,
 }
@@ -17,12 +17,12 @@ impl Backoff {
     const LONGEST: Duration = Duration::from_secs(2);
 
     /// A back-off that gives up at `deadline`.
-    pub(crate) fn until(deadline: Instant) -> Self {
+    pub fn until(deadline: Instant) -> Self {
         Self { deadline, ceiling: Self::FIRST }
     }
 
     /// Waits; `false`, without waiting, when the wait would end after the deadline.
-    pub(crate) async fn wait(&mut self) -> bool {
+    pub async fn wait(&mut self) -> bool {
         let pause = self.ceiling.mul_f64(rand::random());
         self.ceiling = (self.ceiling * 2).min(Self::LONGEST);
         if Instant::now() + pause >= self.deadline {

@@ -6,16 +6,21 @@ mod config;
 mod error;
 mod plan;
 
-use std::collections::BTreeSet;
-
-use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
+use aws_lambda_events::dynamodb::Event;
 use futures_util::{StreamExt, stream};
-use model::{CommentId, record::decode_batch};
-use stores::{Quarantine, Table, invocation::batch_response};
+use model::record::decode_batch;
+use stores::{
+    Quarantine, Table,
+    invocation::{Handled, metrics_of},
+    metrics::Metric,
+    quarantine::Hopeless,
+    table::DuplicatesWritten,
+};
 use tokio::time::Instant;
 
-pub use config::Config;
-pub use plan::plan_calls;
+pub use config::{Config, FanOut};
+use error::Failures;
+pub use plan::{Call, plan_calls};
 
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "stream-writer";
@@ -25,33 +30,50 @@ pub const FUNCTION: &str = "stream-writer";
 pub struct StreamWriter {
     table: Table,
     quarantine: Quarantine,
+    fan_out: FanOut,
     write_concurrency: usize,
 }
 
 impl StreamWriter {
     /// A handler that writes to `table`, `write_concurrency` calls at the same time.
-    pub fn new(table: Table, quarantine: Quarantine, write_concurrency: usize) -> Self {
-        Self { table, quarantine, write_concurrency: write_concurrency.max(1) }
+    pub fn new(table: Table, quarantine: Quarantine, fan_out: FanOut, write_concurrency: usize) -> Self {
+        Self { table, quarantine, fan_out, write_concurrency: write_concurrency.max(1) }
     }
 
     /// Processes a batch; no write is started after `deadline`.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
-    pub async fn handle(&self, event: &Event, deadline: Instant) -> DynamoDbEventResponse {
+    pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
+        let began = Instant::now();
+        let mut metrics = metrics_of(event);
         let batch = decode_batch(&event.records);
-        let mut retry = self.quarantine.put_malformed(FUNCTION, event, &batch.malformed);
-        let calls = plan_calls(&batch.changes);
-        let results: Vec<_> = stream::iter(calls)
-            .map(|call| self.table.write_duplicates(call, deadline))
-            .buffer_unordered(self.write_concurrency)
-            .collect()
-            .await;
-        let mut failed: BTreeSet<CommentId> = BTreeSet::new();
-        for failure in results.into_iter().filter_map(Result::err) {
-            tracing::warn!(error = %failure.error, writes = failure.keys.len(), "duplicates could not be written");
-            failed.extend(failure.keys.into_iter().map(|key| key.id));
+        let calls = plan_calls(&batch.changes, self.fan_out);
+        let planned: usize = calls.iter().map(Call::len).sum();
+
+        let mut written = DuplicatesWritten::default();
+        let mut results =
+            stream::iter(calls).map(|call| self.write(call, deadline)).buffer_unordered(self.write_concurrency);
+        while let Some(result) = results.next().await {
+            written.join(result);
         }
-        retry.extend(error::sequence_numbers_to_retry(&batch.changes, &failed));
-        batch_response(retry)
+
+        let failures = Failures::of(&written, &batch.changes);
+        let mut hopeless = Hopeless::malformed(&batch.malformed);
+        hopeless.extend(failures.hopeless);
+        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless).await;
+
+        metrics.add(Metric::CommentsChanged, batch.changes.len());
+        metrics.add(Metric::Writes, planned.saturating_sub(failures.writes));
+        metrics.add(Metric::Retries, written.retries);
+        metrics.add(Metric::Unprocessed, written.unprocessed);
+        metrics.add(Metric::Quarantined, put.kept);
+        Handled::new([put.retry, failures.retry].concat(), metrics, began)
+    }
+
+    async fn write(&self, call: Call, deadline: Instant) -> DuplicatesWritten {
+        match call {
+            Call::Batch(writes) => self.table.write_duplicates(writes, deadline).await,
+            Call::Transaction(writes) => self.table.transact_duplicates(writes, deadline).await,
+        }
     }
 }

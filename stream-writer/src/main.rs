@@ -6,7 +6,7 @@ use stores::{
     config::{log_filter, parse_settings, without_payloads},
     invocation::{StreamEvent, deadline_at},
 };
-use stream_writer::{Config, StreamWriter};
+use stream_writer::{Config, FUNCTION, StreamWriter};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 #[tokio::main]
@@ -15,10 +15,14 @@ async fn main() -> Result<(), Error> {
     log.with(without_payloads()).init();
     let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
-    let writer = StreamWriter::new(table, config.quarantine.quarantine, config.write_concurrency);
+    let writer = StreamWriter::new(table, config.quarantine.quarantine, config.fan_out, config.write_concurrency);
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let writer = writer.clone();
-        async move { Ok::<_, Error>(writer.handle(&event.payload.0, deadline_at(event.context.deadline)).await) }
+        async move {
+            let handled = writer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
+            handled.metrics.print(FUNCTION);
+            Ok::<_, Error>(handled.response)
+        }
     });
     lambda_runtime::run(handler).await
 }

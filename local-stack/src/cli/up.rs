@@ -13,6 +13,7 @@ use anyhow::Context;
 use api::WriteToken;
 use indicatif::HumanCount;
 use model::ProductId;
+use stream_writer::FanOut;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// Bearer token for writes [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     write_token: Option<WriteToken>,
+    /// How the duplicates of a comment are written.
+    #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
+    fan_out: FanOut,
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -73,6 +77,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
+        fan_out: args.fan_out,
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,

@@ -29,7 +29,7 @@ use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use plan::{Attempt, Next, Record, judge, next, sequence_number};
-use records::to_lambda_record;
+pub use records::to_lambda_record;
 
 /// What is called with a batch, and the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
@@ -270,7 +270,7 @@ impl EventSourceMapping {
             "a batch goes to quarantine"
         );
         let event = json!({ "Records": attempt.records });
-        while let Err(error) = self.quarantine.put(&reason, &event) {
+        while let Err(error) = self.quarantine.put(&reason, &event).await {
             tracing::error!(function = self.function, %error, "trying again");
             tokio::time::sleep(RETRY_PAUSE_MAX).await;
         }

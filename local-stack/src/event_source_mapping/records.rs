@@ -7,10 +7,13 @@ use aws_sdk_dynamodbstreams::{
 use serde_dynamo::Item;
 use serde_json::{Map, Value, json};
 
-use super::{MappingError, plan::Record};
+use super::MappingError;
 
 /// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB", example event).
-pub(super) fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Record, MappingError> {
+///
+/// # Errors
+/// The engine left something out that every record has.
+pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, MappingError> {
     let Some(change) = record.dynamodb else {
         return Err(MappingError::Stream("a record has no content".to_owned()));
     };

@@ -16,7 +16,7 @@ use crate::{
         Image,
         tests::{comment, primary_item},
     },
-    record::{CommentChange, decode_record, group_by_comment},
+    record::{CommentChange, decode_batch, decode_record},
     revision::Revision,
 };
 
@@ -75,7 +75,9 @@ fn records(script: &str) -> Vec<EventRecord> {
 }
 
 fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
-    group_by_comment(records.iter().filter_map(|record| decode_record(record).unwrap()).collect())
+    let batch = decode_batch(records);
+    assert_eq!(batch.malformed, []);
+    batch.changes
 }
 
 fn check(script: &str, expected: Expect) {
@@ -147,10 +149,10 @@ fn records_that_are_not_of_primary_items_change_nothing() {
     let item = Image::of_primary(&primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
     duplicate.change.keys.insert("sk".to_owned(), item["sk"].clone());
     duplicate.change.new_image = item;
-    assert_eq!(decode_record(&duplicate), Ok(None));
+    assert_eq!(decode_record(0, &duplicate), Ok(None));
 
     let same = comment("c1", "p", "en", 4);
-    assert_eq!(decode_record(&record(0, Some(&same), Some(&same))), Ok(None));
+    assert_eq!(decode_record(0, &record(0, Some(&same), Some(&same))), Ok(None));
 }
 
 #[test]
@@ -158,15 +160,15 @@ fn a_record_that_lacks_an_image_is_malformed() {
     let new = comment("c1", "p", "en", 4);
     let mut keys_only = record(0, None, Some(&new));
     keys_only.change.new_image = Item::default();
-    assert!(decode_record(&keys_only).is_err());
+    assert!(decode_record(0, &keys_only).is_err());
 
     let mut modify = record(0, None, Some(&new));
     modify.event_name = "MODIFY".to_owned();
-    assert!(decode_record(&modify).is_err());
+    assert!(decode_record(0, &modify).is_err());
 
     let mut foreign = record(0, None, Some(&new));
     foreign.change.new_image = primary_item(&comment("c2", "p", "en", 4));
-    assert!(decode_record(&foreign).is_err());
+    assert!(decode_record(0, &foreign).is_err());
 }
 
 /// Duplicates and base-set entries: what the two handlers keep.

@@ -3,11 +3,13 @@
 //! - `definition`: what the table looks like; creating it and finding its id.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
-//! - `duplicates`: batch writes of the fan-out.
+//! - `duplicates`: the writes of the fan-out, by batches or by transactions.
+//! - `transaction`: what the answers to transactions mean.
 
 mod definition;
 mod duplicates;
 mod reader;
+mod transaction;
 mod writer;
 
 use std::{collections::HashMap, time::Duration};
@@ -24,7 +26,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::error::StoreError;
 pub use definition::{GSI, TableDescription};
-pub use duplicates::FailedWrites;
+pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
@@ -70,7 +72,12 @@ pub struct Table {
 impl Table {
     /// A client of the table; nothing is sent yet.
     pub async fn connect(config: &TableConfig) -> Self {
-        Self::new(client(config).await, config.name.clone())
+        Self::connect_through(config, http_client(config.endpoint_url.as_deref())).await
+    }
+
+    /// The same through an HTTP client of the caller's.
+    pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
+        Self::new(client(config, http_client).await, config.name.clone())
     }
 
     /// The table behind a client that somebody else configured.
@@ -90,8 +97,7 @@ impl Table {
 }
 
 /// A DynamoDB client.
-async fn client(config: &TableConfig) -> Client {
-    let http_client = http_client(config.endpoint_url.as_deref());
+async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(config.attempt_timeout)

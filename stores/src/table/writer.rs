@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     error::BuildError,
-    operation::transact_write_items::TransactWriteItemsError,
     types::{AttributeValue, Delete, Put, TransactWriteItem},
 };
 use model::{
@@ -20,9 +19,12 @@ use model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{SdkItem, Table, from_sdk_item, to_sdk_item};
+use super::{
+    SdkItem, Table, from_sdk_item, to_sdk_item,
+    transaction::{reasons, sort},
+};
 use crate::{
-    error::{Store, StoreError, may_succeed_later},
+    error::{Store, StoreError},
     now,
     retry::Backoff,
 };
@@ -374,26 +376,15 @@ impl Table {
                 .send()
                 .await;
             let Err(error) = sent else { return Ok(Outcome::Done) };
-            let reasons: Vec<String> = match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled
-                    .cancellation_reasons()
-                    .iter()
-                    .map(|reason| reason.code().unwrap_or("None").to_owned())
-                    .collect(),
-                _ => Vec::new(),
-            };
+            let reasons = reasons(&error);
             let failed: Vec<usize> =
                 (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed").map(|(at, _)| at).collect();
             if !failed.is_empty() {
                 return Ok(Outcome::ConditionsFailed(failed));
             }
-            let cancelled_for_now =
-                !reasons.is_empty() && reasons.iter().all(|code| code == "None" || may_succeed_later(code));
-            let error = match cancelled_for_now {
-                true => StoreError::unavailable(Store::Table, format!("transaction cancelled: {}", reasons.join(", "))),
-                false => StoreError::of_sdk(error),
-            };
-            // What the SDK did not retry itself. Other errors it has retried already.
+            let error = sort(error);
+            // Only what the SDK did not retry itself; other errors it has retried already.
+            let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
             if !cancelled_for_now || !backoff.wait().await {
                 return Err(error);
             }

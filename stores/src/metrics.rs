@@ -1,0 +1,155 @@
+//! What the stream handlers count, in the CloudWatch embedded metric format: a line of JSON on standard output, from
+//! which CloudWatch Logs makes metrics (Amazon CloudWatch, "Specification: Embedded metric format").
+//!
+//! [`Metric`] is the one list of their names; the deployment's alarms and dashboards use the same ones.
+
+use serde_json::{Map, Value, json};
+
+/// The namespace of every metric.
+pub const NAMESPACE: &str = "Pagemark";
+
+/// The only dimension: the name of the function.
+pub const DIMENSION: &str = "Function";
+
+/// A metric of an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Records of the batch, those of no comment included.
+    Records,
+    /// Comments that the batch changed.
+    CommentsChanged,
+    /// Writes that happened: duplicates put or deleted, or edits of the page index.
+    Writes,
+    /// Calls that the handler sent again; attempts of the SDK itself are not counted.
+    Retries,
+    /// Writes that DynamoDB left unprocessed, each as often as it did.
+    Unprocessed,
+    /// Records reported for retry.
+    ReportedForRetry,
+    /// Records that the handler itself put into quarantine.
+    Quarantined,
+    /// How old the last record of the batch was when the invocation began.
+    IteratorAge,
+    /// How long the invocation took.
+    Duration,
+}
+
+impl Metric {
+    /// Every metric, in the order of a line.
+    pub const ALL: [Self; 9] = [
+        Self::Records,
+        Self::CommentsChanged,
+        Self::Writes,
+        Self::Retries,
+        Self::Unprocessed,
+        Self::ReportedForRetry,
+        Self::Quarantined,
+        Self::IteratorAge,
+        Self::Duration,
+    ];
+
+    /// Its name in CloudWatch.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Records => "Records",
+            Self::CommentsChanged => "CommentsChanged",
+            Self::Writes => "Writes",
+            Self::Retries => "Retries",
+            Self::Unprocessed => "Unprocessed",
+            Self::ReportedForRetry => "ReportedForRetry",
+            Self::Quarantined => "Quarantined",
+            Self::IteratorAge => "IteratorAge",
+            Self::Duration => "Duration",
+        }
+    }
+
+    /// Its unit in CloudWatch (Amazon CloudWatch API reference: `MetricDatum`).
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::IteratorAge | Self::Duration => "Milliseconds",
+            Self::Records
+            | Self::CommentsChanged
+            | Self::Writes
+            | Self::Retries
+            | Self::Unprocessed
+            | Self::ReportedForRetry
+            | Self::Quarantined => "Count",
+        }
+    }
+}
+
+/// The metrics of one invocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metrics {
+    values: [u64; Metric::ALL.len()],
+}
+
+impl Metrics {
+    /// Adds to a metric.
+    pub fn add(&mut self, metric: Metric, count: impl TryInto<u64>) {
+        let count = count.try_into().unwrap_or(u64::MAX);
+        if let Some(value) = self.values.get_mut(metric as usize) {
+            *value = value.saturating_add(count);
+        }
+    }
+
+    /// The value of a metric.
+    pub fn get(&self, metric: Metric) -> u64 {
+        self.values.get(metric as usize).copied().unwrap_or(0)
+    }
+
+    /// The line of JSON, without a line feed.
+    pub fn line(&self, function: &str, at_epoch_ms: i64) -> String {
+        let metrics: Vec<Value> =
+            Metric::ALL.iter().map(|metric| json!({ "Name": metric.name(), "Unit": metric.unit() })).collect();
+        let mut line = Map::new();
+        line.insert(
+            "_aws".to_owned(),
+            json!({
+                "Timestamp": at_epoch_ms,
+                "CloudWatchMetrics": [{ "Namespace": NAMESPACE, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
+            }),
+        );
+        line.insert(DIMENSION.to_owned(), function.into());
+        line.extend(Metric::ALL.iter().map(|metric| (metric.name().to_owned(), self.get(*metric).into())));
+        Value::Object(line).to_string()
+    }
+
+    /// Writes the line to standard output, where Lambda takes it from.
+    pub fn print(&self, function: &str) {
+        println!("{}", self.line(function, crate::now().epoch_ms()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_place_of_its_own() {
+        let mut metrics = Metrics::default();
+        for (count, metric) in (1_u64..).zip(Metric::ALL) {
+            metrics.add(metric, count);
+        }
+        for (count, metric) in (1..).zip(Metric::ALL) {
+            assert_eq!(metrics.get(metric), count, "{metric:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_names_each_metric_once_and_gives_its_value_at_the_root() {
+        let mut metrics = Metrics::default();
+        metrics.add(Metric::Records, 3_u64);
+        metrics.add(Metric::Records, 4_u64);
+        let line: Value = serde_json::from_str(&metrics.line("stream-writer", 1_700_000_000_123)).unwrap();
+        assert_eq!(line["_aws"]["Timestamp"], 1_700_000_000_123_i64);
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&NAMESPACE.into(), &json!([["Function"]])));
+        assert_eq!(line["Function"], "stream-writer");
+        let named: Vec<&str> =
+            directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
+        assert_eq!(named, Metric::ALL.map(Metric::name));
+        assert!(named.iter().all(|name| line[name].is_u64()), "{line}");
+        assert_eq!(line["Records"], 7);
+    }
+}

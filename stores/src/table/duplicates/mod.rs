@@ -1,0 +1,98 @@
+//! Writing duplicates, in one of two ways.
+//!
+//! - `batch`: `BatchWriteItem`, up to 25 writes of any comments a call; the writes of a call happen one by one.
+//! - `transaction`: `TransactWriteItems`, the writes of one comment a call; all of them happen, or none.
+//!
+//! **Invariant:** every write that was asked for has happened, or is in [`DuplicatesWritten`] as failed or rejected.
+
+mod batch;
+mod transaction;
+
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest,
+};
+use model::{
+    item::{attribute, comment_pk},
+    plan::{DuplicateKey, DuplicateWrite},
+};
+
+use super::SdkItem;
+use crate::error::{Store, StoreError};
+
+/// Writes that did not happen, or may not have.
+#[derive(Debug)]
+pub struct FailedWrites {
+    /// Their keys.
+    pub keys: Vec<DuplicateKey>,
+    /// Why.
+    pub error: StoreError,
+}
+
+/// What became of the writes of a call.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct DuplicatesWritten {
+    /// Those to ask for again: sending them again is harmless.
+    pub failed: Vec<FailedWrites>,
+    /// Those that the table will never take.
+    pub rejected: Vec<FailedWrites>,
+    /// Calls sent again, the SDK's own attempts not counted.
+    pub retries: u64,
+    /// Writes that DynamoDB left unprocessed, each as often as it did.
+    pub unprocessed: u64,
+}
+
+impl DuplicatesWritten {
+    /// Whether every write has happened.
+    pub fn is_whole(&self) -> bool {
+        self.failed.is_empty() && self.rejected.is_empty()
+    }
+
+    /// Adds what became of others.
+    pub fn join(&mut self, other: Self) {
+        self.failed.extend(other.failed);
+        self.rejected.extend(other.rejected);
+        self.retries += other.retries;
+        self.unprocessed += other.unprocessed;
+    }
+}
+
+fn refused(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
+    StoreError::refused(Store::Table, error.to_string())
+}
+
+fn key_item(key: &DuplicateKey) -> SdkItem {
+    [
+        (attribute::PK.to_owned(), AttributeValue::S(comment_pk(&key.id))),
+        (attribute::SK.to_owned(), AttributeValue::S(key.filter_key.to_string())),
+    ]
+    .into()
+}
+
+/// A write as a batch holds it.
+fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
+    Ok(match write {
+        DuplicateWrite::Put { item, .. } => {
+            let put = PutRequest::builder().set_item(Some(item.into())).build().map_err(refused)?;
+            WriteRequest::builder().put_request(put).build()
+        }
+        DuplicateWrite::Delete { key } => {
+            let delete = DeleteRequest::builder().set_key(Some(key_item(&key))).build().map_err(refused)?;
+            WriteRequest::builder().delete_request(delete).build()
+        }
+    })
+}
+
+/// A write as a transaction holds it.
+fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
+    Ok(match write {
+        DuplicateWrite::Put { item, .. } => {
+            let put = Put::builder().table_name(table).set_item(Some(item.into())).build().map_err(refused)?;
+            TransactWriteItem::builder().put(put).build()
+        }
+        DuplicateWrite::Delete { key } => {
+            let delete = Delete::builder().table_name(table).set_key(Some(key_item(&key))).build().map_err(refused)?;
+            TransactWriteItem::builder().delete(delete).build()
+        }
+    })
+}

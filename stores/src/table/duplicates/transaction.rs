@@ -1,0 +1,71 @@
+//! Transactional writes.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use model::plan::{DuplicateKey, DuplicateWrite};
+use tokio::time::Instant;
+
+use super::{DuplicatesWritten, FailedWrites, to_action};
+use crate::{
+    error::{Remedy, Store, StoreError},
+    retry::Backoff,
+    table::{Table, transaction::sort},
+};
+
+impl Table {
+    /// The most actions that one transaction may hold (AWS: `TransactWriteItems`).
+    pub const TRANSACTION_MAX: usize = 100;
+
+    /// Writes duplicates, at most [`Table::TRANSACTION_MAX`] and no key twice, in one transaction: all of them, or
+    /// none; no call is started after `deadline`.
+    ///
+    /// A transaction that DynamoDB rejects (one of the items is too large, or all of them together, 4 MB) is written as
+    /// batches instead, which tell what it is that is rejected.
+    pub async fn transact_duplicates(&self, writes: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
+        let mut written = DuplicatesWritten::default();
+        let keys = || -> Vec<DuplicateKey> { writes.iter().map(|write| write.key().clone()).collect() };
+        let actions: Result<Vec<TransactWriteItem>, StoreError> =
+            writes.iter().map(|write| to_action(write.clone(), &self.name)).collect();
+        let outcome = match actions {
+            Ok(actions) => self.transact_actions(actions, deadline, &mut written.retries).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = outcome else { return written };
+        match error.remedy() {
+            Remedy::TryAgain | Remedy::CallOperator => {
+                written.failed.push(FailedWrites { keys: keys(), error });
+            }
+            Remedy::Quarantine => {
+                tracing::warn!(%error, "a transaction of duplicates is written as batches instead");
+                for batch in writes.chunks(Self::BATCH_MAX) {
+                    written.join(self.write_duplicates(batch.to_vec(), deadline).await);
+                }
+            }
+        }
+        written
+    }
+
+    /// No client request token: the writes have no condition, so sending them twice is harmless.
+    async fn transact_actions(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        deadline: Instant,
+        retries: &mut u64,
+    ) -> Result<(), StoreError> {
+        let mut backoff = Backoff::until(deadline);
+        loop {
+            if Instant::now() >= deadline {
+                return Err(StoreError::past_deadline(Store::Table));
+            }
+            let sent = self.client.transact_write_items().set_transact_items(Some(actions.clone())).send();
+            let error = match tokio::time::timeout_at(deadline, sent).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => sort(error),
+                Err(_) => StoreError::past_deadline(Store::Table),
+            };
+            if !error.is_unavailable() || !backoff.wait().await {
+                return Err(error);
+            }
+            *retries += 1;
+        }
+    }
+}

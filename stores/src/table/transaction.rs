@@ -1,0 +1,26 @@
+//! What the answers to transactions mean.
+
+use aws_sdk_dynamodb::{error::SdkError, operation::transact_write_items::TransactWriteItemsError};
+
+use crate::error::StoreError;
+
+type TransactionError = SdkError<TransactWriteItemsError>;
+
+/// The codes of a cancelled transaction's reasons, one an action, `None` for those not at fault (AWS API reference:
+/// `CancellationReason`). Empty when the transaction failed in another way.
+pub(super) fn reasons(error: &TransactionError) -> Vec<String> {
+    match error.as_service_error() {
+        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+            cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None").to_owned()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The error of a transaction.
+pub(super) fn sort(error: TransactionError) -> StoreError {
+    match reasons(&error) {
+        reasons if reasons.is_empty() => StoreError::of_sdk(error),
+        reasons => StoreError::of_cancelled_transaction(&reasons, error),
+    }
+}

@@ -1,0 +1,275 @@
+//! What a handler does when a store does not do what it is asked: it tries again while it has time and reports the
+//! records then; it reports at once what only an operator can mend; it puts into quarantine, with the reason, what can
+//! never be done, and goes on with the rest.
+
+use std::time::Duration;
+
+use aws_lambda_events::dynamodb::EventRecord;
+use aws_sdk_dynamodb::types::AttributeValue;
+use model::{BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use page_indexer::PageIndexer;
+use redis::aio::MultiplexedConnection;
+use serde_json::Value;
+use stores::{
+    PageIndex, Table,
+    invocation::Handled,
+    metrics::Metric,
+    page_index::PageIndexConfig,
+    table::{NewComment, TableConfig},
+};
+use stream_writer::{FanOut, StreamWriter};
+
+use crate::fixture::{
+    function::{Function, stream_writer_variables, with},
+    gate::Gate,
+    invariants::{Contents, differences_of_duplicates},
+    redis_server::OwnRedis,
+    stores::{INVOCATION, Stores, event},
+    wait_for,
+};
+
+/// Time for a handful of attempts.
+const SHORT: Duration = Duration::from_millis(600);
+
+fn new_comment(number: u64) -> NewComment {
+    NewComment {
+        id: CommentId::parse(&format!("c{number}")).unwrap(),
+        product: ProductId::parse("a/b").unwrap(),
+        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
+        rating: Rating::new(1 + number % 5).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000).unwrap(),
+        text: CommentText::new(None, format!("Body {number}"), None).unwrap(),
+    }
+}
+
+/// Creates comments; returns their records.
+async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<EventRecord> {
+    let before = stores.records().await.len();
+    for number in numbers {
+        stores.table.create_comment(new_comment(number), None).await.unwrap();
+    }
+    stores.records().await.split_off(before)
+}
+
+fn sequence_numbers(records: &[EventRecord]) -> Vec<String> {
+    records.iter().map(|record| record.change.sequence_number.clone().unwrap()).collect()
+}
+
+fn reported(handled: &Handled) -> Vec<String> {
+    let failures = &handled.response.batch_item_failures;
+    failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
+}
+
+/// A server of the test's own, and a connection for commands that change it.
+async fn on_own_redis() -> (OwnRedis, Stores, MultiplexedConnection) {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let raw = redis.connection().await;
+    (redis, stores, raw)
+}
+
+async fn run(raw: &mut MultiplexedConnection, command: &str) {
+    let mut words = command.split(' ');
+    redis::cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).exec_async(raw).await.unwrap();
+}
+
+/// A server is made to refuse edits for a while, and to take them again.
+async fn check_passing_refusal(refuse: &str, take_again: &str) {
+    let (_redis, stores, mut raw) = on_own_redis().await;
+    let first = create(&stores, 0..2).await;
+    stores.deliver(&first).await;
+    let second = create(&stores, 2..5).await;
+
+    run(&mut raw, refuse).await;
+    let [_, indexed] = stores.handle(&second, SHORT).await;
+    assert_eq!(reported(&indexed), sequence_numbers(&second), "{refuse}");
+    assert!(indexed.metrics.get(Metric::Retries) > 0, "{refuse}: it was not tried again");
+    assert_eq!(stores.quarantined_batches(), Vec::<Value>::new());
+
+    // What was reported is delivered again, and meets a server that takes it in the middle of the invocation.
+    let (again, ()) = tokio::join!(stores.handle(&second, INVOCATION), run(&mut raw, take_again));
+    assert_eq!(reported(&again[1]), Vec::<String>::new(), "{take_again}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_redis_that_has_become_a_replica_is_waited_for() {
+    // Nobody listens there; a replica without its master answers, and refuses to write.
+    check_passing_refusal("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE").await;
+}
+
+#[tokio::test]
+async fn a_redis_that_is_full_is_waited_for() {
+    check_passing_refusal("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0").await;
+}
+
+#[tokio::test]
+async fn scripts_that_a_server_has_lost_are_loaded_again() {
+    let (_redis, stores, mut raw) = on_own_redis().await;
+    for number in 0..3 {
+        let records = create(&stores, number..number + 1).await;
+        run(&mut raw, "SCRIPT FLUSH").await;
+        let [_, indexed] = stores.handle(&records, INVOCATION).await;
+        assert_eq!(reported(&indexed), Vec::<String>::new());
+        assert_eq!(indexed.metrics.get(Metric::Retries), 0, "it is no failure");
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_only_an_operator_can_mend_is_reported_at_once() {
+    let (redis, stores, mut raw) = on_own_redis().await;
+    let records = create(&stores, 0..4).await;
+    let deadline = tokio::time::Instant::now() + INVOCATION;
+
+    // The table is not there.
+    let elsewhere = Table::connect(&TableConfig::new("no-such-table", Some(stores.engine_url()))).await;
+    let writer = StreamWriter::new(elsewhere, stores.quarantine(), FanOut::Batch, 4);
+    let fanned_out = writer.handle(&event(&records), deadline).await;
+    // The user may not do it.
+    run(&mut raw, "ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
+    let url = redis.server.url().replace("redis://", "redis://reader:secret@");
+    let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+    let indexed = PageIndexer::new(index, stores.quarantine()).handle(&event(&records), deadline).await;
+
+    for handled in [fanned_out, indexed] {
+        assert_eq!(reported(&handled), sequence_numbers(&records));
+        assert_eq!(handled.metrics.get(Metric::Retries), 0, "trying again does not help");
+        assert_eq!(handled.metrics.get(Metric::ReportedForRetry), 4);
+    }
+    assert_eq!(stores.quarantined_batches(), Vec::<Value>::new(), "the records are good");
+    stores.finish().await;
+}
+
+/// The batches in quarantine: of which function, and what it says.
+fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
+    let text = |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
+    let batches = stores.quarantined_batches();
+    let reasons = batches.iter().map(|batch| {
+        let detail = text(batch, "/responseContext/functionError");
+        (text(batch, "/requestContext/functionArn"), text(batch, "/requestContext/condition"), detail)
+    });
+    reasons.collect()
+}
+
+#[tokio::test]
+async fn a_duplicate_that_the_table_rejects_goes_to_quarantine_and_all_else_is_written() {
+    for fan_out in [FanOut::Batch, FanOut::Transaction] {
+        let stores = Stores::start().await;
+        let mut records = create(&stores, 0..2).await;
+        records.extend(create(&stores, 2..3).await);
+        let id = &new_comment(2).id;
+        stores.make_too_large_for_some_duplicates(id).await;
+        records = [stores.records().await, create(&stores, 3..5).await].concat();
+
+        let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), fan_out, 4);
+        let handled = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
+        assert_eq!(reported(&handled), Vec::<String>::new(), "{fan_out:?}: the shard goes on");
+        let reasons = reasons(&stores);
+        assert_eq!(reasons.len(), 2, "{fan_out:?}: each record of the comment: {reasons:?}");
+        for (function, condition, detail) in reasons {
+            assert_eq!((function.as_str(), condition.as_str()), ("stream-writer", "RejectedByStore"));
+            assert!(detail.contains("ValidationException"), "{detail}");
+        }
+        let differences = differences_of_duplicates(&Contents::read(&stores.table).await);
+        assert!(!differences.is_empty() && differences.len() < 31, "{fan_out:?}: {differences:?}");
+        assert!(differences.iter().all(|difference| difference.contains("missing: c2 ")), "{differences:?}");
+        stores.table.delete_comment(id, None).await.unwrap();
+        stores.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_the_page_index_rejects_goes_to_quarantine_and_all_else_is_indexed() {
+    let stores = Stores::start().await;
+    let records = create(&stores, 0..9).await;
+    // Comments 1, 4 and 7 are in ko.
+    let set = BaseSet {
+        product: ProductId::parse("a/b").unwrap(),
+        language: Some(Language::parse("ko").unwrap()),
+        rating: None,
+    };
+    let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
+    run(&mut raw, &format!("SET {} text", stores.index.key_name(&set))).await;
+    let [_, indexed] = stores.handle(&records, INVOCATION).await;
+    assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard goes on");
+    assert_eq!(indexed.metrics.get(Metric::Quarantined), 3);
+    assert_eq!(indexed.metrics.get(Metric::Writes), 6);
+    let reasons = reasons(&stores);
+    assert_eq!(reasons.len(), 3);
+    for (function, condition, detail) in reasons {
+        assert_eq!((function.as_str(), condition.as_str()), ("page-indexer", "RejectedByStore"));
+        assert!(detail.contains("WRONGTYPE"), "{detail}");
+    }
+    run(&mut raw, &format!("DEL {}", stores.index.key_name(&set))).await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn records_that_the_filter_should_have_kept_away_change_nothing() {
+    let stores = Stores::start().await;
+    create(&stores, 0..3).await;
+    stores.deliver_all().await;
+    stores.table.delete_comment(&new_comment(1).id, None).await.unwrap();
+    stores.deliver_all().await;
+    // Duplicates put and deleted, journal entries, and the primary items among them.
+    let everything = stores.records_of_everything().await;
+    assert!(everything.len() >= 3 * 32 + 32 + 4, "{}", everything.len());
+    for batch in everything.chunks(50) {
+        for handled in stores.handle(batch, INVOCATION).await {
+            assert_eq!(reported(&handled), Vec::<String>::new());
+            assert_eq!(handled.metrics.get(Metric::Quarantined), 0);
+        }
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_comment_that_expires_is_taken_out_like_one_that_is_deleted() {
+    let stores = Stores::start().await;
+    create(&stores, 0..2).await;
+    stores.deliver_all().await;
+    let id = &new_comment(0).id;
+    let key = |name: &str, value: &str| (name.to_owned(), AttributeValue::S(value.to_owned()));
+    let update = stores.table.client().update_item().table_name(stores.table.name());
+    let update = update.set_key(Some([key("pk", "COMMENT#c0"), key("sk", "PRODUCT#a%2Fb/~/~")].into()));
+    let update = update.update_expression("SET expires_at = :past");
+    update.expression_attribute_values(":past", AttributeValue::N("1700000000".to_owned())).send().await.unwrap();
+    stores.deliver_all().await;
+    // The duplicates have the attribute as well; whichever goes first, the records of the primary item decide.
+    assert_eq!(stores.sweep_expired_items().await, 32);
+    assert_eq!(stores.table.comment(id).await.unwrap(), None);
+    let last = stores.records().await.pop().unwrap();
+    assert_eq!((last.event_name.as_str(), last.user_identity.is_some()), ("REMOVE", true));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_fan_out_by_transactions_that_is_killed_leaves_no_comment_half_done() {
+    const COMMENTS: u64 = 30;
+    let stores = Stores::start().await;
+    create(&stores, 0..COMMENTS).await;
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let settings = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_FAN_OUT", "transaction")];
+    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
+    gate.hold_after(7);
+    let records = stores.lambda_records().await;
+    let _answer = writer.begin(&records);
+    let done = async || {
+        let mut whole = 0;
+        for number in 0..COMMENTS {
+            let collection = stores.table.item_collection(&new_comment(number).id).await.unwrap();
+            assert!([0, 31].contains(&collection.duplicates.len()), "{} duplicates", collection.duplicates.len());
+            whole += collection.duplicates.len() / 31;
+        }
+        whole
+    };
+    wait_for("a batch in the middle", async || match (gate.is_holding(), done().await) {
+        (true, 7) => Ok(()),
+        state => Err(state),
+    })
+    .await;
+    writer.kill().await;
+    assert_eq!(done().await, 7);
+    stores.finish().await;
+}

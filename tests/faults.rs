@@ -1,0 +1,250 @@
+//! Whatever networks and servers do to the calls of the handlers, the system ends right: I1 and I2 hold, or exactly
+//! the comments in quarantine differ.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_lambda_events::streams::DynamoDbEventResponse;
+use futures_util::{FutureExt, StreamExt, stream};
+use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingState};
+use model::{
+    BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating,
+    item::{comment_id_of_pk, comment_pk},
+};
+use page_indexer::PageIndexer;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_dynamo::AttributeValue;
+use serde_json::Value;
+use stores::{PageIndex, invocation::Handled, page_index::PageIndexConfig, table::NewComment};
+use stream_writer::{FanOut, StreamWriter};
+use tokio::{sync::watch, task::JoinSet};
+
+use crate::{
+    fixture::{
+        faults::{
+            Schedule,
+            page_index::{PageIndexFault, faulty_redis},
+            table::{TableFault, faulty_table},
+        },
+        redis_server,
+        stores::Stores,
+    },
+    replay::write_history,
+};
+
+/// Runs, each with a schedule, a history and settings of its own.
+const SEEDS: std::ops::Range<u64> = 0..8;
+/// Runs at the same time.
+const AT_ONCE: usize = 4;
+/// Changes of comments in a run, a third of them before the handlers start.
+const CHANGES: usize = 90;
+/// Calls of each handler that may meet a fault, in a run.
+const FAULTY_CALLS: u32 = 120;
+/// How long an invocation has: some must give up in the middle of an outage, others may wait for its end.
+const INVOCATION_MS: std::ops::Range<u64> = 20..1_500;
+/// How much later than at its deadline a handler may answer, on a busy machine.
+const OVERTIME_MAX: Duration = Duration::from_secs(5);
+/// How long a run may take to come to rest.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+/// A comment with an item that is nearly as large as DynamoDB allows: with longer keys, some duplicates are too large.
+const GIANT: &str = "giant";
+/// A comment whose records are malformed: its items name another one.
+const MALFORMED: &str = "malformed";
+/// A comment in a language whose base set in Redis holds something else.
+const MISPLACED: &str = "misplaced";
+
+fn language() -> Language {
+    Language::parse("xh").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
+    let runs: Vec<Run> = stream::iter(SEEDS).map(run).buffer_unordered(AT_ONCE).collect().await;
+    // Each kind of fault was met in some run, and each way out was taken.
+    let met: BTreeSet<&str> = runs.iter().flat_map(|run| &run.met).map(String::as_str).collect();
+    let all: Vec<String> = TableFault::ALL.iter().map(|fault| format!("{fault:?}")).collect();
+    let all = all.into_iter().chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
+    let never: Vec<String> = all.filter(|fault| !met.contains(fault.as_str())).collect();
+    assert_eq!(never, Vec::<String>::new());
+    let gave_up = runs.iter().filter(|run| run.quarantined > run.poisoned).count();
+    assert!((1..runs.len()).contains(&gave_up), "{gave_up} of {} runs gave a batch up", runs.len());
+    for handler in 0..2 {
+        let reports: usize = runs.iter().map(|run| run.reports[handler]).sum();
+        assert!(reports > runs.len(), "handler {handler} reported records for retry {reports} times");
+    }
+}
+
+/// What a run came to.
+struct Run {
+    met: Vec<String>,
+    quarantined: usize,
+    poisoned: usize,
+    /// Answers of each handler that reported records for retry.
+    reports: [usize; 2],
+}
+
+async fn run(seed: u64) -> Run {
+    let mut random = StdRng::seed_from_u64(seed);
+    let stores = Stores::start().await;
+    let table_faults = Schedule::new(seed, FAULTY_CALLS, random.random_range(10..=60), &TableFault::ALL);
+    let index_faults = Schedule::new(seed, FAULTY_CALLS, random.random_range(10..=60), &PageIndexFault::ALL);
+    let poisoned = if seed.is_multiple_of(2) { poison(&stores).await } else { BTreeSet::new() };
+    write_history(&stores, &mut random, CHANGES / 3).await;
+
+    let table = faulty_table(&stores.table, &stores.engine_url(), Arc::clone(&table_faults)).await;
+    let redis_url = faulty_redis(&stores.redis_url, Arc::clone(&index_faults)).await;
+    let index = PageIndex::connect(&PageIndexConfig { url: redis_url, ..stores.index_config.clone() }).unwrap();
+    let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
+    let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
+    let indexer = PageIndexer::new(index, stores.quarantine());
+    let invocations: [Arc<Invocations>; 2] = [1, 2].map(|handler| Arc::new(Invocations::new(seed * 2 + handler)));
+    let [of_writer, of_indexer] = invocations.clone();
+    let handlers: [(&str, Handler); 2] = [
+        (
+            stream_writer::FUNCTION,
+            Arc::new(move |event, _| {
+                let (writer, invocations) = (writer.clone(), Arc::clone(&of_writer));
+                async move { invocations.call(async |deadline| writer.handle(&event, deadline).await).await }.boxed()
+            }),
+        ),
+        (
+            page_indexer::FUNCTION,
+            Arc::new(move |event, _| {
+                let (indexer, invocations) = (indexer.clone(), Arc::clone(&of_indexer));
+                async move { invocations.call(async |deadline| indexer.handle(&event, deadline).await).await }.boxed()
+            }),
+        ),
+    ];
+    let mut mappings = JoinSet::new();
+    let mut states = Vec::new();
+    // Half of the runs give a batch up quickly.
+    let retries = if seed % 4 == 1 || seed % 4 == 2 { 2 } else { 1_000 };
+    for (function, handler) in handlers {
+        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        settings.maximum_retry_attempts = retries;
+        settings.maximum_record_age_seconds = None;
+        settings.bisect_batch_on_function_error = random.random();
+        settings.batch_size = random.random_range(5..=40);
+        settings.parallelization_factor = random.random_range(1..=3);
+        let (client, arn) = stores.stream();
+        let mapping = EventSourceMapping::new(function, settings, client, arn, handler, stores.quarantine());
+        states.push(mapping.state());
+        mappings.spawn(mapping.run());
+    }
+    write_history(&stores, &mut random, CHANGES - CHANGES / 3).await;
+    at_rest(states).await;
+    mappings.shutdown().await;
+
+    let quarantined = quarantined_comments(&stores);
+    assert!(quarantined.is_superset(&poisoned), "seed {seed}: {poisoned:?} are to be in quarantine: {quarantined:?}");
+    remove_poison(&stores).await;
+    // Only the comments in quarantine are made right: any other that differs is found by the invariants.
+    let of_quarantined = stores.records().await.into_iter().filter(|record| {
+        let pk = serde_json::to_value(&record.change.keys).unwrap()["pk"]["S"].as_str().unwrap().to_owned();
+        comment_id_of_pk(&pk).is_some_and(|id| quarantined.contains(id.as_str()))
+    });
+    let of_quarantined: Vec<_> = of_quarantined.collect();
+    stores.deliver(&of_quarantined).await;
+    println!(
+        "seed {seed}: {} and {} faults met, {} comments in quarantine",
+        table_faults.met().len(),
+        index_faults.met().len(),
+        quarantined.len()
+    );
+    stores.assert_invariants().await;
+    let met = [table_faults.met(), index_faults.met()].concat();
+    let reports = invocations.map(|invocations| invocations.reports.load(Ordering::Relaxed));
+    Run { met, quarantined: quarantined.len(), poisoned: poisoned.len(), reports }
+}
+
+/// The invocations of a handler.
+struct Invocations {
+    random: Mutex<StdRng>,
+    reports: AtomicUsize,
+}
+
+impl Invocations {
+    fn new(seed: u64) -> Self {
+        Self { random: Mutex::new(StdRng::seed_from_u64(seed)), reports: AtomicUsize::new(0) }
+    }
+
+    /// Calls a handler, which must answer about its deadline.
+    async fn call(&self, handle: impl AsyncFnOnce(tokio::time::Instant) -> Handled) -> DynamoDbEventResponse {
+        let time_ms = self.random.lock().unwrap().random_range(INVOCATION_MS);
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(time_ms);
+        let handled = handle(deadline).await;
+        assert!(tokio::time::Instant::now() < deadline + OVERTIME_MAX, "a handler went on after its deadline");
+        let reported = !handled.response.batch_item_failures.is_empty();
+        self.reports.fetch_add(reported.into(), Ordering::Relaxed);
+        handled.response
+    }
+}
+
+/// Waits until both mappings are done with every record.
+async fn at_rest(states: Vec<watch::Receiver<MappingState>>) {
+    let asked = tokio::time::Instant::now();
+    for mut state in states {
+        let done = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
+        let left = REST_MAX.saturating_sub(asked.elapsed());
+        assert!(tokio::time::timeout(left, done).await.is_ok(), "not at rest after {REST_MAX:?}");
+    }
+}
+
+/// Puts items into the table, and a key into Redis, that make records hopeless; returns the comments.
+async fn poison(stores: &Stores) -> BTreeSet<String> {
+    let comment = |id: &str| NewComment {
+        id: CommentId::parse(id).unwrap(),
+        product: ProductId::parse("c").unwrap(),
+        language: language(),
+        rating: Rating::new(4).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000).unwrap(),
+        text: CommentText::new(None, "Body".to_owned(), None).unwrap(),
+    };
+    let giant = comment(GIANT).id;
+    stores.table.create_comment(comment(GIANT), None).await.unwrap();
+    stores.make_too_large_for_some_duplicates(&giant).await;
+    stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
+    let mut malformed = stores.table.raw_primary_item(&giant).await.unwrap().unwrap().into_inner();
+    malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
+    stores.put_raw(malformed.into()).await;
+    delete(stores, MALFORMED).await;
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    redis::cmd("SET").arg(misplaced_key(stores)).arg("no sorted set").exec_async(&mut raw).await.unwrap();
+    [GIANT, MALFORMED, MISPLACED].map(str::to_owned).into()
+}
+
+fn misplaced_key(stores: &Stores) -> String {
+    let product = ProductId::parse("c").unwrap();
+    stores.index.key_name(&BaseSet { product, language: Some(language()), rating: None })
+}
+
+async fn remove_poison(stores: &Stores) {
+    for id in [GIANT, MISPLACED] {
+        delete(stores, id).await;
+    }
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    redis::cmd("DEL").arg(misplaced_key(stores)).exec_async(&mut raw).await.unwrap();
+}
+
+async fn delete(stores: &Stores, id: &str) {
+    let call = stores.table.client().delete_item().table_name(stores.table.name());
+    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
+    call.key("pk", text(&format!("COMMENT#{id}"))).key("sk", text("PRODUCT#c/~/~")).send().await.unwrap();
+}
+
+/// The comments named in quarantine.
+fn quarantined_comments(stores: &Stores) -> BTreeSet<String> {
+    let records = stores.quarantined_batches().into_iter().flat_map(|batch| {
+        let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();
+        payload["Records"].as_array().unwrap().clone()
+    });
+    let id = |record: Value| comment_id_of_pk(record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap()).unwrap();
+    records.map(|record| id(record).to_string()).collect()
+}
