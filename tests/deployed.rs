@@ -13,6 +13,7 @@ use crate::fixture::{
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
     runtime_api::Outcome,
+    s3::{BUCKET, S3},
     stores::{Stores, json_files},
     wait_for,
 };
@@ -119,31 +120,74 @@ async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_appli
     stores.finish().await;
 }
 
+/// Asserts what the quarantine holds of a broken record.
+fn assert_put(put: &Value, broken: &Value) {
+    assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
+    assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));
+    let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
+    assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
+}
+
+/// Delivers a batch with a broken record, twice: what is delivered again puts nothing a second time.
+async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &str)]) -> Value {
+    let mut records = create(stores, 0..5).await;
+    let broken = broken(&records[2]);
+    records.insert(2, broken.clone());
+    for (name, variables) in
+        [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
+    {
+        let function = Function::start(name, with(variables, place)).await;
+        for _ in 0..2 {
+            assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        }
+        function.finish().await;
+    }
+    stores.assert_invariants().await;
+    broken
+}
+
 #[tokio::test]
 async fn a_broken_record_goes_to_the_quarantine_folder_and_its_neighbours_are_applied() {
     let stores = Stores::start().await;
     let folder = tempfile::tempdir().unwrap();
     let place = format!("folder:{}", folder.path().display());
-    let quarantine = [("PAGEMARK_QUARANTINE", place.as_str())];
-    let mut records = create(&stores, 0..5).await;
-    let broken = broken(&records[2]);
-    records.insert(2, broken.clone());
-    for (name, variables) in
-        [("stream-writer", stream_writer_variables(&stores)), ("page-indexer", page_indexer_variables(&stores))]
-    {
-        let function = Function::start(name, with(variables, &quarantine)).await;
-        // Twice: a batch that is delivered again puts nothing a second time.
-        for _ in 0..2 {
-            assert_eq!(function.deliver(&records).await, Vec::<String>::new());
-        }
-        function.finish().await;
+    let broken = deliver_with_a_broken_record(&stores, &[("PAGEMARK_QUARANTINE", &place)]).await;
+    for name in ["stream-writer", "page-indexer"] {
         let [put] = &json_files(&folder.path().join("aws/lambda").join(name))[..] else { panic!("not one file") };
-        assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
-        assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(&broken));
-        let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
-        assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
+        assert_put(put, &broken);
     }
-    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_applied() {
+    let stores = Stores::start().await;
+    let s3 = S3::start().await;
+    let place = format!("s3://{BUCKET}/deployed");
+    let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_S3_URL", s3.url.as_str())];
+    let broken = deliver_with_a_broken_record(&stores, &settings).await;
+    let objects = s3.objects().await;
+    let [(of_indexer, _), (of_writer, _)] = &objects[..] else { panic!("{objects:?}") };
+    // As the service names its own: <prefix>/aws/lambda/<mapping>/YYYY/MM/DD/….
+    assert!(of_indexer.starts_with("deployed/aws/lambda/page-indexer/20"), "{of_indexer}");
+    assert!(of_writer.starts_with("deployed/aws/lambda/stream-writer/20"), "{of_writer}");
+    for (_, put) in &objects {
+        assert_put(put, &broken);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_broken_record_is_reported_when_the_quarantine_bucket_does_not_take_it() {
+    let stores = Stores::start().await;
+    let s3 = S3::start().await;
+    let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
+    let mut records = create(&stores, 0..3).await;
+    records.insert(1, broken(&records[1]));
+    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
+    assert_eq!(writer.deliver(&records).await, [sequence_number(&records[1])]);
+    let ended = writer.finish().await;
+    assert!(ended.stdout.contains("NoSuchBucket"), "{}", ended.stdout);
     stores.finish().await;
 }
 

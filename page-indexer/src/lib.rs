@@ -49,7 +49,7 @@ impl PageIndexer {
         let failures = Failures::of(self.apply(edits, deadline, &mut metrics).await, &batch.changes);
         let mut hopeless = Hopeless::malformed(&batch.malformed);
         hopeless.extend(failures.hopeless);
-        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless).await;
+        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
         metrics.add(Metric::Writes, planned.saturating_sub(failures.edits));

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     log.with(without_payloads()).init();
     let config: Config = parse_settings();
     let index = PageIndex::connect(&config.page_index.config())?;
-    let indexer = PageIndexer::new(index, config.quarantine.quarantine);
+    let indexer = PageIndexer::new(index, config.quarantine.connect().await);
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let indexer = indexer.clone();
         async move {

@@ -10,7 +10,7 @@ use clap::{
 };
 use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
-use crate::{Quarantine, page_index::PageIndexConfig, table::TableConfig};
+use crate::{Quarantine, page_index::PageIndexConfig, quarantine::QuarantinePlace, table::TableConfig};
 
 /// Where the table is.
 #[derive(Debug, Clone, Args)]
@@ -75,9 +75,20 @@ impl PageIndexArgs {
 /// Where records go that can never be processed.
 #[derive(Debug, Clone, Args)]
 pub struct QuarantineArgs {
-    /// `mapping` (report them, the event source mapping's on-failure destination keeps them) or `folder:PATH`.
+    /// `s3://BUCKET` or `s3://BUCKET/PREFIX`, `folder:PATH`, or `mapping` (report them; after its last try, the event
+    /// source mapping puts them to its on-failure destination).
     #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
-    pub quarantine: Quarantine,
+    pub quarantine: QuarantinePlace,
+    /// Endpoint of a local S3, such as http://127.0.0.1:9000; without it, AWS's by region and credentials.
+    #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+    pub s3_url: Option<String>,
+}
+
+impl QuarantineArgs {
+    /// The quarantine; nothing is sent yet.
+    pub async fn connect(&self) -> Quarantine {
+        Quarantine::connect(&self.quarantine, self.s3_url.as_deref()).await
+    }
 }
 
 /// The settings of this process, from its flags and variables; ends it when one is missing or wrong.

@@ -111,6 +111,14 @@ impl StoreError {
         Self::Unavailable { store, detail: detail.into(), source: None }
     }
 
+    /// A client's error that counts as passing, whatever it is.
+    pub(crate) fn unavailable_because<E>(store: Store, error: SdkError<E>) -> Self
+    where
+        E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+    {
+        Self::Unavailable { store, detail: describe(&error), source: Some(Box::new(error)) }
+    }
+
     /// An error of this kind without a client's error behind it.
     pub(crate) fn refused(store: Store, detail: impl Into<String>) -> Self {
         Self::Refused { store, detail: detail.into(), source: None }

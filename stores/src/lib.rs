@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** no call waits without bound; every retry ends at a deadline.
 
+mod aws;
 pub mod config;
 mod error;
 pub mod invocation;

@@ -60,7 +60,7 @@ impl StreamWriter {
         let failures = Failures::of(&written, &batch.changes);
         let mut hopeless = Hopeless::malformed(&batch.malformed);
         hopeless.extend(failures.hopeless);
-        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless).await;
+        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
         metrics.add(Metric::Writes, planned.saturating_sub(failures.writes));

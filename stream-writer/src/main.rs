@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     log.with(without_payloads()).init();
     let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
-    let writer = StreamWriter::new(table, config.quarantine.quarantine, config.fan_out, config.write_concurrency);
+    let writer = StreamWriter::new(table, config.quarantine.connect().await, config.fan_out, config.write_concurrency);
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let writer = writer.clone();
         async move {

@@ -14,17 +14,15 @@ mod writer;
 
 use std::{collections::HashMap, time::Duration};
 
-use aws_sdk_dynamodb::{
-    Client,
-    config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
-    types::AttributeValue,
-};
-use aws_smithy_http_client::{Builder, tls};
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::Malformed;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::error::StoreError;
+use crate::{
+    aws::{Calls, http_client, sdk_config},
+    error::StoreError,
+};
 pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
@@ -98,34 +96,12 @@ impl Table {
 
 /// A DynamoDB client.
 async fn client(config: &TableConfig, http_client: SharedHttpClient) -> Client {
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(Duration::from_secs(1))
-        .operation_attempt_timeout(config.attempt_timeout)
-        .operation_timeout(config.call_timeout)
-        .build();
-    let retries = RetryConfig::standard()
-        .with_max_attempts(config.max_attempts)
-        .with_initial_backoff(Duration::from_millis(50))
-        .with_max_backoff(Duration::from_secs(1));
-    let builder = match &config.endpoint_url {
-        Some(endpoint_url) => aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .endpoint_url(endpoint_url),
-        None => {
-            let shared = aws_config::defaults(BehaviorVersion::latest()).http_client(http_client.clone()).load().await;
-            aws_sdk_dynamodb::config::Builder::from(&shared)
-        }
+    let calls = Calls {
+        attempt_timeout: config.attempt_timeout,
+        call_timeout: config.call_timeout,
+        max_attempts: config.max_attempts,
     };
-    Client::from_conf(builder.http_client(http_client).timeout_config(timeouts).retry_config(retries).build())
-}
-
-fn http_client(endpoint_url: Option<&str>) -> SharedHttpClient {
-    match endpoint_url {
-        Some(url) if url.starts_with("http://") => Builder::new().build_http(),
-        _ => Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https(),
-    }
+    Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, calls).await)
 }
 
 /// An item from one of `model`'s types.

@@ -2,43 +2,76 @@
 //!
 //! The format is that of a batch which an event source mapping gave up on (AWS Lambda, "Retain discarded records
 //! for a DynamoDB event source"), so whoever drains the quarantine reads one format.
+//!
+//! - `folder`: files, for one machine.
+//! - `bucket`: objects in S3, where the mappings put theirs.
+//! - `document`: the format, and the name of a batch.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+mod bucket;
+mod document;
+mod folder;
+
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use aws_lambda_events::dynamodb::Event;
 use model::Malformed;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::{
-    error::{Store, StoreError},
-    now,
-};
+use crate::error::{Store, StoreError};
+use bucket::Bucket;
+use document::Document;
 
-/// The quarantine.
+/// Where the quarantine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Quarantine {
+pub enum QuarantinePlace {
     /// Files below a folder.
     Folder(PathBuf),
-    /// No place of its own: the handler reports the record as failed, and the event source mapping puts it to its
-    /// on-failure destination after the last try.
+    /// Objects in a bucket.
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// What their keys start with: empty, or something that ends with a slash.
+        prefix: String,
+    },
+    /// No place of its own.
     Mapping,
 }
 
-impl FromStr for Quarantine {
+impl FromStr for QuarantinePlace {
     type Err = String;
 
-    /// `mapping`, or `folder:` and a path.
+    /// `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
     fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`");
         match text.split_once(':') {
             None if text == "mapping" => Ok(Self::Mapping),
             Some(("folder", path)) if !path.is_empty() => Ok(Self::Folder(path.into())),
-            _ => Err(format!("{text:?} is neither `mapping` nor `folder:PATH`")),
+            Some(("s3", place)) => {
+                let place = place.strip_prefix("//").ok_or_else(unknown)?;
+                let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+                let prefix = prefix.trim_end_matches('/');
+                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+                if bucket.is_empty() {
+                    return Err(unknown());
+                }
+                Ok(Self::Bucket { bucket: bucket.to_owned(), prefix })
+            }
+            _ => Err(unknown()),
         }
     }
+}
+
+/// The quarantine.
+#[derive(Debug, Clone)]
+pub enum Quarantine {
+    /// Files below a folder.
+    Folder(PathBuf),
+    /// Objects in a bucket of S3.
+    Bucket(Bucket),
+    /// No place of its own: the handler reports the record as failed, and the event source mapping puts it to its
+    /// on-failure destination after the last try.
+    Mapping,
 }
 
 /// Why a batch is in quarantine.
@@ -55,19 +88,31 @@ pub struct Reason {
 }
 
 impl Quarantine {
+    /// The quarantine at a place; `s3_url` is the endpoint of an S3 other than AWS's. Nothing is sent yet.
+    pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
+        match place {
+            QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
+            QuarantinePlace::Bucket { bucket, prefix } => {
+                Self::Bucket(Bucket::connect(bucket.clone(), prefix.clone(), s3_url).await)
+            }
+            QuarantinePlace::Mapping => Self::Mapping,
+        }
+    }
+
     /// Puts a batch: `event` is the Lambda event that holds its records.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it could not be kept; the caller must then not drop it.
     pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
         match self {
-            Self::Folder(folder) => put_file(folder, reason, event),
+            Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
+            Self::Bucket(bucket) => bucket.put(&Document::new(reason, event)).await,
             Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
         }
     }
 
-    /// Puts records of a batch that can never be processed, each by itself.
-    pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless]) -> Put {
+    /// Puts records of a batch that can never be processed, each by itself, before `deadline`.
+    pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless], deadline: Instant) -> Put {
         let mut outcome = Put::default();
         for hopeless in hopeless {
             let Some(record) = event.records.get(hopeless.place) else { continue };
@@ -82,7 +127,11 @@ impl Quarantine {
             let detail = &hopeless.detail;
             tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
             let put = match serde_json::to_value(record) {
-                Ok(record) => self.put(&reason, &json!({ "Records": [record] })).await,
+                Ok(record) => {
+                    let event = json!({ "Records": [record] });
+                    let put = tokio::time::timeout_at(deadline, self.put(&reason, &event)).await;
+                    put.unwrap_or_else(|_| Err(StoreError::past_deadline(Store::Quarantine)))
+                }
                 Err(error) => Err(StoreError::unavailable(Store::Quarantine, error.to_string())),
             };
             match put {
@@ -157,52 +206,22 @@ pub struct Put {
     pub retry: Vec<String>,
 }
 
-fn put_file(folder: &Path, reason: &Reason, event: &Value) -> Result<(), StoreError> {
-    let failed = |error: std::io::Error| StoreError::Unavailable {
-        store: Store::Quarantine,
-        detail: format!("{}: {error}", folder.display()),
-        source: Some(Box::new(error)),
-    };
-    let instant = now().to_string();
-    let id = crate::new_ulid();
-    // As the service does it: <prefix>/<mapping>/YYYY/MM/DD/….
-    let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
-    let directory = folder.join("aws/lambda").join(&reason.function).join(day);
-    std::fs::create_dir_all(&directory).map_err(failed)?;
-    let record = invocation_record(reason, event, &instant, &id);
-    // By what it holds, so that a batch that is delivered and put again replaces itself.
-    let number = |name: &str| record.pointer(name).and_then(Value::as_str).unwrap_or("none").to_owned();
-    let (first, last) =
-        (number("/DDBStreamBatchInfo/startSequenceNumber"), number("/DDBStreamBatchInfo/endSequenceNumber"));
-    let name = format!("{first}-{last}");
-    let body = record.to_string();
-    // A reader sees the whole file or none.
-    let partial = directory.join(format!(".{name}.partial"));
-    std::fs::write(&partial, body).map_err(failed)?;
-    std::fs::rename(&partial, directory.join(name)).map_err(failed)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The JSON document that describes a batch in quarantine.
-pub fn invocation_record(reason: &Reason, event: &Value, timestamp: &str, request_id: &str) -> Value {
-    let empty = Vec::new();
-    let records = event.get("Records").and_then(Value::as_array).unwrap_or(&empty);
-    let sequence_number = |record: Option<&Value>| record.and_then(|r| r.pointer("/dynamodb/SequenceNumber")).cloned();
-    json!({
-        "requestContext": {
-            "requestId": request_id,
-            "functionArn": reason.function,
-            "condition": reason.condition,
-            "approximateInvokeCount": reason.invoke_count,
-        },
-        "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": reason.detail },
-        "version": "1.0",
-        "timestamp": timestamp,
-        "DDBStreamBatchInfo": {
-            "startSequenceNumber": sequence_number(records.first()),
-            "endSequenceNumber": sequence_number(records.last()),
-            "batchSize": records.len(),
-            "streamArn": records.first().and_then(|record| record.get("eventSourceARN")).cloned(),
-        },
-        "payload": event.to_string(),
-    })
+    #[test]
+    fn a_place_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
+        let bucket = |bucket: &str, prefix: &str| {
+            Ok(QuarantinePlace::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        };
+        assert_eq!("mapping".parse(), Ok(QuarantinePlace::Mapping));
+        assert_eq!("folder:/a/b".parse(), Ok(QuarantinePlace::Folder("/a/b".into())));
+        assert_eq!("s3://b".parse(), bucket("b", ""));
+        assert_eq!("s3://b/".parse(), bucket("b", ""));
+        assert_eq!("s3://b/p/q/".parse(), bucket("b", "p/q/"));
+        for wrong in ["", "map", "folder:", "s3:", "s3:b", "s3://", "s3:///p", "mapping:", "/a/b"] {
+            assert!(wrong.parse::<QuarantinePlace>().is_err(), "{wrong}");
+        }
+    }
 }

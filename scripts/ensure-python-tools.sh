@@ -1,0 +1,46 @@
+#!/bin/sh
+# Sees to it that target/python is a Python environment with what scripts/python-tools.txt names: an S3 server for the
+# tests. On a continuous-integration machine (CI=true) that allows it, a missing Python is installed.
+set -eu
+cd "$(dirname "$0")/.."
+
+list=scripts/python-tools.txt
+folder=${CARGO_TARGET_DIR:-target}/python
+# The list is copied there last: with it, the environment was complete once, and for this version of the list.
+cmp -s "$list" "$folder/installed.txt" && [ -x "$folder/bin/python" ] && exit 0
+
+make_environment() {
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    python3 -m venv "$folder" >"$folder.log" 2>&1
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+if ! make_environment; then
+    if [ "${CI:-}" = true ] && command -v apt-get >/dev/null 2>&1; then
+        echo "Python with its module venv was not found; installing it" >&2
+        {
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv
+        } >&2 </dev/null || true
+    fi
+    if ! make_environment; then
+        echo "The tests need Python 3.9 or newer with its module venv, for a server that stands in for S3. Install it:" >&2
+        echo "  Debian, Ubuntu: sudo apt-get install python3-venv" >&2
+        echo "  Fedora:         sudo dnf install python3" >&2
+        echo "  Alpine:         sudo apk add python3" >&2
+        echo "  macOS:          brew install python" >&2
+        exit 1
+    fi
+fi
+
+echo "installing the Python packages of $list into $folder" >&2
+if ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$list" >"$folder.log" 2>&1 </dev/null; then
+    echo "pip could not install them; the end of what it says ($folder.log):" >&2
+    tail -n 5 "$folder.log" >&2
+    exit 1
+fi
+cp "$list" "$folder/installed.txt"

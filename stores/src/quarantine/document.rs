@@ -1,0 +1,54 @@
+//! What the quarantine holds of a batch.
+
+use serde_json::{Value, json};
+
+use super::Reason;
+use crate::now;
+
+/// A batch as it is kept.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// Its name inside the quarantine. It depends on what the batch holds, so that one that is delivered and put again
+    /// on the same day replaces itself.
+    pub(super) name: String,
+    /// JSON.
+    pub(super) body: String,
+}
+
+impl Document {
+    pub(super) fn new(reason: &Reason, event: &Value) -> Self {
+        let instant = now().to_string();
+        let record = invocation_record(reason, event, &instant, &crate::new_ulid());
+        // As the service does it: aws/lambda/<mapping>/YYYY/MM/DD/….
+        let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
+        let number = |name: &str| record.pointer(name).and_then(Value::as_str).unwrap_or("none").to_owned();
+        let (first, last) =
+            (number("/DDBStreamBatchInfo/startSequenceNumber"), number("/DDBStreamBatchInfo/endSequenceNumber"));
+        Self { name: format!("aws/lambda/{}/{day}/{first}-{last}", reason.function), body: record.to_string() }
+    }
+}
+
+/// The JSON document that describes a batch in quarantine.
+fn invocation_record(reason: &Reason, event: &Value, timestamp: &str, request_id: &str) -> Value {
+    let empty = Vec::new();
+    let records = event.get("Records").and_then(Value::as_array).unwrap_or(&empty);
+    let sequence_number = |record: Option<&Value>| record.and_then(|r| r.pointer("/dynamodb/SequenceNumber")).cloned();
+    json!({
+        "requestContext": {
+            "requestId": request_id,
+            "functionArn": reason.function,
+            "condition": reason.condition,
+            "approximateInvokeCount": reason.invoke_count,
+        },
+        "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": reason.detail },
+        "version": "1.0",
+        "timestamp": timestamp,
+        "DDBStreamBatchInfo": {
+            "startSequenceNumber": sequence_number(records.first()),
+            "endSequenceNumber": sequence_number(records.last()),
+            "batchSize": records.len(),
+            "streamArn": records.first().and_then(|record| record.get("eventSourceARN")).cloned(),
+        },
+        "payload": event.to_string(),
+    })
+}
