@@ -2,6 +2,8 @@
 //!
 //! # What differs from DynamoDB, and what is done about it
 //!
+//! docs/engines.md compares this engine with DynamoDB Local and AWS's documentation.
+//!
 //! | difference | here |
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |

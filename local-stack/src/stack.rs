@@ -48,6 +48,11 @@ pub struct StackSettings {
     pub listen: SocketAddr,
     /// Where the engine listens; port 0 takes a free one.
     pub dynamodb_listen: SocketAddr,
+    /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is made there unless it is there,
+    /// and it stays there.
+    pub dynamodb_url: Option<String>,
+    /// The table's name.
+    pub table: String,
     /// A Redis server to use instead of a child of the stack's own.
     pub redis_url: Option<String>,
     /// Where data is kept; without it in a temporary folder, removed at the end.
@@ -74,6 +79,8 @@ impl StackSettings {
         Self {
             listen: any_port,
             dynamodb_listen: any_port,
+            dynamodb_url: None,
+            table: TABLE.to_owned(),
             redis_url: None,
             data_dir: None,
             write_token,
@@ -107,8 +114,8 @@ pub enum StackError {
     #[error(transparent)]
     Template(#[from] infra::TemplateError),
     /// The table has no stream.
-    #[error("the table {TABLE} has no stream")]
-    NoStream,
+    #[error("the table {0} has no stream")]
+    NoStream(String),
     /// The page index cannot be made ready on this server.
     #[error("{0}")]
     IndexRefused(String),
@@ -123,6 +130,7 @@ pub struct Stack {
     table: Table,
     index: PageIndex,
     api_address: SocketAddr,
+    dynamodb_url: String,
     redis_url: String,
     quarantine: Quarantine,
     data_dir: PathBuf,
@@ -132,7 +140,7 @@ pub struct Stack {
     api: JoinHandle<()>,
     stop_api: oneshot::Sender<()>,
     redis: Option<Arc<RedisServer>>,
-    engine: Arc<Engine>,
+    engine: Option<Arc<Engine>>,
     temporary: Option<TempDir>,
 }
 
@@ -143,11 +151,22 @@ impl Stack {
     /// What could not be started, and why.
     pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
         let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
-        let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
-        let table_config = TableConfig::new(TABLE, Some(engine.endpoint_url()));
+        let (engine, dynamodb_url) = match settings.dynamodb_url {
+            Some(url) => (None, url),
+            None => {
+                let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
+                let url = engine.endpoint_url();
+                (Some(engine), url)
+            }
+        };
+        let table_config = TableConfig {
+            attempt_timeout: TABLE_TIMEOUT,
+            call_timeout: TABLE_TIMEOUT,
+            ..TableConfig::new(&settings.table, Some(dynamodb_url.clone()))
+        };
         let table = Table::connect(&table_config).await;
         let description = table.create_if_missing().await?;
-        let stream_arn = description.stream_arn.ok_or(StackError::NoStream)?;
+        let stream_arn = description.stream_arn.ok_or(StackError::NoStream(settings.table))?;
         let (redis, redis_url) = match settings.redis_url {
             Some(url) => (None, url),
             None => {
@@ -168,7 +187,7 @@ impl Stack {
         let quarantine = Quarantine::Folder(data_dir.join("quarantine"));
         let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(index.clone(), quarantine.clone());
-        let streams = streams_client(&engine.endpoint_url());
+        let streams = streams_client(&dynamodb_url);
         let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
             let mut settings = infra::mapping_settings(logical_id)?;
             // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless.
@@ -215,7 +234,9 @@ impl Stack {
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
         tasks.spawn(keeper.run());
-        tasks.spawn(trim(engine.clone(), mappings.clone()));
+        if let Some(engine) = &engine {
+            tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
+        }
         if let Some(redis) = &redis {
             tasks.spawn(redis.clone().supervise(std::future::pending()));
         }
@@ -223,6 +244,7 @@ impl Stack {
             table,
             index,
             api_address,
+            dynamodb_url,
             redis_url,
             quarantine,
             data_dir,
@@ -257,9 +279,9 @@ impl Stack {
         &self.redis_url
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    /// The embedded engine, `None` with one of somebody else's.
+    pub fn engine(&self) -> Option<&Engine> {
+        self.engine.as_deref()
     }
 
     /// Where the API and the pages are, without a slash at the end.
@@ -268,8 +290,8 @@ impl Stack {
     }
 
     /// The DynamoDB endpoint.
-    pub fn dynamodb_url(&self) -> String {
-        self.engine.endpoint_url()
+    pub fn dynamodb_url(&self) -> &str {
+        &self.dynamodb_url
     }
 
     /// Where batches go that a mapping or a handler gave up on.
@@ -325,7 +347,7 @@ impl Stack {
             self.api.abort();
         }
         self.tasks.shutdown().await;
-        if self.redis.is_none() && self.temporary.is_some() {
+        if self.redis.is_none() && self.temporary.is_some() && self.engine.is_some() {
             // The table goes, so nobody would ever use or remove its page index.
             if let Err(error) = self.index.clear().await {
                 tracing::warn!(%error, "the page index is left behind");
@@ -334,17 +356,18 @@ impl Stack {
         if let Some(redis) = &self.redis {
             redis.stop().await;
         }
-        match Arc::try_unwrap(self.engine) {
-            Ok(engine) => engine.stop().await,
+        match self.engine.map(Arc::try_unwrap) {
+            Some(Ok(engine)) => engine.stop().await,
             // Dropping the last one stops it as well.
-            Err(shared) => drop(shared),
+            Some(Err(shared)) => drop(shared),
+            None => {}
         }
         drop(self.temporary);
     }
 }
 
 /// Removes the stream records that both mappings are done with: the engine keeps them for ever.
-async fn trim(engine: Arc<Engine>, mappings: [watch::Receiver<MappingState>; 2]) {
+async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
     let mut trimmed = None;
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
@@ -353,7 +376,7 @@ async fn trim(engine: Arc<Engine>, mappings: [watch::Receiver<MappingState>; 2])
         let lowest =
             processed.and_then(|numbers| numbers.into_iter().min_by_key(|number| (number.len(), number.clone())));
         let Some(lowest) = lowest.filter(|lowest| trimmed.as_ref() != Some(lowest)) else { continue };
-        match engine.trim_stream(TABLE, &lowest).await {
+        match engine.trim_stream(&table, &lowest).await {
             Ok(_) => trimmed = Some(lowest),
             Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
         }
@@ -373,6 +396,8 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
 
 /// How long one call to Redis may take: on somebody's own machine everything may be busy with something else.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
+/// The same of a call to the engine: all that a call with its retries takes elsewhere, which a writer's journal counts on.
+const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the names of temporary data folders begin with.
 const TEMPORARY_PREFIX: &str = "pagemark-";

@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Where the DynamoDB engine listens.
     #[arg(long, env = "PAGEMARK_DYNAMODB_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     dynamodb_listen: SocketAddr,
+    /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
+    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
+    dynamodb_url: Option<String>,
     /// Use this Redis server (7.0 or newer, or Valkey) instead of starting one.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
@@ -73,6 +76,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = StackSettings {
         listen: args.listen,
         dynamodb_listen: args.dynamodb_listen,
+        dynamodb_url: args.dynamodb_url.clone(),
+        table: TABLE.to_owned(),
         redis_url: args.redis_url.clone(),
         data_dir: args.data_dir.clone(),
         write_token,
@@ -168,10 +173,16 @@ async fn settle(stack: &mut Stack) {
             return;
         }
         let [fan_out, indexing] = stack.mapping_states();
-        let left = stack.engine().pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
+        let left = match stack.engine() {
+            Some(engine) => {
+                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
+                format!("{} stream records left; ", HumanCount(left))
+            }
+            // Another engine does not tell.
+            None => String::new(),
+        };
         eprintln!(
-            "settling: {} stream records left; changes fanned out {}, indexed {}",
-            HumanCount(left),
+            "settling: {left}changes fanned out {}, indexed {}",
             HumanCount(fan_out.records),
             HumanCount(indexing.records)
         );

@@ -3,25 +3,35 @@
 //! - Records that the template's filter does not accept never reach the handler.
 //! - Records of one comment stay in order: the records of a poll are spread over `parallelization_factor` lanes by
 //!   their partition key, and a lane invokes the handler with one batch after the other.
+//! - Each shard of the stream is read by itself; `shards` sees to it that its parent was read to the end before.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, when it goes to
 //!   quarantine.
 //!
 //! What is not imitated: the batching window (whoever works on their own machine does not want to wait for it).
 //!
-//! **Invariant:** the position in the stream moves on only when every record of a poll was processed or is in
+//! **Invariant:** the position in a shard moves on only when every record of a poll was processed or is in
 //! quarantine. It is not kept: after a restart, what was not trimmed is delivered again.
 
 mod plan;
 mod records;
+mod shards;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodbstreams::{Client, types::ShardIteratorType};
-use futures_util::{StreamExt, future::BoxFuture, stream};
+use aws_sdk_dynamodbstreams::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    types::ShardIteratorType,
+};
+use futures_util::{
+    StreamExt,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered},
+};
 use infra::MappingSettings;
 use serde_json::json;
 use stores::{Quarantine, quarantine::Reason};
@@ -30,6 +40,7 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use plan::{Attempt, Next, Record, judge, next, sequence_number};
 pub use records::to_lambda_record;
+use shards::{Described, Shards};
 
 /// What is called with a batch, and the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
@@ -39,8 +50,13 @@ const GET_RECORDS_LIMIT: i32 = 1_000;
 /// Between two polls of a stream that has nothing new. The service polls four times a second; nobody wants to wait for
 /// that on their own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
-/// After a poll that failed.
+/// After a call that failed, and between two looks at a stream that has no shard yet.
 const ERROR_PAUSE: Duration = Duration::from_millis(250);
+/// Between two looks for new shards. A shard that ends is looked at at once; without that there is little to find.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
+/// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24 hours has a few
+/// shards for each partition of its table.
+const DESCRIBE_CALLS_MAX: usize = 1_000;
 /// Before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two tries of a batch.
@@ -56,14 +72,21 @@ pub enum MappingError {
     /// The engine does not answer as it should.
     #[error("the stream cannot be read: {0}")]
     Stream(String),
+    /// Nothing is left before the oldest record that the stream remembers, and the mapping stood there.
+    #[error("the stream has forgotten the records after the last one that was processed")]
+    Trimmed,
+    /// The stream has forgotten the shard and so everything in it, or is itself gone.
+    #[error("there is no such stream or shard any more")]
+    Gone,
 }
 
 /// How far a mapping is.
 #[derive(Debug, Clone, Default)]
 pub struct MappingState {
-    /// The last record of the stream that needs no further delivery.
+    /// The last record that needs no further delivery, of the shard that was read last. Of a stream with one shard, such
+    /// as the embedded engine's, everything up to it is done.
     pub processed: Option<String>,
-    /// When the last poll began that found nothing new.
+    /// Every record that was written before this instant is done.
     pub caught_up_at: Option<Instant>,
     /// Batches given up and put into quarantine.
     pub quarantined: u64,
@@ -108,39 +131,110 @@ impl EventSourceMapping {
 
     /// Runs until it is dropped.
     pub async fn run(self) {
-        let mut iterator = None;
+        let shards = Mutex::new(Shards::default());
+        let mut readers = FuturesUnordered::new();
         loop {
-            match self.poll(iterator.take()).await {
-                Ok(next) => iterator = next,
+            let began = Instant::now();
+            let pause = match self.describe().await {
+                Ok(described) => {
+                    let ready = locked(&shards).describe(described, began);
+                    readers.extend(ready.into_iter().map(|shard_id| self.read_shard(shard_id, &shards)));
+                    self.publish(&shards);
+                    if locked(&shards).is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
+                }
+                Err(error) => {
+                    tracing::warn!(function = self.function, %error, "looking for shards again");
+                    ERROR_PAUSE
+                }
+            };
+            // A shard that has ended may have children.
+            tokio::select! {
+                Some(()) = readers.next() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// The shards of the stream.
+    async fn describe(&self) -> Result<Vec<Described>, MappingError> {
+        let (mut described, mut start) = (Vec::new(), None);
+        for _ in 0..DESCRIBE_CALLS_MAX {
+            let call = self.client.describe_stream().stream_arn(&self.stream_arn).set_exclusive_start_shard_id(start);
+            let stream = call.send().await.map_err(stream_error)?.stream_description;
+            let stream = stream.ok_or_else(|| MappingError::Stream("it has no description".to_owned()))?;
+            for shard in stream.shards.unwrap_or_default() {
+                let id = shard.shard_id.ok_or_else(|| MappingError::Stream("a shard has no id".to_owned()))?;
+                described.push(Described { id, parent: shard.parent_shard_id });
+            }
+            start = stream.last_evaluated_shard_id;
+            if start.is_none() {
+                return Ok(described);
+            }
+        }
+        Err(MappingError::Stream(format!("its shards do not fit into {DESCRIBE_CALLS_MAX} answers")))
+    }
+
+    /// Reads a shard to its end, which only comes when the shard is closed.
+    async fn read_shard(&self, shard_id: String, shards: &Mutex<Shards>) {
+        let (mut iterator, mut processed) = (None, None);
+        loop {
+            let began = Instant::now();
+            match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
+                Ok(Polled { next, last }) => {
+                    let found = last.is_some();
+                    match last {
+                        Some(last) => {
+                            self.state.send_modify(|state| state.processed = Some(last.clone()));
+                            processed = Some(last);
+                        }
+                        None => locked(shards).caught_up(&shard_id, began),
+                    }
+                    if next.is_none() {
+                        return locked(shards).ended(&shard_id);
+                    }
+                    iterator = next;
+                    if !found {
+                        self.publish(shards);
+                        tokio::time::sleep(IDLE_PAUSE).await;
+                    }
+                }
+                Err(MappingError::Gone) => {
+                    tracing::warn!(function = self.function, shard_id, "the stream has forgotten a shard");
+                    return locked(shards).ended(&shard_id);
+                }
                 Err(error) => {
                     tracing::warn!(function = self.function, %error, "polling again");
+                    if matches!(error, MappingError::Trimmed) {
+                        processed = None;
+                    }
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }
         }
     }
 
-    /// One poll; returns the iterator for the next, `None` to ask for a new one.
-    async fn poll(&self, iterator: Option<String>) -> Result<Option<String>, MappingError> {
+    /// Tells how far the shards are.
+    fn publish(&self, shards: &Mutex<Shards>) {
+        if let Some(caught_up_at) = locked(shards).caught_up_at() {
+            self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
+        }
+    }
+
+    /// One poll of a shard: from an iterator, else after the last record that was processed, else from the beginning.
+    async fn poll(
+        &self,
+        shard_id: &str,
+        iterator: Option<String>,
+        processed: Option<&str>,
+    ) -> Result<Polled, MappingError> {
         let iterator = match iterator {
             Some(iterator) => iterator,
-            None => self.iterator().await?,
+            None => self.iterator(shard_id, processed).await?,
         };
-        let began = Instant::now();
-        let answer = self
-            .client
-            .get_records()
-            .shard_iterator(iterator)
-            .limit(GET_RECORDS_LIMIT)
-            .send()
-            .await
-            .map_err(stream_error)?;
+        let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT);
+        let answer = call.send().await.map_err(stream_error)?;
         let records = answer.records.unwrap_or_default();
-        let Some(last) = records.last().and_then(|record| record.dynamodb.as_ref()?.sequence_number.clone()) else {
-            self.state.send_modify(|state| state.caught_up_at = Some(began));
-            tokio::time::sleep(IDLE_PAUSE).await;
-            return Ok(answer.next_shard_iterator);
-        };
+        let last = records.last().and_then(|record| record.dynamodb.as_ref()?.sequence_number.clone());
         let mut accepted = Vec::new();
         for record in records {
             let record = to_lambda_record(record, &self.stream_arn)?;
@@ -149,19 +243,10 @@ impl EventSourceMapping {
             }
         }
         self.deliver(accepted).await;
-        self.state.send_modify(|state| state.processed = Some(last));
-        Ok(answer.next_shard_iterator)
+        Ok(Polled { next: answer.next_shard_iterator, last })
     }
 
-    async fn iterator(&self) -> Result<String, MappingError> {
-        let described =
-            self.client.describe_stream().stream_arn(&self.stream_arn).send().await.map_err(stream_error)?;
-        let shards = described.stream_description.and_then(|stream| stream.shards).unwrap_or_default();
-        // The engine keeps one shard for ever.
-        let [shard] = shards.as_slice() else {
-            return Err(MappingError::Stream(format!("it has {} shards, the engine should have one", shards.len())));
-        };
-        let processed = self.state.borrow().processed.clone();
+    async fn iterator(&self, shard_id: &str, processed: Option<&str>) -> Result<String, MappingError> {
         let kind = match processed {
             Some(_) => ShardIteratorType::AfterSequenceNumber,
             None => ShardIteratorType::TrimHorizon,
@@ -170,9 +255,9 @@ impl EventSourceMapping {
             .client
             .get_shard_iterator()
             .stream_arn(&self.stream_arn)
-            .set_shard_id(shard.shard_id.clone())
+            .shard_id(shard_id)
             .shard_iterator_type(kind)
-            .set_sequence_number(processed)
+            .set_sequence_number(processed.map(str::to_owned))
             .send()
             .await
             .map_err(stream_error)?;
@@ -286,9 +371,26 @@ fn lane_of(record: &Record, lanes: usize) -> usize {
     usize::try_from(hasher.finish() % u64::try_from(lanes).unwrap_or(1)).unwrap_or(0)
 }
 
-fn stream_error<E>(error: aws_sdk_dynamodbstreams::error::SdkError<E>) -> MappingError
+/// What a poll found, after that has been delivered.
+struct Polled {
+    /// The next iterator; none when the shard is closed and has been read to its end.
+    next: Option<String>,
+    /// The last record; none when nothing was new.
+    last: Option<String>,
+}
+
+fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {
+    // Every change leaves the shards whole, so a panic elsewhere does not spoil them.
+    shards.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn stream_error<E>(error: SdkError<E>) -> MappingError
 where
-    E: std::error::Error + Send + Sync + 'static,
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
 {
-    MappingError::Stream(aws_sdk_dynamodb::error::DisplayErrorContext(error).to_string())
+    match error.code() {
+        Some("TrimmedDataAccessException") => MappingError::Trimmed,
+        Some("ResourceNotFoundException") => MappingError::Gone,
+        _ => MappingError::Stream(aws_sdk_dynamodb::error::DisplayErrorContext(error).to_string()),
+    }
 }

@@ -37,7 +37,7 @@ pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, Ma
         "eventSourceARN": stream_arn,
         "dynamodb": dynamodb,
     });
-    // The engine tells that a deletion was TTL's, but not in the service's words.
+    // The engine tells that a deletion was TTL's, but not in the service's words (docs/engines.md).
     if record.user_identity.is_some()
         && let Some(event) = event.as_object_mut()
     {
