@@ -24,7 +24,8 @@ pub const GSI: &str = "gsi";
 /// What identifies a table and its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
-    /// The id that AWS gives a table: a restored or re-created table of the same name has another.
+    /// The id that AWS gives a table: a restored or re-created table of the same name has another. Of an engine that gives
+    /// none, name and instant of creation.
     pub id: String,
     /// The stream of the table.
     pub stream_arn: Option<String>,
@@ -120,7 +121,11 @@ impl Table {
         let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(StoreError::of_sdk)?;
         let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
         let active = table.table_status == Some(TableStatus::Active);
-        let id = table.table_id.ok_or_else(|| StoreError::refused(Store::Table, "the table has no TableId"))?;
+        // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference, TableDescription).
+        let created = table.creation_date_time.as_ref().and_then(|created| created.to_millis().ok());
+        let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name, created?)));
+        let id =
+            id.ok_or_else(|| StoreError::refused(Store::Table, "the table has neither id nor date of creation"))?;
         Ok((TableDescription { id, stream_arn: table.latest_stream_arn }, active))
     }
 }
