@@ -2,13 +2,13 @@
 # (for the bundled SQLite) and redis-server.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full bench fmt lint doc tools redis python-tools
+.PHONY: help run test test-full test-dynamodb-local bench fmt lint doc tools redis python-tools
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: tools redis ## Run the whole stack on this machine with generated comments (Ctrl-C ends it)
 	cargo run --release --bin pagemark -- up --demo
@@ -24,6 +24,20 @@ test: tools redis python-tools ## Format, lints, docs and all tests
 
 test-full: tools redis python-tools ## All tests on the whole of the reviews instead of a sample (long)
 	PAGEMARK_TEST_FULL=1 cargo test --release --workspace --lib --bins --tests
+
+# The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
+# (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
+DYNAMODB_LOCAL_TESTS := deployed:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: rebuild:: replay:: writes::
+# These write faster than DynamoDB Local takes it (`faults`), or are about Redis. One further test is about the removal of
+# what has expired, which DynamoDB Local does not do.
+DYNAMODB_LOCAL_LEFT_OUT := faults:: outage:: readiness:: selection::
+DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires
+
+# The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
+test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven)
+	@sh scripts/ensure-dynamodb-local.sh
+	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(or $(CARGO_TARGET_DIR),target))/dynamodb-local \
+	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
 bench: tools redis ## Measure everything, or NAME="import ..."; results in target/bench/report.json
 	cargo run --release -p bench -- $(NAME)

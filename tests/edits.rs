@@ -17,6 +17,7 @@ use stores::now;
 
 use crate::{
     fixture::{
+        engine::{self, EngineKind},
         http::{Http, good_comment},
         reviews,
         stack::Running,
@@ -24,14 +25,16 @@ use crate::{
     ordering::{Listed, check_listings, every_filter},
 };
 
-/// Edits in all.
-const EDITS: usize = 2_000;
+/// Edits in all, and comments there are before the first of them.
+fn edits_and_comments() -> (usize, usize) {
+    match engine::kind() {
+        EngineKind::Embedded => (2_000, 400),
+        EngineKind::DynamoDbLocal => (500, 100),
+    }
+}
 
 /// Edits under way at the same time.
 const CONCURRENCY: usize = 16;
-
-/// Comments there are before the first edit.
-const COMMENTS: usize = 400;
 
 const PRODUCTS: [&str; 5] = ["plain", "with/slashes/and.dots", "50% ☕ {mug} #2 ~", "שולחן", "..."];
 const LANGUAGES: [&str; 4] = ["en", "ko", "pt-BR", "zh-Hant"];
@@ -44,8 +47,8 @@ enum Edit {
     Delete { pick: usize },
 }
 
-fn edits(random: &mut StdRng) -> Vec<Edit> {
-    (0..EDITS)
+fn edits(random: &mut StdRng, count: usize) -> Vec<Edit> {
+    (0..count)
         .map(|number| {
             let language = *LANGUAGES.choose(random).unwrap();
             let rating = random.random_range(1..=5);
@@ -142,7 +145,8 @@ async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
 async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
     let mut random = StdRng::seed_from_u64(21);
     let mut running = Running::start().await;
-    let before = reviews::reviews(COMMENTS).into_iter().sample(&mut random, COMMENTS);
+    let (edit_count, comment_count) = edits_and_comments();
+    let before = reviews::reviews(comment_count).into_iter().sample(&mut random, comment_count);
     running.import(&before).await;
     let http = running.http.clone();
     let acknowledged = Acknowledged::default();
@@ -151,7 +155,7 @@ async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
         acknowledged.lock().unwrap().insert(comment.id.to_string(), known);
     }
 
-    let edits = stream::iter(edits(&mut random));
+    let edits = stream::iter(edits(&mut random, edit_count));
     edits.for_each_concurrent(CONCURRENCY, |edit| make(&http, &acknowledged, edit)).await;
     let contents = running.assert_invariants().await;
 

@@ -12,6 +12,7 @@
 
 mod deployed;
 mod edits;
+mod engines;
 mod failures;
 mod faults;
 mod fixture;

@@ -12,6 +12,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use stores::table::NewComment;
 
 use crate::fixture::{
+    engine::{self, EngineKind},
     http::{Answer, Http, encoded, good_comment, ids, product_path},
     reviews,
     stack::Running,
@@ -133,7 +134,11 @@ pub(crate) async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product() {
-    let comments = reviews::reviews(reviews::SAMPLE);
+    let mut comments = reviews::reviews(reviews::sample_size());
+    if engine::kind() == EngineKind::DynamoDbLocal {
+        // Rare languages and products alone may make a sample larger than that engine should bear.
+        comments.truncate(reviews::sample_size());
+    }
     let mut running = Running::start().await;
     let began = Instant::now();
     running.import(&comments).await;

@@ -187,13 +187,16 @@ impl Stack {
         let quarantine = Quarantine::Folder(data_dir.join("quarantine"));
         let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(index.clone(), quarantine.clone());
+        let embedded = engine.is_some();
         let streams = streams_client(&dynamodb_url);
         let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
             let mut settings = infra::mapping_settings(logical_id)?;
             // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless.
             settings.maximum_record_age_seconds = None;
             let (client, quarantine) = (streams.clone(), quarantine.clone());
-            Ok(EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine))
+            let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
+            // DynamoDB Local is kept busy by polls alone when streams are long (docs/engines.md).
+            Ok(if embedded { mapping } else { mapping.paced_like_the_service() })
         };
         let fan_out: Handler = Arc::new(move |event, deadline| {
             let writer = writer.clone();

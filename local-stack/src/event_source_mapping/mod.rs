@@ -47,9 +47,11 @@ pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEven
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 const GET_RECORDS_LIMIT: i32 = 1_000;
-/// Between two polls of a stream that has nothing new. The service polls four times a second; nobody wants to wait for
-/// that on their own machine.
+/// Between two polls of a stream that has nothing new, on the embedded engine. The service polls four times a second;
+/// nobody wants to wait for that on their own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
+/// Between two polls as the service does it.
+const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 /// After a call that failed, and between two looks at a stream that has no shard yet.
 const ERROR_PAUSE: Duration = Duration::from_millis(250);
 /// Between two looks for new shards. A shard that ends is looked at at once; without that there is little to find.
@@ -102,6 +104,8 @@ pub struct EventSourceMapping {
     stream_arn: String,
     handler: Handler,
     quarantine: Quarantine,
+    /// Whether it polls as seldom as the service, also when there is something new.
+    paced: bool,
     state: watch::Sender<MappingState>,
 }
 
@@ -121,7 +125,13 @@ impl EventSourceMapping {
         handler: Handler,
         quarantine: Quarantine,
     ) -> Self {
-        Self { function, settings, client, stream_arn, handler, quarantine, state: watch::Sender::default() }
+        let (paced, state) = (false, watch::Sender::default());
+        Self { function, settings, client, stream_arn, handler, quarantine, paced, state }
+    }
+
+    /// The mapping, but polling four times a second, as the service does, unless there is more than one poll takes.
+    pub fn paced_like_the_service(self) -> Self {
+        Self { paced: true, ..self }
     }
 
     /// How far the mapping is.
@@ -180,7 +190,7 @@ impl EventSourceMapping {
         loop {
             let began = Instant::now();
             match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
-                Ok(Polled { next, last }) => {
+                Ok(Polled { next, last, full }) => {
                     let found = last.is_some();
                     match last {
                         Some(last) => {
@@ -195,6 +205,10 @@ impl EventSourceMapping {
                     iterator = next;
                     if !found {
                         self.publish(shards);
+                    }
+                    if self.paced && !full {
+                        tokio::time::sleep(SERVICE_PAUSE).await;
+                    } else if !found {
                         tokio::time::sleep(IDLE_PAUSE).await;
                     }
                 }
@@ -234,6 +248,7 @@ impl EventSourceMapping {
         let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT);
         let answer = call.send().await.map_err(stream_error)?;
         let records = answer.records.unwrap_or_default();
+        let full = records.len() >= usize::try_from(GET_RECORDS_LIMIT).unwrap_or(usize::MAX);
         let last = records.last().and_then(|record| record.dynamodb.as_ref()?.sequence_number.clone());
         let mut accepted = Vec::new();
         for record in records {
@@ -243,7 +258,7 @@ impl EventSourceMapping {
             }
         }
         self.deliver(accepted).await;
-        Ok(Polled { next: answer.next_shard_iterator, last })
+        Ok(Polled { next: answer.next_shard_iterator, last, full })
     }
 
     async fn iterator(&self, shard_id: &str, processed: Option<&str>) -> Result<String, MappingError> {
@@ -377,6 +392,8 @@ struct Polled {
     next: Option<String>,
     /// The last record; none when nothing was new.
     last: Option<String>,
+    /// Whether there were as many records as one poll takes.
+    full: bool,
 }
 
 fn locked(shards: &Mutex<Shards>) -> MutexGuard<'_, Shards> {

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Sees to it that DynamoDB Local, AWS's own engine for tests, lies in target/dynamodb-local: fetched once by Maven, in the
+# version that scripts/dynamodb-local.xml names. Its licence lets it be used but not passed on, so it is no part of the
+# project.
+set -eu
+cd "$(dirname "$0")/.."
+
+pom=scripts/dynamodb-local.xml
+folder=${CARGO_TARGET_DIR:-target}/dynamodb-local
+# Version 2.6 and newer need it (Amazon DynamoDB Developer Guide, "Deploying DynamoDB locally on your computer").
+java_least=17
+
+need() {
+    echo "$1 The tests on DynamoDB Local need Java $java_least or newer, and Maven to fetch it. Install them:" >&2
+    echo "  Debian, Ubuntu: sudo apt-get install openjdk-$java_least-jre-headless maven" >&2
+    echo "  Fedora:         sudo dnf install java-$java_least-openjdk-headless maven" >&2
+    echo "  macOS:          brew install openjdk@$java_least maven" >&2
+    exit 1
+}
+
+command -v java >/dev/null 2>&1 || need "java was not found."
+# 17.0.15, 21, and 1.8.0 for what everybody calls 8.
+java_version=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
+[ "${java_version:-0}" -ge "$java_least" ] || need "java is too old ($(java -version 2>&1 | head -n 1))."
+
+# The list of what was fetched is written last, and for this version: with it, the folder was complete once.
+version=$(sed -n 's/.*<dynamodb-local.version>\(.*\)<.*/\1/p' "$pom")
+list=$folder/$version.list
+is_complete() {
+    [ -s "$list" ] || return 1
+    while read -r name; do
+        [ -s "$folder/$name" ] || return 1
+    done <"$list"
+}
+
+is_complete && exit 0
+command -v mvn >/dev/null 2>&1 || need "mvn was not found."
+echo "fetching DynamoDB Local $version into $folder" >&2
+rm -rf "$folder"
+mkdir -p "$folder"
+if ! mvn --batch-mode --quiet --file "$pom" dependency:copy-dependencies \
+    -DoutputDirectory="$(cd "$folder" && pwd)" -DincludeScope=runtime >"$folder/maven.log" 2>&1 </dev/null; then
+    echo "Maven could not fetch DynamoDB Local $version; the whole of what it says is in $folder/maven.log:" >&2
+    grep -m 3 ERROR "$folder/maven.log" >&2 || true
+    exit 1
+fi
+(cd "$folder" && ls ./*.jar ./*sqlite4java*) >"$list.part"
+grep -q "/DynamoDBLocal-$version.jar$" "$list.part" || {
+    echo "Maven has fetched no DynamoDBLocal-$version.jar into $folder" >&2
+    exit 1
+}
+mv "$list.part" "$list"

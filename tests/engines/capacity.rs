@@ -1,0 +1,83 @@
+//! What calls cost. Figures of cost in this project come from the rules, not from an engine.
+
+use aws_sdk_dynamodb::types::{ConsumedCapacity, PutRequest, ReturnConsumedCapacity, WriteRequest};
+use itertools::Itertools;
+
+use super::{Item, Under, indexed, key, s, with_text};
+
+/// Units of the table, and of its index.
+fn units(consumed: Option<&ConsumedCapacity>) -> (f64, f64) {
+    let consumed = consumed.expect("the engine says what a call consumed");
+    let of_index = consumed.global_secondary_indexes().and_then(|indexes| indexes.get("gsi"));
+    let of_index = of_index.and_then(|capacity| capacity.capacity_units()).unwrap_or(0.0);
+    (consumed.table().and_then(|capacity| capacity.capacity_units()).unwrap_or(0.0), of_index)
+}
+
+async fn put_units(under: &Under, item: Item) -> (f64, f64) {
+    let put = under.client().put_item().table_name(under.name()).set_item(Some(item));
+    let answer = put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
+    units(answer.consumed_capacity())
+}
+
+#[tokio::test]
+async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() {
+    let under = Under::start().await;
+    let item = |cd| with_text(indexed("a", "1", cd), 1_500);
+    assert_eq!(put_units(&under, item("1")).await, (2.0, 2.0));
+    // The index has nothing to do.
+    assert_eq!(put_units(&under, item("1")).await, (2.0, 0.0));
+    // It deletes an entry and puts one.
+    assert_eq!(put_units(&under, item("2")).await, (2.0, 4.0));
+    assert_eq!(put_units(&under, with_text(key("b", "1"), 10)).await, (1.0, 0.0));
+
+    let put = |number: usize| {
+        let item = with_text(indexed(&format!("c{number}"), "1", "1"), 1_500);
+        WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+    };
+    let batch = under.client().batch_write_item().request_items(under.name(), (0..3).map(put).collect_vec());
+    let answer = batch.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
+    assert_eq!(units(answer.consumed_capacity().first()), (6.0, 6.0));
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_costs_half_a_unit_for_each_4_kb_of_the_index() {
+    let under = Under::start().await;
+    for number in 0..20 {
+        under.put(with_text(indexed(&format!("a{number}"), "F", &format!("c{number}")), 500)).await.unwrap();
+    }
+    let query = under.client().query().table_name(under.name()).index_name("gsi").limit(20);
+    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
+    let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
+    assert_eq!(units(answer.consumed_capacity()), (0.0, 1.5), "20 items of some 515 bytes");
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_transaction_costs_twice_for_each_of_its_items() {
+    let under = Under::start().await;
+    let units_of = async |prefix: &str, count: usize| {
+        let item = |number: usize| with_text(indexed(&format!("{prefix}{number}"), "1", "1"), 1_500);
+        let actions = (0..count).map(|number| under.put_action(item(number), None)).collect_vec();
+        let call = under.client().transact_write_items().set_transact_items(Some(actions));
+        let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
+        units(answer.consumed_capacity().first())
+    };
+    under.expect(units_of("one", 1).await, (4.0, 2.0), (4.0, 4.0));
+    under.expect(units_of("ten", 10).await, (40.0, 20.0), (4.0, 4.0));
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_repeated_by_its_token_costs_a_read() {
+    let under = Under::start().await;
+    let mut read_units = Vec::new();
+    for _ in 0..2 {
+        let action = under.put_action(key("a", "1"), None);
+        let call = under.client().transact_write_items().transact_items(action).client_request_token("token");
+        let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await.unwrap();
+        read_units.push(answer.consumed_capacity().first().and_then(ConsumedCapacity::read_capacity_units));
+    }
+    under.expect(read_units, vec![None, Some(2.0)], vec![None, None]);
+    under.finish().await;
+}

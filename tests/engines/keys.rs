@@ -1,0 +1,109 @@
+//! Keys, values and limits.
+
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, TimeToLiveSpecification, WriteRequest};
+use itertools::Itertools;
+
+use super::{Under, code, indexed, invalid, key, s, with_text};
+
+#[tokio::test]
+async fn keys_are_not_empty_and_have_limits() {
+    let under = Under::start().await;
+    for (pk, sk, expected) in [
+        ("", "1", invalid()),
+        ("a", "", invalid()),
+        (&*"p".repeat(2_048), &*"s".repeat(1_024), Ok(())),
+        (&*"p".repeat(2_049), "1", invalid()),
+        ("a", &*"s".repeat(1_025), invalid()),
+    ] {
+        assert_eq!(under.put(key(pk, sk)).await, expected, "{} and {} bytes", pk.len(), sk.len());
+    }
+    // The same holds for the keys of an index.
+    assert_eq!(under.put(indexed("a", "1", "")).await, invalid());
+    assert_eq!(under.put(indexed("a", "1", &"c".repeat(1_024))).await, Ok(()));
+    let too_long = under.put(indexed("a", "1", &"c".repeat(1_025))).await;
+    under.expect(too_long, Ok(()), invalid());
+    let mut number = key("a", "1");
+    number.insert("cd".to_owned(), AttributeValue::N("1".to_owned()));
+    assert_eq!(under.put(number).await, invalid());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn an_item_has_400_kb_at_most_with_its_names() {
+    let under = Under::start().await;
+    let names_and_keys = "pk".len() + "a".len() + "sk".len() + "1".len() + "text".len();
+    let largest = 400 * 1_024 - names_and_keys;
+    assert_eq!(under.put(with_text(key("a", "1"), largest)).await, Ok(()));
+    assert_eq!(under.put(with_text(key("a", "1"), largest + 1)).await, invalid());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn sort_keys_are_ordered_by_bytes_and_numbers_are_normalised() {
+    let under = Under::start().await;
+    let in_order = ["0", "B", "Z", "a", "~", "é", "\u{ffff}", "😀"];
+    for sk in in_order.iter().rev() {
+        under.put(key("a", sk)).await.unwrap();
+    }
+    let query = under.client().query().table_name(under.name()).key_condition_expression("pk = :pk");
+    let found = query.expression_attribute_values(":pk", s("a")).send().await.unwrap().items.unwrap();
+    assert_eq!(found.iter().map(|item| item["sk"].as_s().unwrap()).collect_vec(), in_order);
+
+    let digits = "123456789012345678901234567890";
+    for (number, normalised) in
+        [("1.50", "1.5"), ("0010", "10"), ("1E3", "1000"), ("-0", "0"), (digits, digits), ("1e-7", "0.0000001")]
+    {
+        let mut item = key("number", "1");
+        item.insert("number".to_owned(), AttributeValue::N(number.to_owned()));
+        under.put(item).await.unwrap();
+        let get = under.client().get_item().table_name(under.name()).set_key(Some(key("number", "1")));
+        let kept = get.consistent_read(true).send().await.unwrap().item.unwrap();
+        assert_eq!(kept["number"].as_n().unwrap(), normalised);
+    }
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_names_no_key_twice_and_has_25_writes_at_most() {
+    let under = Under::start().await;
+    let put = |number: usize| {
+        let put = PutRequest::builder().set_item(Some(key(&format!("a{number}"), "1"))).build().unwrap();
+        WriteRequest::builder().put_request(put).build()
+    };
+    let delete = DeleteRequest::builder().set_key(Some(key("a0", "1"))).build().unwrap();
+    let delete = WriteRequest::builder().delete_request(delete).build();
+    for (writes, expected) in [
+        ((0..25).map(put).collect_vec(), Ok(())),
+        ((0..26).map(put).collect_vec(), invalid()),
+        (vec![put(0), delete], invalid()),
+    ] {
+        let sent = under.client().batch_write_item().request_items(under.name(), writes).send().await;
+        assert_eq!(code(sent).map(drop), expected);
+    }
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_table_has_an_id_that_no_other_of_its_name_has() {
+    let under = Under::start().await;
+    let describe = under.client().describe_table().table_name(under.name());
+    let table_id = describe.send().await.unwrap().table.unwrap().table_id;
+    under.expect(table_id.is_some(), true, false);
+
+    // What the product takes for the id tells two lives of a table apart on either engine.
+    let before = under.table.describe().await.unwrap();
+    under.client().delete_table().table_name(under.name()).send().await.unwrap();
+    let after = under.table.create_if_missing().await.unwrap();
+    assert_ne!(after.id, before.id);
+    assert_ne!(after.stream_arn, before.stream_arn);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn time_to_live_is_not_changed_twice_within_an_hour() {
+    let under = Under::start().await;
+    let again = TimeToLiveSpecification::builder().enabled(true).attribute_name("expires_at").build().unwrap();
+    let call = under.client().update_time_to_live().table_name(under.name()).time_to_live_specification(again);
+    under.expect(code(call.send().await).map(drop), Ok(()), invalid());
+    under.finish().await;
+}

@@ -1,0 +1,97 @@
+//! Queries of the index: what a page is.
+
+use itertools::Itertools;
+
+use super::{Under, code, indexed, invalid, s, with_text};
+
+/// Ten items under one key of the index, each after the other.
+async fn start() -> Under {
+    let under = Under::start().await;
+    for number in 0..10 {
+        under.put(indexed(&format!("i{number}"), "F", &format!("c{number}"))).await.unwrap();
+    }
+    under
+}
+
+/// The items that a query gives, and where it says that it would go on.
+async fn query(
+    under: &Under,
+    forward: bool,
+    limit: Option<i32>,
+    start: Option<(&str, &str, &str)>,
+) -> Result<(Vec<String>, Option<String>), String> {
+    let query = under.client().query().table_name(under.name()).index_name("gsi");
+    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
+    let query = query.scan_index_forward(forward).set_limit(limit);
+    let query = query.set_exclusive_start_key(start.map(|(pk, sk, cd)| indexed(pk, sk, cd)));
+    let answer = code(query.send().await)?;
+    let pk = |item: &super::Item| item["pk"].as_s().unwrap().clone();
+    Ok((answer.items().iter().map(pk).collect(), answer.last_evaluated_key().map(pk)))
+}
+
+fn found(ids: &[&str], last: Option<&str>) -> Result<(Vec<String>, Option<String>), String> {
+    Ok((ids.iter().map(|id| (*id).to_owned()).collect(), last.map(str::to_owned)))
+}
+
+#[tokio::test]
+async fn a_query_begins_after_its_start_key_whether_that_exists_or_not() {
+    let under = start().await;
+    let there = Some(("i5", "F", "c5"));
+    assert_eq!(query(&under, false, Some(3), there).await, found(&["i4", "i3", "i2"], Some("i2")));
+    assert_eq!(query(&under, true, Some(3), there).await, found(&["i6", "i7", "i8"], Some("i8")));
+    // A comment that was deleted after the page index named it.
+    let between = Some(("deleted", "F", "c5 and a bit"));
+    assert_eq!(query(&under, false, Some(3), between).await, found(&["i5", "i4", "i3"], Some("i3")));
+    assert_eq!(query(&under, true, Some(3), between).await, found(&["i6", "i7", "i8"], Some("i8")));
+    let before_all = Some(("deleted", "F", "b"));
+    assert_eq!(query(&under, false, Some(3), before_all).await, found(&[], None));
+    assert_eq!(query(&under, true, Some(2), before_all).await, found(&["i0", "i1"], Some("i1")));
+    // One of another filter is refused.
+    assert_eq!(query(&under, false, Some(3), Some(("i5", "G", "c5"))).await, invalid());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_query_that_stops_at_its_limit_names_its_last_item_even_if_none_follows() {
+    let under = start().await;
+    let all = (0..10).rev().map(|number| format!("i{number}")).collect_vec();
+    let all = all.iter().map(String::as_str).collect_vec();
+    assert_eq!(query(&under, false, Some(10), None).await, found(&all, Some("i0")));
+    assert_eq!(query(&under, false, Some(11), None).await, found(&all, None));
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn items_with_equal_keys_in_the_index_have_no_order_to_rely_on() {
+    let under = Under::start().await;
+    for id in ["a", "b"] {
+        under.put(indexed(id, "F", "same")).await.unwrap();
+    }
+    // What comes after an item of this name and the same `cd`, which is not there.
+    let (after, _) = query(&under, true, None, Some(("aa", "F", "same"))).await.unwrap();
+    under.expect(after, vec!["b".to_owned()], vec!["a".to_owned()]);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_ends_at_a_megabyte() {
+    let under = Under::start().await;
+    for number in 0..6 {
+        let item = indexed(&format!("i{number}"), "F", &format!("c{number}"));
+        under.put(with_text(item, 300_000)).await.unwrap();
+    }
+    let (first, last) = query(&under, true, None, None).await.unwrap();
+    // Three make 0.9 MB; one engine counts until it is over.
+    under.expect(first.len(), 3, 4);
+    assert_eq!(last.as_ref(), first.last());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn the_index_is_never_read_strongly_consistent() {
+    let under = start().await;
+    let query = under.client().query().table_name(under.name()).index_name("gsi").consistent_read(true);
+    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
+    assert_eq!(code(query.send().await).map(drop), invalid());
+    under.finish().await;
+}

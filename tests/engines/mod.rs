@@ -1,0 +1,124 @@
+//! What Pagemark relies on in an engine, and where the engines differ from DynamoDB and from each other.
+//!
+//! Every test runs on either engine. One that uses [`Under::expect`] holds a difference: it fails when an engine comes to
+//! behave otherwise, so that docs/engines.md, which names DynamoDB's documentation for each, stays true.
+
+mod capacity;
+mod keys;
+mod listing;
+mod streams;
+mod transactions;
+
+use std::fmt::Debug;
+
+use aws_sdk_dynamodb::{
+    Client,
+    error::{ProvideErrorMetadata, SdkError},
+    types::{AttributeValue, Put, TransactWriteItem},
+};
+use stores::Table;
+
+use crate::fixture::{
+    engine::{self, EngineKind, TestEngine},
+    stores::Stream,
+    unique_name,
+};
+
+/// An item, or a key.
+type Item = std::collections::HashMap<String, AttributeValue>;
+
+/// The engine under test, with a table as the product makes it.
+struct Under {
+    engine: TestEngine,
+    table: Table,
+    stream: Stream,
+}
+
+impl Under {
+    async fn start() -> Self {
+        let engine = TestEngine::start().await;
+        let table = Table::connect(&engine.table_config(unique_name("engine"))).await;
+        let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
+        Self { stream: Stream::new(&engine.url(), stream_arn), engine, table }
+    }
+
+    fn client(&self) -> &Client {
+        self.table.client()
+    }
+
+    fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    /// Asserts what each engine does: a difference.
+    fn expect<T: PartialEq + Debug>(&self, found: T, embedded: T, dynamodb_local: T) {
+        let kind = engine::kind();
+        let expected = match kind {
+            EngineKind::Embedded => embedded,
+            EngineKind::DynamoDbLocal => dynamodb_local,
+        };
+        assert_eq!(found, expected, "{kind:?} does otherwise now: docs/engines.md is to be put right");
+    }
+
+    /// Puts an item; the code of the error that it is refused with.
+    async fn put(&self, item: Item) -> Result<(), String> {
+        code(self.client().put_item().table_name(self.name()).set_item(Some(item)).send().await).map(drop)
+    }
+
+    fn put_action(&self, item: Item, condition: Option<&str>) -> TransactWriteItem {
+        let put = Put::builder().table_name(self.name()).set_item(Some(item));
+        let put = put.set_condition_expression(condition.map(str::to_owned)).build().unwrap();
+        TransactWriteItem::builder().put(put).build()
+    }
+
+    async fn finish(self) {
+        self.engine.stop(&self.table).await;
+    }
+}
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// The key of an item.
+fn key(pk: &str, sk: &str) -> Item {
+    [("pk".to_owned(), s(pk)), ("sk".to_owned(), s(sk))].into()
+}
+
+/// An item that is in the index.
+fn indexed(pk: &str, sk: &str, cd: &str) -> Item {
+    let mut item = key(pk, sk);
+    item.insert("cd".to_owned(), s(cd));
+    item
+}
+
+/// An item with a text of so many bytes.
+fn with_text(mut item: Item, bytes: usize) -> Item {
+    item.insert("text".to_owned(), s(&"x".repeat(bytes)));
+    item
+}
+
+/// What an engine answered, or the code of its error.
+fn code<T, E: ProvideErrorMetadata + Debug>(answer: Result<T, SdkError<E>>) -> Result<T, String> {
+    answer.map_err(|error| error.code().unwrap_or_else(|| panic!("{error:?}")).to_owned())
+}
+
+/// The code of what is refused for its form.
+fn invalid<T>() -> Result<T, String> {
+    Err("ValidationException".to_owned())
+}
+
+#[test]
+fn every_module_says_whether_it_runs_on_dynamodb_local() {
+    let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let makefile = read("../Makefile");
+    let listed = |list: &str| {
+        let line = makefile.lines().find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));
+        line.unwrap_or_else(|| panic!("the Makefile has no {list}")).split_whitespace().collect::<Vec<_>>()
+    };
+    let lists = [listed("DYNAMODB_LOCAL_TESTS"), listed("DYNAMODB_LOCAL_LEFT_OUT")].concat();
+    for module in read("main.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')) {
+        let count = lists.iter().filter(|listed| listed.strip_suffix("::") == Some(module)).count();
+        assert_eq!(count, 1, "the module {module} belongs into one of the Makefile's lists DYNAMODB_LOCAL_…");
+    }
+}

@@ -1,0 +1,188 @@
+//! Stream records and shards.
+
+use std::sync::{Arc, Mutex};
+
+use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, StreamSpecification, WriteRequest};
+use aws_sdk_dynamodbstreams::types::{Record, Shard, ShardIteratorType};
+use futures_util::FutureExt;
+use itertools::Itertools;
+use local_stack::event_source_mapping::{EventSourceMapping, Handler};
+use stores::{Quarantine, invocation::batch_response, now};
+use tokio::time::Instant;
+
+use super::{Under, code, indexed, invalid, key, with_text};
+use crate::fixture::{
+    WAIT_MAX,
+    engine::{self, EngineKind},
+    stores::Stream,
+};
+
+impl Under {
+    async fn shards(&self) -> Vec<Shard> {
+        let described = self.stream.client.describe_stream().stream_arn(&self.stream.stream_arn);
+        described.send().await.unwrap().stream_description.unwrap().shards.unwrap()
+    }
+
+    async fn first_iterator(&self) -> String {
+        let shards = self.shards().await;
+        let call = self.stream.client.get_shard_iterator().stream_arn(&self.stream.stream_arn);
+        let call = call.set_shard_id(shards[0].shard_id.clone()).shard_iterator_type(ShardIteratorType::TrimHorizon);
+        call.send().await.unwrap().shard_iterator.unwrap()
+    }
+}
+
+fn names(records: &[Record]) -> Vec<&str> {
+    records.iter().map(|record| record.event_name.as_ref().unwrap().as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_leaves_no_record() {
+    let under = Under::start().await;
+    let item = indexed("a", "1", "c");
+    under.put(item.clone()).await.unwrap();
+    under.put(item.clone()).await.unwrap();
+    under.client().transact_write_items().transact_items(under.put_action(item.clone(), None)).send().await.unwrap();
+    let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
+    let delete = DeleteRequest::builder().set_key(Some(key("nowhere", "1"))).build().unwrap();
+    let batch =
+        vec![WriteRequest::builder().put_request(put).build(), WriteRequest::builder().delete_request(delete).build()];
+    under.client().batch_write_item().request_items(under.name(), batch).send().await.unwrap();
+    let records = under.stream.every_record().await;
+    under.expect(names(&records), vec!["INSERT", "MODIFY", "MODIFY", "MODIFY"], vec!["INSERT"]);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn records_stand_in_the_order_of_the_changes_with_both_images() {
+    let under = Under::start().await;
+    for bytes in [1_000, 500] {
+        under.put(with_text(indexed("a", "1", "c"), bytes)).await.unwrap();
+    }
+    let delete = under.client().delete_item().table_name(under.name()).set_key(Some(key("a", "1")));
+    delete.send().await.unwrap();
+    let pks = ["x5", "x3", "x9", "x1"];
+    let actions = pks.iter().map(|pk| under.put_action(key(pk, "1"), None)).collect_vec();
+    under.client().transact_write_items().set_transact_items(Some(actions)).send().await.unwrap();
+
+    let records = under.stream.every_record().await;
+    assert_eq!(names(&records)[..3], ["INSERT", "MODIFY", "REMOVE"]);
+    let changes = records.iter().map(|record| record.dynamodb.as_ref().unwrap()).collect_vec();
+    assert_eq!(
+        changes.iter().map(|c| (c.old_image.is_some(), c.new_image.is_some())).take(3).collect_vec(),
+        [(false, true), (true, true), (true, false)]
+    );
+    let pk = |change: &&&aws_sdk_dynamodbstreams::types::StreamRecord| {
+        change.keys.as_ref().unwrap()["pk"].as_s().unwrap().clone()
+    };
+    assert_eq!(changes[3..].iter().map(|change| pk(&change)).collect_vec(), pks);
+    // Of 21 digits, as DynamoDB's are at least: shorter ones never stand beside longer ones here.
+    let numbers = changes.iter().map(|change| change.sequence_number.clone().unwrap()).collect_vec();
+    assert!(numbers.iter().all(|number| number.len() == 21), "{numbers:?}");
+    assert!(numbers.iter().tuple_windows().all(|(a, b)| a < b), "{numbers:?}");
+
+    // Keys and images: pk a, sk 1, cd c, and the text of 1,000 bytes with its name.
+    let keys = "pka".len() + "sk1".len();
+    let size = i64::try_from(2 * keys + "cdc".len() + "text".len() + 1_000).unwrap();
+    under.expect(changes[0].size_bytes.unwrap(), size + 74, size);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_record_says_to_the_second_when_it_was_made() {
+    let under = Under::start().await;
+    let before = now().epoch_seconds();
+    under.put(key("a", "1")).await.unwrap();
+    let after = now().epoch_seconds();
+    let record = under.stream.every_record().await.remove(0);
+    let created = record.dynamodb.unwrap().approximate_creation_date_time.unwrap().secs();
+    match engine::kind() {
+        EngineKind::Embedded => assert!((before..=after).contains(&created), "{created}"),
+        // To the minute.
+        EngineKind::DynamoDbLocal => {
+            assert!(created % 60 == 0 && (before - 60..=after).contains(&created), "{created}");
+        }
+    }
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn an_open_shard_has_no_end() {
+    let under = Under::start().await;
+    under.put(key("a", "1")).await.unwrap();
+    let shards = under.shards().await;
+    let ends =
+        shards.iter().map(|shard| shard.sequence_number_range.as_ref().unwrap().ending_sequence_number.is_some());
+    under.expect(ends.collect_vec(), vec![true], vec![false]);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_has_1_000_records_and_a_megabyte_at_most() {
+    let under = Under::start().await;
+    for number in 0..5 {
+        under.put(with_text(key(&format!("a{number}"), "1"), 300_000)).await.unwrap();
+    }
+    let get = async |limit| {
+        let iterator = under.first_iterator().await;
+        let answer = under.stream.client.get_records().shard_iterator(iterator).limit(limit).send().await;
+        code(answer).map(|answer| answer.records().len())
+    };
+    assert_eq!(get(3).await, Ok(3));
+    under.expect(get(1_001).await, Ok(5), invalid());
+    // Neither engine stops at a megabyte, which is three of these.
+    assert_eq!(get(1_000).await, Ok(5));
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_table_made_again_under_its_name_has_a_stream_of_its_own() {
+    let under = Under::start().await;
+    under.put(key("a", "1")).await.unwrap();
+    under.client().delete_table().table_name(under.name()).send().await.unwrap();
+    let stream_arn = under.table.create_if_missing().await.unwrap().stream_arn.unwrap();
+    let records = Stream::new(&under.engine.url(), stream_arn).every_record().await;
+    under.expect(records.len(), 1, 0);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_mapping_reads_a_shard_to_its_end_and_knows_that_nothing_follows() {
+    let under = Under::start().await;
+    let expected = (0..5).map(|number| format!("a{number}")).collect_vec();
+    for pk in &expected {
+        under.put(key(pk, "PRODUCT#p/~/~")).await.unwrap();
+    }
+    if engine::kind() == EngineKind::DynamoDbLocal {
+        // Disabling a stream closes its shards; the embedded engine forgets the stream.
+        let disabled = StreamSpecification::builder().stream_enabled(false).build().unwrap();
+        let update = under.client().update_table().table_name(under.name()).stream_specification(disabled);
+        update.send().await.unwrap();
+    }
+    let delivered = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&delivered);
+    let handler: Handler = Arc::new(move |event, _| {
+        let sequence_numbers = event.records.into_iter().map(|record| record.change.sequence_number.unwrap());
+        kept.lock().unwrap().extend(sequence_numbers);
+        async { batch_response(Vec::new()) }.boxed()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mapping = EventSourceMapping::new(
+        "tested",
+        infra::mapping_settings("StreamWriter").unwrap(),
+        under.stream.client.clone(),
+        under.stream.stream_arn.clone(),
+        handler,
+        Quarantine::Folder(folder.path().to_owned()),
+    );
+    let (mut state, asked) = (mapping.state(), Instant::now());
+    let caught_up = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
+    tokio::select! {
+        () = mapping.run() => {}
+        caught_up = tokio::time::timeout(WAIT_MAX, caught_up) => drop(caught_up.expect("the mapping catches up").unwrap()),
+    }
+    let records = under.stream.every_record().await;
+    let numbers = records.into_iter().map(|record| record.dynamodb.unwrap().sequence_number.unwrap()).sorted();
+    assert_eq!(numbers.collect_vec(), delivered.lock().unwrap().iter().cloned().sorted().collect_vec());
+    assert_eq!(delivered.lock().unwrap().len(), expected.len());
+    under.finish().await;
+}

@@ -1,0 +1,107 @@
+//! Transactions: conditions, tokens, limits.
+
+use aws_sdk_dynamodb::{
+    error::SdkError,
+    operation::transact_write_items::{TransactWriteItemsError, TransactWriteItemsOutput},
+    types::{ConditionCheck, TransactWriteItem},
+};
+use itertools::Itertools;
+
+use super::{Under, code, indexed, invalid, key};
+
+impl Under {
+    async fn transact(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        token: Option<&str>,
+    ) -> Result<TransactWriteItemsOutput, SdkError<TransactWriteItemsError>> {
+        let call = self.client().transact_write_items().set_transact_items(Some(actions));
+        call.set_client_request_token(token.map(str::to_owned)).send().await
+    }
+
+    fn check(&self, pk: &str) -> TransactWriteItem {
+        let check = ConditionCheck::builder().table_name(self.name()).set_key(Some(key(pk, "1")));
+        let check = check.condition_expression("attribute_exists(pk)").build().unwrap();
+        TransactWriteItem::builder().condition_check(check).build()
+    }
+
+    async fn is_there(&self, pk: &str) -> bool {
+        let get = self.client().get_item().table_name(self.name()).set_key(Some(key(pk, "1")));
+        get.consistent_read(true).send().await.unwrap().item.is_some()
+    }
+}
+
+const ABSENT: Option<&str> = Some("attribute_not_exists(pk)");
+
+fn cancelled<T>() -> Result<T, String> {
+    Err("TransactionCanceledException".to_owned())
+}
+
+#[tokio::test]
+async fn the_reasons_of_a_cancellation_stand_in_the_order_of_the_actions() {
+    let under = Under::start().await;
+    under.put(key("there", "1")).await.unwrap();
+    let actions = vec![
+        under.put_action(key("new", "1"), ABSENT),
+        under.put_action(key("there", "1"), ABSENT),
+        under.check("nowhere"),
+        under.put_action(key("other", "1"), None),
+    ];
+    let error = under.transact(actions, None).await.unwrap_err().into_service_error();
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else { panic!("{error:?}") };
+    let codes = cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None")).collect_vec();
+    assert_eq!(codes, ["None", "ConditionalCheckFailed", "ConditionalCheckFailed", "None"]);
+    assert!(!under.is_there("new").await && !under.is_there("other").await);
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_token_makes_a_transaction_happen_once() {
+    let under = Under::start().await;
+    let create = || vec![under.put_action(key("a", "1"), ABSENT)];
+    // Again after a lost answer: no conflict with itself.
+    for _ in 0..2 {
+        assert_eq!(code(under.transact(create(), Some("first")).await).map(drop), Ok(()));
+    }
+    // Again after somebody has deleted what it made: it does not come back.
+    let delete = under.client().delete_item().table_name(under.name()).set_key(Some(key("a", "1")));
+    delete.send().await.unwrap();
+    assert_eq!(code(under.transact(create(), Some("first")).await).map(drop), Ok(()));
+    assert!(!under.is_there("a").await);
+    let other = vec![under.put_action(key("b", "1"), ABSENT)];
+    let mismatch = Err("IdempotentParameterMismatchException".to_owned());
+    assert_eq!(code(under.transact(other, Some("first")).await).map(drop), mismatch);
+    // One that was cancelled is no first time.
+    let replace = || vec![under.put_action(key("a", "1"), Some("attribute_exists(pk)"))];
+    assert_eq!(code(under.transact(replace(), Some("second")).await).map(drop), cancelled());
+    under.put(key("a", "1")).await.unwrap();
+    assert_eq!(code(under.transact(replace(), Some("second")).await).map(drop), Ok(()));
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_transaction_has_100_actions_at_most_and_no_two_of_one_item() {
+    let under = Under::start().await;
+    let puts = |count: usize| (0..count).map(|n| under.put_action(key(&format!("a{n}"), "1"), None)).collect_vec();
+    assert_eq!(code(under.transact(puts(100), None).await).map(drop), Ok(()));
+    assert_eq!(code(under.transact(puts(101), None).await).map(drop), invalid());
+    let twice = vec![under.check("a0"), under.put_action(key("a0", "1"), None)];
+    assert_eq!(code(under.transact(twice, None).await).map(drop), invalid());
+    // One engine looks at the conditions first.
+    let twice = vec![under.check("nowhere"), under.put_action(key("nowhere", "1"), None)];
+    under.expect(code(under.transact(twice, None).await).map(drop), invalid(), cancelled());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_transaction_with_an_invalid_item_does_nothing() {
+    let under = Under::start().await;
+    let actions = |invalid| vec![under.put_action(key("a", "1"), None), under.put_action(invalid, None)];
+    assert_eq!(code(under.transact(actions(key("b", "")), None).await).map(drop), invalid());
+    let large = super::with_text(key("b", "1"), 400 * 1_024);
+    assert_eq!(code(under.transact(actions(large), None).await).map(drop), invalid());
+    assert!(!under.is_there("a").await);
+    let index_key_too_long = actions(indexed("b", "1", &"c".repeat(1_025)));
+    under.expect(code(under.transact(index_key_too_long, None).await).map(drop), Ok(()), invalid());
+    under.finish().await;
+}
