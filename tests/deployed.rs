@@ -248,7 +248,7 @@ async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeed
     assert_eq!(indexer.deliver(&third).await, Vec::<String>::new());
     assert_eq!(indexer.deliver(&stores.lambda_records().await).await, Vec::<String>::new());
     let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_page_index(&contents, &stores.index, &stores.redis_url).await, Vec::<String>::new());
+    assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
     indexer.finish().await;
     stores.finish().await;
 }
@@ -293,7 +293,7 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
     wait_for("a batch in the middle", async || {
         let contents = Contents::read(&stores.table).await;
         let missing = differences_of_duplicates(&contents).len();
-        let not_indexed = differences_of_page_index(&contents, &stores.index, &stores.redis_url).await.len();
+        let not_indexed = differences_of_page_index(&contents, &stores.index).await.len();
         // 31 duplicates and at least four memberships for each comment.
         let whole = usize::try_from(BATCH).unwrap();
         let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
@@ -309,7 +309,7 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
     }
     let contents = Contents::read(&stores.table).await;
     assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
-    assert_ne!(differences_of_page_index(&contents, &stores.index, &stores.redis_url).await, Vec::<String>::new());
+    assert_ne!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
 
     for function in [stream_writer(&stores).await, page_indexer(&stores).await] {
         assert_eq!(function.deliver(&records).await, Vec::<String>::new());

@@ -10,6 +10,7 @@
     reason = "clippy takes only functions marked as tests for tests; here everything is one"
 )]
 
+mod cluster;
 mod deployed;
 mod edits;
 mod engines;
@@ -23,5 +24,6 @@ mod outage;
 mod readiness;
 mod rebuild;
 mod replay;
+mod secured;
 mod selection;
 mod writes;

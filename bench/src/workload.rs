@@ -11,7 +11,7 @@ use rand::{
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
-use redis::aio::ConnectionManager;
+use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use stores::{PageIndex, page_index::PageIndexConfig};
 use tempfile::TempDir;
@@ -139,7 +139,7 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
 /// A Redis of its own, a page index in it, and a connection of the measurement's own.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
-    pub(crate) connection: ConnectionManager,
+    pub(crate) connection: MultiplexedConnection,
     server: RedisServer,
     // Last, so that the server is gone when it is removed.
     _folder: TempDir,
@@ -152,9 +152,9 @@ impl Redis {
         // A busy machine must not end a measurement.
         let timeout = std::time::Duration::from_secs(30);
         let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;
-        let connection_config = redis::aio::ConnectionManagerConfig::new().set_response_timeout(Some(timeout));
+        let connection_config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(timeout));
         let client = redis::Client::open(server.url())?;
-        let connection = ConnectionManager::new_with_config(client, connection_config).await?;
+        let connection = client.get_multiplexed_async_connection_with_config(&connection_config).await?;
         Ok(Self { index, connection, server, _folder: folder })
     }
 

@@ -70,6 +70,7 @@ pub struct RedisServer {
 struct Inner {
     program: OsString,
     directory: PathBuf,
+    arguments: Vec<OsString>,
     port: u16,
     state: Mutex<State>,
 }
@@ -89,8 +90,18 @@ impl RedisServer {
     ///
     /// [`RedisServerError::Missing`] says what to install; [`RedisServerError::NotReady`] shows the end of the log.
     pub async fn start(directory: &Path) -> Result<RedisServer, RedisServerError> {
+        Self::start_with(directory, &[]).await
+    }
+
+    /// The same, with further arguments of the server's command line, which win over its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisServer::start`].
+    pub async fn start_with(directory: &Path, arguments: &[&str]) -> Result<RedisServer, RedisServerError> {
         let directory = directory.to_owned();
-        let inner = blocking(move || Inner::start(&directory, &program())).await?;
+        let arguments = arguments.iter().map(OsString::from).collect();
+        let inner = blocking(move || Inner::start(&directory, &program(), arguments)).await?;
         Ok(RedisServer { inner: Arc::new(inner) })
     }
 
@@ -166,13 +177,14 @@ impl Drop for RedisServer {
 }
 
 impl Inner {
-    fn start(directory: &Path, program: &OsStr) -> Result<Inner, RedisServerError> {
+    fn start(directory: &Path, program: &OsStr, arguments: Vec<OsString>) -> Result<Inner, RedisServerError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let watchdog = Watchdog::start().map_err(RedisServerError::Watchdog)?;
             let state = Mutex::new(State { child: None, watchdog: Some(watchdog), stopped: false });
-            let inner = Inner { program: program.into(), directory: directory.into(), port: free_port()?, state };
+            let (program, directory, arguments) = (program.into(), directory.into(), arguments.clone());
+            let inner = Inner { program, directory, arguments, port: free_port()?, state };
             let Err(error) = inner.restart() else { return Ok(inner) };
             inner.stop();
             // With our child gone, is it that another process was quicker to take the port?
@@ -210,6 +222,7 @@ impl Inner {
             .args(["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"])
             .arg("--dir")
             .arg(&self.directory)
+            .args(&self.arguments)
             // Ctrl-C goes to the whole process group of the terminal; the server is to end last, and by us.
             .process_group(0)
             .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! The settings of the stores, the same flags and `PAGEMARK_*` variables in every binary; and what all binaries do with
 //! their settings.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{
     Arg, Args, Command, Parser,
@@ -10,7 +10,12 @@ use clap::{
 };
 use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
-use crate::{Quarantine, page_index::PageIndexConfig, quarantine::QuarantinePlace, table::TableConfig};
+use crate::{
+    Quarantine,
+    page_index::{PageIndexConfig, RedisMode},
+    quarantine::QuarantinePlace,
+    table::TableConfig,
+};
 
 /// Where the table is.
 #[derive(Debug, Clone, Args)]
@@ -33,7 +38,9 @@ impl TableArgs {
 /// Where the page index is.
 #[derive(Clone, Args)]
 pub struct PageIndexArgs {
-    /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// or unix://.
+    /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with user and password
+    /// where needed (rediss://user:password@host:6379/). For a cluster, the URL of its configuration endpoint, or of
+    /// several of its nodes, separated by commas.
     #[arg(
         long,
         env = "PAGEMARK_REDIS_URL",
@@ -42,6 +49,12 @@ pub struct PageIndexArgs {
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub redis_url: String,
+    /// Whether the URL is of a single server (or of an endpoint that leads to the one primary), or of a Redis Cluster.
+    #[arg(long, env = "PAGEMARK_REDIS_MODE", value_name = "MODE", value_enum, default_value_t = RedisMode::Single)]
+    pub redis_mode: RedisMode,
+    /// File with the certificates (PEM) of the authorities that rediss:// trusts; without it, the system's.
+    #[arg(long, env = "PAGEMARK_REDIS_CA", value_name = "FILE")]
+    pub redis_ca: Option<PathBuf>,
     /// What every key of the page index starts with.
     #[arg(long, env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
     pub index_prefix: String,
@@ -64,6 +77,8 @@ impl PageIndexArgs {
     /// The page index's configuration.
     pub fn config(&self) -> PageIndexConfig {
         PageIndexConfig {
+            mode: self.redis_mode,
+            ca: self.redis_ca.clone(),
             prefix: self.index_prefix.clone(),
             partitions: self.index_partitions,
             max_age: Duration::from_secs(self.index_max_age),
@@ -183,5 +198,6 @@ mod tests {
         check(&[table.as_slice(), &["--redis-url", ""]].concat(), "PAGEMARK_REDIS_URL");
         check(&["--quarantine", "anywhere"], "PAGEMARK_QUARANTINE");
         check(&["--index-partitions", "many"], "PAGEMARK_INDEX_PARTITIONS");
+        check(&["--redis-mode", "sentinel"], "PAGEMARK_REDIS_MODE");
     }
 }

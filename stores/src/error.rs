@@ -1,6 +1,6 @@
 //! What can go wrong with a store, split by what the caller does about it.
 
-use std::error::Error;
+use std::{error::Error, sync::Arc};
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use model::Malformed;
@@ -203,23 +203,30 @@ impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
         use redis::ErrorKind;
         // A pipeline fails with an error for each of its commands that failed.
-        let remedy = match error.clone().into_server_errors() {
-            Some(errors) => {
-                let remedies: Vec<Remedy> = errors.iter().map(|(_, error)| remedy_of_answer(error)).collect();
+        let answers = error.clone().into_server_errors();
+        let remedy = match &answers {
+            Some(answers) => {
+                let remedies: Vec<Remedy> = answers.iter().map(|(_, answer)| remedy_of_answer(answer)).collect();
                 // Whatever concerns every call comes first, then what passes: what is left after that is sorted again.
                 let worst = [Remedy::CallOperator, Remedy::TryAgain, Remedy::Quarantine];
                 worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain)
             }
-            None if matches!(
-                error.kind(),
-                ErrorKind::Io | ErrorKind::Server(_) | ErrorKind::ClusterConnectionNotFound
-            ) =>
-            {
-                Remedy::TryAgain
-            }
+            None if is_untrusted(&error) => Remedy::CallOperator,
+            None if matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound) => Remedy::TryAgain,
             None => Remedy::CallOperator,
         };
-        Self::of(remedy, Store::PageIndex, error.to_string(), Some(Box::new(error)))
+        let has_code =
+            |codes: &[&str]| answers.iter().flat_map(|all| all.iter()).any(|(_, at)| codes.contains(&at.code()));
+        let hint = if is_untrusted(&error) {
+            " (the authorities that are trusted are the system's, or those of PAGEMARK_REDIS_CA)"
+        } else if has_code(&["NOPERM"]) {
+            " (docs/redis.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
+        } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"]) {
+            " (user and password are those in PAGEMARK_REDIS_URL)"
+        } else {
+            ""
+        };
+        Self::of(remedy, Store::PageIndex, format!("{error}{hint}"), Some(Box::new(error)))
     }
 }
 
@@ -235,10 +242,18 @@ fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
     }
 }
 
+/// Whether the TLS handshake failed: the certificate is not trusted or not that server's, or nobody speaks TLS there.
+fn is_untrusted(error: &redis::RedisError) -> bool {
+    // The client keeps the system's error in an `Arc`, which is what it calls the source.
+    let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
+}
+
 /// Whether what a Redis server answers may go away by itself.
 ///
-/// Everything that it says while it starts, fails over, or is short of memory passes; what it says of our own commands
-/// does not. READONLY and MASTERDOWN are fail-overs; OOM needs an operator but then passes.
+/// Everything that it says while it starts, fails over, moves slots, or is short of memory passes; what it says of our
+/// own commands and of our user does not. OOM needs an operator but then passes.
 fn passes(error: &redis::ServerError) -> bool {
     use redis::ServerErrorKind;
     match error.kind() {
@@ -251,5 +266,59 @@ fn passes(error: &redis::ServerError) -> bool {
         ),
         // Codes that the client has no name for; others, such as WRONGTYPE, are of our commands or the data.
         None => matches!(error.code(), "OOM" | "BUSY" | "MISCONF" | "NOREPLICAS"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server answers, as an error of the page index.
+    fn answered(text: &str) -> StoreError {
+        let answer = redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+        answer.extract_error().unwrap_err().into()
+    }
+
+    #[test]
+    fn what_redis_answers_passes_or_needs_an_operator_or_is_of_the_data() {
+        for passing in [
+            "MOVED 3999 127.0.0.1:6381",
+            "ASK 3999 127.0.0.1:6381",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            "CLUSTERDOWN The cluster is down",
+            "LOADING Redis is loading the dataset in memory",
+            "READONLY You can't write against a read only replica.",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            "NOSCRIPT No matching script.",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "BUSY Redis is busy running a script.",
+            "MISCONF Errors writing to the AOF file: No space left on device",
+            "NOREPLICAS Not enough good replicas to write.",
+        ] {
+            assert!(answered(passing).is_unavailable(), "{passing}");
+        }
+        for refused in [
+            "CROSSSLOT Keys in request don't hash to the same slot",
+            "NOAUTH Authentication required.",
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            "ERR unknown command",
+        ] {
+            assert_eq!(answered(refused).remedy(), Remedy::CallOperator, "{refused}");
+        }
+        let rejected = answered("WRONGTYPE Operation against a key holding the wrong kind of value");
+        assert_eq!(rejected.remedy(), Remedy::Quarantine);
+    }
+
+    #[test]
+    fn a_refused_user_is_told_what_is_missing_and_where_it_is_set() {
+        for (answer, says) in [
+            ("NOAUTH Authentication required.", ["Authentication required", "PAGEMARK_REDIS_URL"]),
+            ("WRONGPASS invalid username-password pair.", ["invalid username-password pair", "PAGEMARK_REDIS_URL"]),
+            ("NOPERM no permissions to run the 'evalsha' command", ["'evalsha'", "docs/redis.md"]),
+        ] {
+            let error = answered(answer).to_string();
+            assert!(says.iter().all(|part| error.contains(part)), "{error}");
+        }
     }
 }

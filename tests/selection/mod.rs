@@ -26,7 +26,7 @@ const CONCURRENCY: usize = 64;
 
 /// Puts products into an index and marks it ready. A third of the comments had another rating or language before, and
 /// as many others were deleted.
-async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
+pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
     let rebuild = index.begin_rebuild().await.unwrap();
     let (mut first, mut then) = (Vec::new(), Vec::new());
     for comment in products.iter().flat_map(|product| &product.comments) {
@@ -56,7 +56,13 @@ async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
 }
 
 /// Asks for every one of `skips` and compares with brute force.
-async fn check_starts(index: &PageIndex, product: &Product, filter: &Filter, as_of: Option<Instant>, skips: &[u64]) {
+pub(crate) async fn check_starts(
+    index: &PageIndex,
+    product: &Product,
+    filter: &Filter,
+    as_of: Option<Instant>,
+    skips: &[u64],
+) {
     for order in [Order::Newest, Order::Oldest] {
         let listing = product.listing(filter, order);
         let visible = |cd: &Cd| as_of.is_none_or(|as_of| cd.created_at <= as_of);
@@ -84,7 +90,7 @@ fn filters() -> Vec<Filter> {
 }
 
 /// Every rank from the first to past the end, under some filters of each kind and at some instants.
-async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
+pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
     for filter in filters().sample(random, 8) {
         let total = product.listing(filter, Order::Newest).len() as u64;
         let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
@@ -97,7 +103,7 @@ async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng
     }
 }
 
-fn products(n: i64, random: &mut StdRng) -> Vec<Product> {
+pub(crate) fn products(n: i64, random: &mut StdRng) -> Vec<Product> {
     SHAPES.into_iter().map(|shape| shapes::product(shape, n, random)).collect()
 }
 
@@ -164,7 +170,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     assert_eq!(stats.by_rating.iter().map(|(_, count)| count).sum::<u64>(), 700);
 }
 
-async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
+pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
     for order in [Order::Newest, Order::Oldest] {
         let listing = product.listing(filter, order);
         stream::iter(listing.iter().enumerate())
@@ -198,7 +204,7 @@ async fn every_position_is_that_of_a_brute_force_sort() {
     }
 }
 
-async fn check_stats(index: &PageIndex, product: &Product, language: Option<&Language>) {
+pub(crate) async fn check_stats(index: &PageIndex, product: &Product, language: Option<&Language>) {
     let counted = |by: &dyn Fn(&Placement) -> bool| {
         product.comments.iter().filter(|comment| by(&comment.placement)).count() as u64
     };

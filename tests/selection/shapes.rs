@@ -5,14 +5,14 @@ use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
 /// A comment as the page index knows it.
 #[derive(Debug, Clone)]
-pub(super) struct Indexed {
+pub(crate) struct Indexed {
     pub(super) cd: Cd,
     pub(super) placement: Placement,
 }
 
 /// A product with its comments, in no order.
 #[derive(Debug, Clone)]
-pub(super) struct Product {
+pub(crate) struct Product {
     pub(super) shape: &'static str,
     pub(super) id: ProductId,
     pub(super) comments: Vec<Indexed>,

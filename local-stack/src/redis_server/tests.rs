@@ -121,7 +121,7 @@ async fn a_supervisor_ends_with_its_server() {
 #[test]
 fn a_missing_program_is_one_line_that_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Inner::start(folder.path(), "no-such-redis-server".as_ref()).unwrap_err();
+    let error = Inner::start(folder.path(), "no-such-redis-server".as_ref(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::Missing { .. }), "{error:?}");
     let line = error.to_string();
     assert_eq!(line.lines().count(), 1, "{line}");
@@ -134,7 +134,7 @@ fn a_missing_program_is_one_line_that_says_what_to_install() {
 fn a_server_that_ends_at_once_shows_its_log() {
     let folder = tempfile::tempdir().unwrap();
     // It knows no option --port, says so and ends.
-    let error = Inner::start(folder.path(), "ls".as_ref()).unwrap_err();
+    let error = Inner::start(folder.path(), "ls".as_ref(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::NotReady { .. }), "{error:?}");
     assert!(error.to_string().contains("redis.log: ls: "), "{error}");
     assert_eq!(error.to_string().lines().count(), 1);
@@ -147,6 +147,7 @@ async fn another_server_at_the_port_is_not_taken_for_ours() {
     // What a restart meets when, in the gap, another server takes the port.
     let pid = server.pid().unwrap();
     let intruder = Inner {
+        arguments: Vec::new(),
         program: program(),
         directory: folder.path().to_owned(),
         port: server.inner.port,
@@ -178,7 +179,7 @@ async fn a_killed_watchdog_is_replaced() {
 fn a_killed_parent_leaves_no_server_behind() {
     if let Some(folder) = std::env::var_os(PARENT_VARIABLE) {
         let folder = Path::new(&folder);
-        let server = Inner::start(folder, &program()).unwrap();
+        let server = Inner::start(folder, &program(), Vec::new()).unwrap();
         std::fs::write(folder.join("url.new"), server.url()).unwrap();
         // Renamed, so that the other process never reads half a text.
         std::fs::rename(folder.join("url.new"), folder.join("url")).unwrap();

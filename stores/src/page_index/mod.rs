@@ -4,26 +4,29 @@
 //! - `readiness`: whether a partition may be believed.
 //! - `edits`: writing; used by `page-indexer` and the repair job.
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
+//! - `walk`: all keys there are, on every server.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
+//! - `connection`: which server a command goes to, and what happens when it is not there any more.
 //!
 //! **Invariant:** an answer about ranks and totals comes together with the partition's marker, from one script, so
 //! nobody concludes anything from a partition that is not ready.
 
+mod connection;
 mod edits;
 mod keys;
 mod readiness;
 mod rebuild;
 mod scripts;
+mod walk;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use futures_util::future::try_join_all;
 use model::{BaseSet, Cd, CommentId, Filter, Instant, Language, Malformed, Order, ProductId, Rating};
-use redis::{
-    Client,
-    aio::{ConnectionManager, ConnectionManagerConfig},
-};
+use redis::FromRedisValue;
 
 use crate::error::{Store, StoreError};
+use connection::{Connection, Routed};
 pub use keys::IndexPartition;
 use keys::Keys;
 use readiness::Marker;
@@ -31,11 +34,27 @@ pub use readiness::NotReady;
 pub use rebuild::Rebuild;
 use scripts::Scripts;
 
+/// What Redis is: told, not found out, because a server that is part of a cluster answers a plain client too, with the
+/// slots that it happens to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum RedisMode {
+    /// One server, or an address behind which there is one at a time.
+    #[default]
+    Single,
+    /// A Redis Cluster: any node tells who has which slots.
+    Cluster,
+}
+
 /// How the page index is reached.
 #[derive(Clone)]
 pub struct PageIndexConfig {
-    /// `redis://` or `rediss://`, with user and password where needed; or `unix://`.
+    /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster, one or several of its
+    /// nodes, separated by commas.
     pub url: String,
+    /// What is there.
+    pub mode: RedisMode,
+    /// A file with the certificates (PEM) of the authorities that `rediss://` trusts, instead of the system's.
+    pub ca: Option<PathBuf>,
     /// What every key starts with.
     pub prefix: String,
     /// Into how many parts the index is split. It never changes during the life of an index.
@@ -59,6 +78,8 @@ impl PageIndexConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            mode: RedisMode::Single,
+            ca: None,
             prefix: "pagemark".to_owned(),
             partitions: 256,
             timeout: Duration::from_millis(500),
@@ -70,7 +91,7 @@ impl PageIndexConfig {
 /// The page index.
 #[derive(Clone)]
 pub struct PageIndex {
-    connection: ConnectionManager,
+    connection: Connection,
     keys: Keys,
     scripts: Arc<Scripts>,
     timeout: Duration,
@@ -134,20 +155,14 @@ pub struct Stats {
 const STATS_TRIES_MAX: usize = 4;
 
 impl PageIndex {
-    /// A client of the page index; the connection is made when it is first needed, and again when it is lost.
+    /// A client of the page index; connections are made when they are first needed, kept from call to call, and made
+    /// again when they are lost.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when the URL is not one.
+    /// [`StoreError::Refused`] when a URL is not one, or the certificates cannot be read.
     pub fn connect(config: &PageIndexConfig) -> Result<Self, StoreError> {
-        let manager = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(config.timeout))
-            .set_response_timeout(Some(config.timeout))
-            // A caller waits for one attempt to connect, not for a series of them.
-            .set_number_of_retries(1)
-            .set_min_delay(Duration::from_millis(50))
-            .set_max_delay(Duration::from_millis(500));
         Ok(Self {
-            connection: ConnectionManager::new_lazy_with_config(Client::open(config.url.as_str())?, manager)?,
+            connection: Connection::open(config)?,
             keys: Keys::new(&config.prefix, config.partitions),
             scripts: Arc::new(Scripts::new()),
             timeout: config.timeout,
@@ -165,16 +180,13 @@ impl PageIndex {
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let mut call = self.scripts.page_start.prepare_invoke();
-        call.key(self.marker_of(query.product));
-        for set in query.filter.base_sets(query.product) {
-            call.key(self.keys.base_set(&set));
-        }
+        let mut keys = vec![self.marker_of(query.product)];
+        keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
+        let mut call = Routed::call(&self.scripts.page_start, &keys);
         call.arg(query.skip).arg(query.order.to_string());
         call.arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()));
         type Answer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>);
-        let (table, watermark, total, member, score): Answer =
-            self.bounded(call.invoke_async(&mut self.connection())).await?;
+        let (table, watermark, total, member, score): Answer = self.ask(call).await?;
         if let Err(not_ready) = self.judge(table, watermark, table_id, now) {
             return Ok(Err(not_ready));
         }
@@ -198,15 +210,12 @@ impl PageIndex {
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<Position>, StoreError> {
-        let mut call = self.scripts.position.prepare_invoke();
-        call.key(self.marker_of(product));
-        for set in filter.base_sets(product) {
-            call.key(self.keys.base_set(&set));
-        }
+        let mut keys = vec![self.marker_of(product)];
+        keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
+        let mut call = Routed::call(&self.scripts.position, &keys);
         call.arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
         type Answer = (Option<String>, Option<i64>, u64, u64, u64);
-        let (table, watermark, indexed, preceding, present): Answer =
-            self.bounded(call.invoke_async(&mut self.connection())).await?;
+        let (table, watermark, indexed, preceding, present): Answer = self.ask(call).await?;
         Ok(self.judge(table, watermark, table_id, now).map(|_| {
             let total = (indexed + 1).saturating_sub(present);
             let rank = match order {
@@ -233,18 +242,13 @@ impl PageIndex {
         };
         let mut languages: Vec<Language> = Vec::new();
         for _ in 0..STATS_TRIES_MAX {
-            let mut call = self.scripts.stats.prepare_invoke();
-            call.key(self.marker_of(product)).key(self.keys.languages(product));
-            for rating in Rating::ALL {
-                call.key(set(language, Some(rating)));
-            }
-            call.key(set(language, None));
-            for known in &languages {
-                call.key(set(Some(known), None));
-            }
+            let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
+            keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
+            keys.push(set(language, None));
+            keys.extend(languages.iter().map(|known| set(Some(known), None)));
+            let call = Routed::call(&self.scripts.stats, &keys);
             type Answer = (Option<String>, Option<i64>, Vec<String>, Vec<u64>, Option<f64>, Vec<u64>);
-            let (table, watermark, found, by_rating, last, by_language): Answer =
-                self.bounded(call.invoke_async(&mut self.connection())).await?;
+            let (table, watermark, found, by_rating, last, by_language): Answer = self.ask(call).await?;
             if let Err(not_ready) = self.judge(table, watermark, table_id, now) {
                 return Ok(Err(not_ready));
             }
@@ -275,27 +279,48 @@ impl PageIndex {
         table_id: &str,
         now: Instant,
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Instant>)>, StoreError> {
-        let mut pipeline = redis::pipe();
-        for partition in self.keys.partitions() {
-            pipeline.cmd("HMGET").arg(self.keys.marker(partition)).arg("table").arg("watermark");
-        }
-        let markers: Vec<(Option<String>, Option<i64>)> =
-            self.bounded(pipeline.query_async(&mut self.connection())).await?;
+        let command = |partition| {
+            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
+            command.arg("table").arg("watermark");
+            command
+        };
+        let markers: Vec<(Option<String>, Option<i64>)> = self.ask_all(self.keys.partitions().map(command)).await?;
         let judged = markers.into_iter().map(|(table, watermark)| self.judge(table, watermark, table_id, now));
         Ok(self.keys.partitions().zip(judged).collect())
     }
 
-    /// Whether the server answers.
+    /// Whether the servers answer.
     ///
     /// # Errors
     /// The store's.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let command = redis::cmd("PING");
-        self.bounded(command.query_async::<()>(&mut self.connection())).await
+        self.bounded(async {
+            let masters = self.connection.masters().await?;
+            let ping = redis::cmd("PING");
+            let pings = masters.iter().map(|master| master.query::<()>(&ping));
+            try_join_all(pings).await
+        })
+        .await
+        .map(|_| ())
     }
 
-    fn connection(&self) -> ConnectionManager {
-        self.connection.clone()
+    /// Sends one command.
+    async fn ask<T: FromRedisValue>(&self, command: Routed<'_>) -> Result<T, StoreError> {
+        let answers = self.ask_all([command]).await?;
+        answers.into_iter().next().ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
+    }
+
+    /// Sends commands, one pipeline a server, in no order.
+    async fn ask_all<'scripts, T: FromRedisValue>(
+        &self,
+        commands: impl IntoIterator<Item = Routed<'scripts>>,
+    ) -> Result<Vec<T>, StoreError> {
+        let commands = commands.into_iter().collect();
+        self.bounded(async {
+            let answers = self.connection.run(commands).await?;
+            Ok(answers.into_iter().map(redis::from_redis_value).collect::<Result<_, _>>()?)
+        })
+        .await
     }
 
     fn marker_of(&self, product: &ProductId) -> String {

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::try_join_all;
 use model::Instant;
 
-use super::{PageIndex, keys::Keys};
+use super::{PageIndex, connection::Routed, keys::Keys};
 use crate::error::{Store, StoreError};
 
 /// The oldest server that knows `#!lua`. Valkey tells a Redis version too, 7.2 at least.
@@ -26,15 +27,17 @@ impl PageIndex {
     /// # Errors
     /// [`StoreError::Refused`] when the server could evict keys by itself, or is too old; the store's.
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
-        self.check_server().await?;
+        self.check_servers().await?;
         let rebuild = Rebuild { token: crate::new_ulid() };
-        let mut pipeline = redis::pipe();
-        for partition in self.keys.partitions() {
-            // The token first: from then on an earlier rebuild marks nothing. What it has marked goes with the marker.
-            pipeline.cmd("SET").arg(self.keys.rebuild_token(partition)).arg(&rebuild.token).ignore();
-            pipeline.cmd("UNLINK").arg(self.keys.marker(partition)).ignore();
-        }
-        self.bounded(pipeline.query_async::<()>(&mut self.connection())).await?;
+        // The tokens first: from then on an earlier rebuild marks nothing. What it has marked goes with the markers.
+        let tokens = self.keys.partitions().map(|partition| {
+            let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
+            command.arg(&rebuild.token);
+            command
+        });
+        self.ask_all::<()>(tokens).await?;
+        let markers = self.keys.partitions().map(|partition| Routed::new("UNLINK", &self.keys.marker(partition)));
+        self.ask_all::<()>(markers).await?;
         self.empty(&rebuild).await?;
         Ok(rebuild)
     }
@@ -42,31 +45,23 @@ impl PageIndex {
     /// Empties the index. What another rebuild puts there that has begun meanwhile stays: it may be finished, and
     /// believed, before this is done.
     async fn empty(&self, rebuild: &Rebuild) -> Result<(), StoreError> {
-        let script = &self.scripts.empty;
-        self.bounded(script.load_async(&mut self.connection())).await?;
-        let mut cursor = 0_u64;
-        loop {
-            let (next, mut keys) = self.scan_step(cursor).await?;
+        let mut walk = self.walk().await?;
+        while let Some(mut keys) = self.next_keys(&mut walk).await? {
             keys.retain(|key| !Keys::is_rebuild_token(key));
             let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for key in keys {
                 if let Some(token) = self.keys.rebuild_token_beside(&key) {
-                    by_token.entry(token).or_default().push(key);
+                    by_token.entry(token.clone()).or_insert_with(|| vec![token]).push(key);
                 }
             }
-            let mut pipeline = redis::pipe();
-            for (token, keys) in by_token {
-                pipeline.cmd("EVALSHA").arg(script.get_hash()).arg(1 + keys.len()).arg(token).arg(keys);
-                pipeline.arg(&rebuild.token).ignore();
-            }
-            if !pipeline.is_empty() {
-                self.bounded(pipeline.query_async::<()>(&mut self.connection())).await?;
-            }
-            cursor = next;
-            if cursor == 0 {
-                return Ok(());
-            }
+            let calls = by_token.values().map(|keys| {
+                let mut call = Routed::call(&self.scripts.empty, keys);
+                call.arg(&rebuild.token);
+                call
+            });
+            self.ask_all::<()>(calls).await?;
         }
+        Ok(())
     }
 
     /// Marks every partition ready up to `watermark`, for the table of this id. Only whoever has just made the
@@ -80,15 +75,13 @@ impl PageIndex {
         table_id: &str,
         watermark: Instant,
     ) -> Result<(), StoreError> {
-        let script = &self.scripts.finish_rebuild;
-        self.bounded(script.load_async(&mut self.connection())).await?;
-        let mut pipeline = redis::pipe();
-        for partition in self.keys.partitions() {
-            pipeline.cmd("EVALSHA").arg(script.get_hash()).arg(2);
-            pipeline.arg(self.keys.marker(partition)).arg(self.keys.rebuild_token(partition));
-            pipeline.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
-        }
-        let marked: Vec<bool> = self.bounded(pipeline.query_async(&mut self.connection())).await?;
+        let calls = self.keys.partitions().map(|partition| {
+            let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
+            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
+            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
+            call
+        });
+        let marked: Vec<bool> = self.ask_all(calls).await?;
         if marked.iter().all(|marked| *marked) {
             return Ok(());
         }
@@ -96,22 +89,34 @@ impl PageIndex {
         Err(StoreError::unavailable(Store::PageIndex, detail))
     }
 
-    /// Refuses a server that cannot keep the index: one that may evict keys makes it wrong without notice, and one
-    /// before Redis 7 does not know the scripts' first line.
-    async fn check_server(&self) -> Result<(), StoreError> {
+    /// Refuses servers that cannot keep the index: one that may evict keys makes it wrong without notice, and one
+    /// before Redis 7 does not know the scripts' first line. A replica becomes a master one day, but is not asked: that
+    /// its settings are its master's is the operator's to see to.
+    async fn check_servers(&self) -> Result<(), StoreError> {
         // CONFIG is forbidden on managed services; INFO tells the same.
         let info = redis::cmd("INFO");
-        let info: String = self.bounded(info.query_async(&mut self.connection())).await?;
-        let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
-        let refuse = |problem: String| Err(StoreError::refused(Store::PageIndex, problem));
-        let version = field("redis_version:").unwrap_or("not told");
-        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-        if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
-            return refuse(format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)"));
-        }
-        match field("maxmemory_policy:") {
-            Some("noeviction") => Ok(()),
-            other => refuse(format!("maxmemory-policy is {}, it must be noeviction", other.unwrap_or("not told"))),
-        }
+        let told: Vec<String> = self
+            .bounded(async {
+                let layout = self.connection.layout().await?;
+                try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
+            })
+            .await?;
+        told.iter().try_for_each(|info| check_server(info))
+    }
+}
+
+/// Refuses the server that tells this of itself.
+fn check_server(info: &str) -> Result<(), StoreError> {
+    let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+    let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));
+    let refuse = |problem: String| Err(StoreError::refused(Store::PageIndex, problem + &whose));
+    let version = field("redis_version:").unwrap_or("not told");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
+        return refuse(format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)"));
+    }
+    match field("maxmemory_policy:") {
+        Some("noeviction") => Ok(()),
+        other => refuse(format!("maxmemory-policy is {}, it must be noeviction", other.unwrap_or("not told"))),
     }
 }

@@ -1,0 +1,393 @@
+//! How the page index's commands reach Redis: one server, or the masters of a cluster.
+//!
+//! **Invariant:** all keys of a command are in one slot, because they are in one index partition. Commands of one call
+//! go out together, one pipeline a server; they may be done in any order, and a command whose answer was lost is sent
+//! again, so each must be one that changes nothing when it is done again.
+//!
+//! The client library's own cluster client is not used (ADR 0010).
+
+mod cluster;
+mod node;
+mod topology;
+
+use std::{collections::HashMap, path::Path, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use redis::{
+    Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, ToRedisArgs,
+    Value,
+};
+
+use super::{PageIndexConfig, RedisMode};
+use crate::error::{Remedy, Store, StoreError};
+use cluster::Cluster;
+pub(super) use node::Node;
+use topology::{SlotRange, Topology, parse_redirect, slot_of};
+
+/// How often a command is sent: once, after a script was loaded, after a connection was lost, and after redirections,
+/// which a slot that is just being moved may give twice.
+const TRIES_MAX: u32 = 6;
+
+/// Before a command is sent for the third time, and twice as long before each further time: the keys of a slot are
+/// being moved.
+const TRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// A command, all of whose keys are in one index partition.
+pub(super) struct Routed<'scripts> {
+    command: Cmd,
+    slot: u16,
+    script: Option<&'scripts Script>,
+}
+
+impl<'scripts> Routed<'scripts> {
+    /// A command with one key.
+    pub(super) fn new(name: &str, key: &str) -> Self {
+        let mut command = redis::cmd(name);
+        command.arg(key);
+        Self { command, slot: slot_of(key), script: None }
+    }
+
+    /// A call of a script by its digest. It has at least one key.
+    pub(super) fn call(script: &'scripts Script, keys: &[impl AsRef<str>]) -> Self {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(script.get_hash()).arg(keys.len());
+        for key in keys {
+            command.arg(key.as_ref());
+        }
+        Self { command, slot: keys.first().map_or(0, |key| slot_of(key.as_ref())), script: Some(script) }
+    }
+
+    /// One more argument.
+    pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
+        self.command.arg(argument);
+        self
+    }
+}
+
+/// The way to Redis.
+#[derive(Debug, Clone)]
+pub(super) enum Connection {
+    /// One server, or one address behind which one server is at a time.
+    Single(Arc<Node>),
+    /// A cluster.
+    Cluster(Arc<Cluster>),
+}
+
+/// Which server holds what.
+pub(super) struct Layout {
+    pub(super) masters: Vec<Arc<Node>>,
+    slots: Vec<SlotRange>,
+    /// Whether no slot is just being moved.
+    pub(super) is_at_rest: bool,
+}
+
+impl Layout {
+    /// Whether every slot is where it is in the other.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.slots == other.slots
+    }
+}
+
+/// A command that still has no answer.
+struct Open<'scripts> {
+    at: usize,
+    routed: Routed<'scripts>,
+    redirect: Option<Redirect>,
+}
+
+/// Where a server sent us.
+struct Redirect {
+    node: Arc<Node>,
+    /// The slot is being moved there: the server answers only a command that follows an `ASKING`.
+    asking: bool,
+}
+
+/// What goes to one server together.
+struct Group<'scripts> {
+    node: Arc<Node>,
+    sent: Vec<Open<'scripts>>,
+}
+
+/// What the answers of one try ask for, besides being given to the caller.
+#[derive(Default)]
+struct Outcome<'scripts> {
+    open: Vec<Open<'scripts>>,
+    /// What is returned when the tries have run out.
+    passing: Option<RedisError>,
+    /// What is not sent again.
+    failed: Vec<RedisError>,
+    is_stale: bool,
+}
+
+impl Connection {
+    /// # Errors
+    /// [`StoreError::Refused`] when the settings are not possible.
+    pub(super) fn open(config: &PageIndexConfig) -> Result<Self, StoreError> {
+        let certificates = config.ca.as_deref().map(read_ca).transpose()?;
+        let urls: Vec<&str> = config.url.split(',').map(str::trim).filter(|url| !url.is_empty()).collect();
+        let clients = urls.iter().map(|url| match &certificates {
+            Some(certificates) => Client::build_with_tls(*url, certificates.clone()),
+            None => Client::open(*url),
+        });
+        let clients: Vec<Client> = clients.collect::<RedisResult<_>>()?;
+        match (config.mode, clients.as_slice()) {
+            (RedisMode::Single, [client]) => {
+                Ok(Self::Single(Arc::new(Node::new(client.get_connection_info().clone(), config.timeout)?)))
+            }
+            (RedisMode::Single, _) => {
+                let detail = format!("{} URLs are given, a single server has one", clients.len());
+                Err(StoreError::refused(Store::PageIndex, detail))
+            }
+            (RedisMode::Cluster, _) => Ok(Self::Cluster(Arc::new(Cluster::new(clients, config.timeout)?))),
+        }
+    }
+
+    /// The servers that hold keys.
+    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
+        match self {
+            Self::Single(node) => Ok(vec![Arc::clone(node)]),
+            Self::Cluster(cluster) => Ok(cluster.topology().await?.masters.clone()),
+        }
+    }
+
+    /// The servers that hold keys, and the slots of each.
+    pub(super) async fn layout(&self) -> RedisResult<Layout> {
+        match self {
+            Self::Single(node) => Ok(Layout { masters: vec![Arc::clone(node)], slots: Vec::new(), is_at_rest: true }),
+            Self::Cluster(cluster) => {
+                let (topology, is_at_rest) = cluster.layout().await?;
+                Ok(Layout { masters: topology.masters.clone(), slots: topology.ranges.clone(), is_at_rest })
+            }
+        }
+    }
+
+    /// Sends commands, and gives their answers in the same order.
+    ///
+    /// # Errors
+    /// One of those that the servers gave; the other commands may have been done then.
+    pub(super) async fn run(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
+        // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
+        let answers: Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send + '_>> =
+            Box::pin(self.run_all(commands));
+        answers.await
+    }
+
+    async fn run_all(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
+        let mut answers = vec![Value::Nil; commands.len()];
+        let open = commands.into_iter().enumerate().map(|(at, routed)| Open { at, routed, redirect: None });
+        let mut open: Vec<Open<'_>> = open.collect();
+        let mut failures: Vec<Failure> = Vec::new();
+        let mut failed: Vec<RedisError> = Vec::new();
+        for attempt in 0..TRIES_MAX {
+            if attempt > 1 {
+                tokio::time::sleep(TRY_PAUSE * (1 << (attempt - 2))).await;
+            }
+            let topology = match self {
+                Self::Single(_) => None,
+                Self::Cluster(cluster) => Some(cluster.topology().await?),
+            };
+            let groups = self.group(open, topology.as_deref(), &failures)?;
+            let sent = join_all(groups.into_iter().map(Group::send)).await;
+            let mut outcome = Outcome::default();
+            for (group, answered) in sent {
+                self.judge(group, answered, &mut answers, &mut failures, &mut outcome).await;
+            }
+            if let (true, Self::Cluster(cluster), Some(topology)) = (outcome.is_stale, self, &topology) {
+                cluster.doubt(topology.generation);
+            }
+            failed.append(&mut outcome.failed);
+            // What only the data of some commands is to blame for does not keep the others from being done.
+            if failed.iter().any(|error| urgency(error) < urgency_of(Remedy::Quarantine)) || outcome.open.is_empty() {
+                let worst = failed.into_iter().min_by_key(urgency);
+                return worst.map_or(Ok(answers), Err);
+            }
+            if attempt + 1 == TRIES_MAX {
+                return Err(outcome.passing.unwrap_or_else(no_answer));
+            }
+            open = outcome.open;
+        }
+        Err(no_answer())
+    }
+
+    /// Puts together what goes to the same server.
+    fn group<'scripts>(
+        &self,
+        open: Vec<Open<'scripts>>,
+        topology: Option<&Topology>,
+        failures: &[Failure],
+    ) -> RedisResult<Vec<Group<'scripts>>> {
+        let mut groups: Vec<Group<'scripts>> = Vec::new();
+        let mut places: HashMap<*const Node, usize> = HashMap::new();
+        for open in open {
+            let node = match (&open.redirect, self, topology) {
+                (Some(redirect), _, _) => &redirect.node,
+                (None, Self::Single(node), _) => node,
+                (None, Self::Cluster(cluster), topology) => {
+                    let slot = open.routed.slot;
+                    topology.and_then(|topology| topology.master_of(slot)).ok_or_else(|| {
+                        cluster.doubt(topology.map_or(0, |topology| topology.generation));
+                        let detail = format!("slot {slot}");
+                        RedisError::from((ErrorKind::ClusterConnectionNotFound, "no master serves a slot", detail))
+                    })?
+                }
+            };
+            if let Some(failure) = failures.iter().find(|failure| failure.is_final && Arc::ptr_eq(&failure.node, node))
+            {
+                return Err(failure.error.clone());
+            }
+            let node = Arc::clone(node);
+            let place = *places.entry(Arc::as_ptr(&node)).or_insert_with(|| {
+                groups.push(Group { node, sent: Vec::new() });
+                groups.len() - 1
+            });
+            if let Some(group) = groups.get_mut(place) {
+                group.sent.push(open);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Sorts the answers of one server.
+    async fn judge<'scripts>(
+        &self,
+        group: Group<'scripts>,
+        answered: RedisResult<Vec<Value>>,
+        answers: &mut [Value],
+        failures: &mut Vec<Failure>,
+        outcome: &mut Outcome<'scripts>,
+    ) {
+        let Group { node, sent } = group;
+        let answered = match answered {
+            Ok(answered) => answered,
+            Err(error) => {
+                // A lost connection may just have been idle for too long, so there is one more try; a server that does
+                // not answer in time is not asked again, unless the cluster has put another one in its place.
+                let is_final =
+                    !error.is_connection_dropped() || failures.iter().any(|failure| Arc::ptr_eq(&failure.node, &node));
+                match self {
+                    Self::Single(_) if is_final => outcome.failed.push(error),
+                    Self::Cluster(_) if !error.is_io_error() => outcome.failed.push(error),
+                    Self::Single(_) | Self::Cluster(_) => {
+                        failures.push(Failure { node, is_final, error });
+                        outcome.open.extend(sent.into_iter().map(|open| Open { redirect: None, ..open }));
+                        outcome.is_stale = true;
+                    }
+                }
+                return;
+            }
+        };
+        let mut missing: Vec<&Script> = Vec::new();
+        for (open, answer) in sent.into_iter().zip(answered) {
+            let Value::ServerError(refusal) = answer else {
+                if let Some(place) = answers.get_mut(open.at) {
+                    *place = answer;
+                }
+                continue;
+            };
+            let error = RedisError::from(refusal.clone());
+            let is_cluster = matches!(self, Self::Cluster(_));
+            match (refusal.kind(), open.routed.script) {
+                (Some(ServerErrorKind::NoScript), Some(script)) => {
+                    if !missing.iter().any(|missing| missing.get_hash() == script.get_hash()) {
+                        missing.push(script);
+                    }
+                    outcome.open.push(open);
+                }
+                (Some(ServerErrorKind::Moved | ServerErrorKind::Ask), _) if !is_cluster => {
+                    let told = "the server is part of a cluster: set PAGEMARK_REDIS_MODE=cluster";
+                    outcome.failed.push((ErrorKind::InvalidClientConfig, told, error.to_string()).into());
+                    continue;
+                }
+                (Some(kind @ (ServerErrorKind::Moved | ServerErrorKind::Ask)), _) => {
+                    let asking = kind == ServerErrorKind::Ask;
+                    outcome.is_stale |= !asking;
+                    let redirect = self.redirect(&error, &node, asking);
+                    outcome.open.push(Open { redirect, ..open });
+                }
+                // Some of the command's keys are here and some there; soon they are all there.
+                (Some(ServerErrorKind::TryAgain), _) => outcome.open.push(Open { redirect: None, ..open }),
+                // It was a master until a moment ago.
+                (Some(ServerErrorKind::ReadOnly), _) if is_cluster => {
+                    outcome.is_stale = true;
+                    outcome.open.push(Open { redirect: None, ..open });
+                }
+                (kind, _) => {
+                    let is_failing_over =
+                        [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown, ServerErrorKind::ClusterDown];
+                    if kind.is_some_and(|kind| is_failing_over.contains(&kind)) {
+                        outcome.is_stale = true;
+                        // Behind its name may be another server by now.
+                        node.forget(None).await;
+                    }
+                    outcome.failed.push(error);
+                    continue;
+                }
+            }
+            outcome.passing = Some(error);
+        }
+        for script in missing {
+            if let Err(error) = node.load(script).await {
+                outcome.failed.push(error);
+            }
+        }
+    }
+
+    fn redirect(&self, error: &RedisError, asked: &Node, asking: bool) -> Option<Redirect> {
+        let Self::Cluster(cluster) = self else { return None };
+        let (address, _) = error.redirect_node()?;
+        let address = parse_redirect(address, &asked.address()?)?;
+        Some(Redirect { node: cluster.node(&address).ok()?, asking })
+    }
+}
+
+/// A server that failed during a call, and how.
+struct Failure {
+    node: Arc<Node>,
+    /// Whether it is not asked again.
+    is_final: bool,
+    error: RedisError,
+}
+
+impl<'scripts> Group<'scripts> {
+    async fn send(self) -> (Self, RedisResult<Vec<Value>>) {
+        let mut pipeline = Pipeline::with_capacity(self.sent.len());
+        let mut is_asking = Vec::with_capacity(self.sent.len());
+        for open in &self.sent {
+            if open.redirect.as_ref().is_some_and(|redirect| redirect.asking) {
+                pipeline.cmd("ASKING");
+                is_asking.push(true);
+            }
+            pipeline.add_command(open.routed.command.clone());
+            is_asking.push(false);
+        }
+        let answers = self.node.send(&pipeline).await.map(|answers| {
+            answers.into_iter().zip(is_asking).filter(|(_, is_asking)| !is_asking).map(|(answer, _)| answer).collect()
+        });
+        (self, answers)
+    }
+}
+
+/// Which error of several is returned, the least: whatever concerns every call comes first, then what passes.
+fn urgency(error: &RedisError) -> u8 {
+    urgency_of(StoreError::from(error.clone()).remedy())
+}
+
+fn urgency_of(remedy: Remedy) -> u8 {
+    match remedy {
+        Remedy::CallOperator => 0,
+        Remedy::TryAgain => 1,
+        Remedy::Quarantine => 2,
+    }
+}
+
+fn no_answer() -> RedisError {
+    (ErrorKind::ClusterConnectionNotFound, "no server could be found for a command").into()
+}
+
+fn read_ca(path: &Path) -> Result<TlsCertificates, StoreError> {
+    let read = std::fs::read(path).map_err(|error| {
+        let detail = format!("the certificates of PAGEMARK_REDIS_CA, {}, cannot be read: {error}", path.display());
+        StoreError::refused(Store::PageIndex, detail)
+    })?;
+    Ok(TlsCertificates { client_tls: None, root_cert: Some(read) })
+}

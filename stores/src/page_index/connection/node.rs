@@ -1,0 +1,116 @@
+//! One server, and the one connection to it that all callers share.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, FromRedisValue, Pipeline, RedisResult, Script,
+    Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+use tokio::sync::Mutex;
+
+/// Host and port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// One server.
+///
+/// The connection is made when it is first needed. A failed call takes it away, so that the next one makes another and
+/// asks the resolver again: a time-out may mean that the machine is gone, and nothing will ever say so on the old
+/// connection; and behind a name a fail-over may have put another server.
+pub(in crate::page_index) struct Node {
+    client: Client,
+    config: AsyncConnectionConfig,
+    connection: Mutex<Option<Arc<MultiplexedConnection>>>,
+}
+
+impl fmt::Debug for Node {
+    /// Without the client, which holds the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("address", &self.client.get_connection_info().addr().to_string()).finish()
+    }
+}
+
+impl Node {
+    /// # Errors
+    /// The settings' that are not possible.
+    pub(super) fn new(info: ConnectionInfo, timeout: Duration) -> RedisResult<Self> {
+        // Naming the library to the server is one more command to permit, and Redis before 7.2 does not know it.
+        let settings = info.redis_settings().clone().set_skip_set_lib_name();
+        Ok(Self {
+            client: Client::open(info.set_redis_settings(settings))?,
+            config: AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(timeout))
+                .set_response_timeout(Some(timeout)),
+            connection: Mutex::default(),
+        })
+    }
+
+    /// Where it is; `None` for a socket of the file system.
+    pub(super) fn address(&self) -> Option<Address> {
+        match self.client.get_connection_info().addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some(Address { host: host.clone(), port: *port })
+            }
+            ConnectionAddr::Unix(_) | _ => None,
+        }
+    }
+
+    /// Sends commands in one round trip. What the server refuses is among the answers, as [`Value::ServerError`].
+    pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        let used = self.connection().await?;
+        let mut connection = MultiplexedConnection::clone(&used);
+        let answers = connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
+        if answers.is_err() {
+            self.forget(Some(&used)).await;
+        }
+        answers
+    }
+
+    /// Sends one command that has no keys.
+    pub(in crate::page_index) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        let mut pipeline = Pipeline::with_capacity(1);
+        pipeline.add_command(command.clone());
+        let answer = self.send(&pipeline).await?.pop().unwrap_or(Value::Nil).extract_error()?;
+        Ok(redis::from_redis_value(answer)?)
+    }
+
+    /// Gives the server a script that it does not have.
+    pub(super) async fn load(&self, script: &Script) -> RedisResult<()> {
+        let used = self.connection().await?;
+        let loaded = script.load_async(&mut MultiplexedConnection::clone(&used)).await;
+        if loaded.is_err() {
+            self.forget(Some(&used)).await;
+        }
+        loaded.map(|_| ())
+    }
+
+    /// Takes the connection away: this one, or whichever there is.
+    pub(super) async fn forget(&self, used: Option<&Arc<MultiplexedConnection>>) {
+        let mut connection = self.connection.lock().await;
+        let is_used = |present: &Arc<MultiplexedConnection>| used.is_none_or(|used| Arc::ptr_eq(present, used));
+        if connection.as_ref().is_some_and(is_used) {
+            *connection = None;
+        }
+    }
+
+    async fn connection(&self) -> RedisResult<Arc<MultiplexedConnection>> {
+        // Whoever comes meanwhile waits for the same connection instead of making another.
+        let mut connection = self.connection.lock().await;
+        if let Some(present) = &*connection {
+            return Ok(Arc::clone(present));
+        }
+        let made = Arc::new(self.client.get_multiplexed_async_connection_with_config(&self.config).await?);
+        *connection = Some(Arc::clone(&made));
+        Ok(made)
+    }
+}

@@ -1,0 +1,318 @@
+//! The page index in a Redis Cluster: the same answers, and none is wrong while masters fail and slots move.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use itertools::Itertools;
+use model::{
+    BaseSet, Comment, CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating, RatingSet,
+    plan::{IndexEdit, index_edits},
+};
+use rand::{SeedableRng, rngs::StdRng};
+use stores::{
+    PageIndex, StoreError, now,
+    page_index::{PageIndexConfig, PageStartQuery},
+    table::{Created, NewComment},
+};
+
+use crate::{
+    fixture::{redis_cluster::RedisCluster, stores::Stores, wait_for},
+    selection::{check_positions, check_product, check_starts, check_stats, fill, products},
+};
+
+const TABLE_ID: &str = "the-table";
+
+/// Enough that every master serves some, whatever their partitions are.
+const PRODUCTS: u64 = 24;
+
+fn product(number: u64) -> ProductId {
+    ProductId::parse(&format!("product {number}")).unwrap()
+}
+
+fn whole(product: &ProductId) -> BaseSet {
+    BaseSet { product: product.clone(), language: None, rating: None }
+}
+
+async fn create(stores: &Stores, number: u64) -> Comment {
+    let comment = NewComment {
+        id: CommentId::parse(&format!("c{number:04}")).unwrap(),
+        product: product(number % PRODUCTS),
+        language: Language::parse(["en", "ko"][usize::try_from(number % 2).unwrap()]).unwrap(),
+        rating: Rating::new(1 + number % 5).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 4).unwrap()).unwrap(),
+        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
+    };
+    match stores.table.create_comment(comment, None).await.unwrap() {
+        Created::New(comment) | Created::Before(comment) => comment,
+    }
+}
+
+async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result<u64, StoreError> {
+    let query = PageStartQuery { product, filter: &Filter::ANY, skip: 0, order: Order::Newest, as_of: None };
+    let answer = index.page_start(&query, table_id, now()).await?;
+    Ok(answer.unwrap_or_else(|not_ready| panic!("{product:?}: {not_ready}")).total)
+}
+
+#[tokio::test]
+async fn what_a_cluster_answers_equals_a_brute_force_sort() {
+    let cluster = RedisCluster::start().await;
+    let index = cluster.index();
+    let mut random = StdRng::seed_from_u64(11);
+    let products = products(80, &mut random);
+    fill(&index, &products, &mut random).await;
+    for product in &products {
+        check_product(&index, product, &mut random).await;
+        check_positions(&index, product, &Filter::new(None, RatingSet::parse("1.2.5").ok())).await;
+        check_stats(&index, product, None).await;
+    }
+    // Every master holds a part of it, and all of them are emptied.
+    for master in cluster.masters().await {
+        assert_ne!(cluster.ask::<u64>(master, "DBSIZE").await, 0);
+    }
+    index.clear().await.unwrap();
+    assert_eq!(index.key_names().await.unwrap().len(), 0);
+    for master in cluster.masters().await {
+        assert_eq!(cluster.ask::<u64>(master, "DBSIZE").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
+    let cluster = RedisCluster::start().await;
+    let stores = Stores::start_with(cluster.config()).await;
+    for number in 0..48 {
+        create(&stores, number).await;
+    }
+    let (first, last) = (0, 2);
+    for evicting in [first, last] {
+        cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy allkeys-lru").await;
+        let error = stores.index.begin_rebuild().await.unwrap_err();
+        let port = cluster.port_of(evicting).to_string();
+        let names = |detail: &String| detail.contains("allkeys-lru") && detail.contains(&port);
+        assert!(matches!(&error, StoreError::Refused { detail, .. } if names(detail)), "{error:?}");
+        cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy noeviction").await;
+    }
+    for _ in 0..2 {
+        repair_job::rebuild(&stores.table, &stores.index, 2).await.unwrap();
+        let table_id = stores.table.describe().await.unwrap().id;
+        let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
+        assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
+        // Only for I1: the index is whole.
+        stores.deliver_all().await;
+        stores.assert_invariants().await;
+        // What nobody ever wrote is gone after the next.
+        let stray = index_edits(&CommentId::parse("nobody").unwrap(), Some((&placement(5, "fr"), now())), &[]);
+        stores.index.apply(&stray).await.unwrap();
+    }
+    repair_job::rebuild(&stores.table, &stores.index, 2).await.unwrap();
+    stores.finish().await;
+}
+
+fn placement(of_product: u64, language: &str) -> model::Placement {
+    model::Placement {
+        product: product(of_product),
+        language: Language::parse(language).unwrap(),
+        rating: Rating::new(3).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn scripts_that_one_or_all_masters_forgot_are_loaded_again() {
+    let cluster = RedisCluster::start().await;
+    let index = cluster.index();
+    let mut random = StdRng::seed_from_u64(12);
+    let products = products(30, &mut random);
+    let filter = Filter::new(None, RatingSet::parse("1.3.5").ok());
+    fill(&index, &products, &mut random).await;
+    let masters = cluster.masters().await;
+    for forgetful in [&masters[1..2], &masters] {
+        let forget = async || {
+            for master in forgetful {
+                cluster.ask::<()>(*master, "SCRIPT FLUSH").await;
+            }
+        };
+        forget().await;
+        for product in &products {
+            check_starts(&index, product, &filter, None, &[0, 7]).await;
+        }
+        forget().await;
+        fill(&index, &products, &mut random).await;
+        forget().await;
+        check_stats(&index, &products[0], None).await;
+    }
+}
+
+/// Asks for all products for as long as the flag is up. An answer is right or it is that there is none.
+async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_on: &AtomicBool) -> (u64, u64) {
+    let (mut answers, mut refusals) = (0, 0);
+    while go_on.load(Ordering::Relaxed) {
+        for (number, total_min) in (0..).zip(totals_min) {
+            match total(index, table_id, &product(number)).await {
+                Ok(found) => {
+                    assert!(found >= *total_min, "product {number}: {found} of {total_min}");
+                    answers += 1;
+                }
+                Err(error) => {
+                    assert!(error.is_unavailable(), "{error:?}");
+                    refusals += 1;
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    (answers, refusals)
+}
+
+/// A master is lost while comments are indexed and pages asked for.
+async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
+    let cluster = RedisCluster::start().await;
+    // As long as in a deployment: a master that hangs must be noticed.
+    let config = PageIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
+    let stores = Stores::start_with(config).await;
+    for number in 0..2 * PRODUCTS {
+        create(&stores, number).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let table_id = stores.table.describe().await.unwrap().id;
+    let totals = vec![2; usize::try_from(PRODUCTS).unwrap()];
+    // A replica has everything that it is asked for later on, or the test would be about lost writes.
+    for master in cluster.masters().await {
+        cluster.ask::<u64>(master, "WAIT 1 10000").await;
+    }
+
+    let victim = cluster.master_of(&stores.index.key_name(&whole(&product(0)))).await;
+    let go_on = AtomicBool::new(true);
+    let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
+    let writes = async {
+        lose(&cluster, victim).await;
+        wait_for("an edit that fails", async || {
+            // Of a comment that never was, in the product whose master is lost.
+            let edits = index_edits(&CommentId::parse("nobody").unwrap(), None, &[placement(0, "en")]);
+            match stores.index.apply(&edits).await {
+                Ok(()) => Err("all edits succeed"),
+                Err(error) if error.is_unavailable() => Ok(()),
+                Err(error) => panic!("{error:?}"),
+            }
+        })
+        .await;
+        for number in 2 * PRODUCTS..3 * PRODUCTS {
+            create(&stores, number).await;
+        }
+        // The handler tries until the replica has taken over.
+        stores.deliver_all().await;
+        wait_for("all products", async || {
+            for number in 0..PRODUCTS {
+                total(&stores.index, &table_id, &product(number)).await.map_err(|error| error.to_string())?;
+            }
+            Ok::<_, String>(())
+        })
+        .await;
+        go_on.store(false, Ordering::Relaxed);
+    };
+    let ((answers, refusals), ()) = tokio::join!(reads, writes);
+    assert!(answers > 0 && refusals > 0, "{answers} answers, {refusals} refusals");
+    assert!(!cluster.masters().await.contains(&victim));
+    for number in 0..PRODUCTS {
+        assert_eq!(total(&stores.index, &table_id, &product(number)).await.unwrap(), 3);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_killed_master_is_replaced_and_the_index_ends_right() {
+    check_fail_over(async |cluster, victim| cluster.kill(victim).await).await;
+}
+
+#[tokio::test]
+async fn a_master_that_hangs_is_replaced_and_the_index_ends_right() {
+    check_fail_over(async |cluster, victim| cluster.hang(victim)).await;
+}
+
+#[tokio::test]
+async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
+    let cluster = RedisCluster::start().await;
+    let index = cluster.index();
+    let rebuild = index.begin_rebuild().await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    let edit = |number: u64| -> Vec<IndexEdit> {
+        let id = CommentId::parse(&format!("c{number:04}")).unwrap();
+        index_edits(&id, Some((&placement(number % PRODUCTS, "en"), now())), &[])
+    };
+    for number in 0..2 * PRODUCTS {
+        index.apply(&edit(number)).await.unwrap();
+    }
+    let key = index.key_name(&whole(&product(0)));
+    let (slot, from) = (cluster.slot_of(&key).await, cluster.master_of(&key).await);
+    let to = cluster.masters().await.into_iter().find(|master| *master != from).unwrap();
+
+    let (go_on, totals) = (AtomicBool::new(true), vec![2; usize::try_from(PRODUCTS).unwrap()]);
+    let reads = keep_asking(&index, TABLE_ID, &totals, &go_on);
+    let moves = async {
+        cluster.ask::<()>(to, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from))).await;
+        cluster.ask::<()>(from, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to))).await;
+        // Nobody may conclude anything from a walk now.
+        let error = index.key_names().await.unwrap_err();
+        assert!(error.is_unavailable(), "{error:?}");
+        let mut raw = cluster.connection(from).await;
+        let keys: Vec<String> = redis::cmd("CLUSTER")
+            .arg(&["GETKEYSINSLOT", &slot.to_string(), "1000"])
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        assert!(keys.contains(&key));
+        let mut refused = 0;
+        for (moved, key) in keys.iter().enumerate() {
+            let mut command = redis::cmd("MIGRATE");
+            command.arg("127.0.0.1").arg(cluster.port_of(to)).arg(key).arg(0).arg(10_000);
+            command.exec_async(&mut raw).await.unwrap();
+            if moved + 1 < keys.len() {
+                // Its keys are in two places: an edit is done on one of them or not at all.
+                if let Err(error) = index.apply(&edit(0)).await {
+                    assert!(error.is_unavailable(), "{error:?}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 0);
+        // All keys are there, but the slot is still here: what exists is found by redirection, several at once.
+        let again = [edit(0), edit(PRODUCTS), edit(1), edit(2)].concat();
+        index.apply(&again).await.unwrap();
+        assert_eq!(total(&index, TABLE_ID, &product(0)).await.unwrap(), 2);
+        for node in [to, from] {
+            cluster.ask::<()>(node, &format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(to))).await;
+        }
+        // From here on there may be new keys as well.
+        for number in 2 * PRODUCTS..3 * PRODUCTS {
+            wait_for("an edit", async || index.apply(&edit(number)).await.map_err(|error| error.to_string())).await;
+        }
+        go_on.store(false, Ordering::Relaxed);
+    };
+    let ((answers, _), ()) = tokio::join!(reads, moves);
+    assert!(answers > 0);
+    assert_eq!(cluster.master_of(&key).await, to);
+    for number in 0..PRODUCTS {
+        let members = index.members(&whole(&product(number))).await.unwrap();
+        let expected = (0..3).map(|round| format!("c{:04}", number + round * PRODUCTS)).collect_vec();
+        assert_eq!(members.into_iter().map(|(member, _)| member).sorted().collect_vec(), expected);
+    }
+    wait_for("a walk", async || index.key_names().await.map_err(|error| error.to_string())).await;
+}
+
+#[tokio::test]
+async fn a_process_that_starts_without_its_cluster_finds_it_later() {
+    let cluster = RedisCluster::start().await;
+    for node in 0..cluster.len() {
+        cluster.hang(node);
+    }
+    let index =
+        PageIndex::connect(&PageIndexConfig { timeout: Duration::from_millis(200), ..cluster.config() }).unwrap();
+    let error = index.ping().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    for node in 0..cluster.len() {
+        cluster.resume(node);
+    }
+    wait_for("an answer", async || index.ping().await.map_err(|error| error.to_string())).await;
+}

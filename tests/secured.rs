@@ -1,0 +1,205 @@
+//! TLS and users: what the documentation says is enough, is; and what is missing is named.
+
+use std::path::PathBuf;
+
+use itertools::Itertools;
+use model::{
+    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet, plan::index_edits,
+};
+use stores::{
+    PageIndex, StoreError, now,
+    page_index::{PageIndexConfig, PageStartQuery, RedisMode},
+};
+
+use crate::fixture::{
+    certificates::Certificates,
+    redis_cluster::{RedisCluster, free_port, with_tls},
+    redis_server::{self, OwnRedis},
+};
+
+const TABLE_ID: &str = "the-table";
+
+/// Enough that a union of sets is searched.
+const COMMENTS: u64 = 100;
+
+fn product() -> ProductId {
+    ProductId::parse("a/b").unwrap()
+}
+
+fn placement(number: u64) -> Placement {
+    let (language, rating) = (Language::parse("en").unwrap(), Rating::new(1 + number % 5).unwrap());
+    Placement { product: product(), language, rating }
+}
+
+fn id(number: u64) -> CommentId {
+    CommentId::parse(&format!("c{number}")).unwrap()
+}
+
+fn created_at(number: u64) -> Instant {
+    Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number * number).unwrap()).unwrap()
+}
+
+/// What `page-indexer` does.
+async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
+    // The only comment of a product comes, is rated anew, and goes.
+    let of_other = |number| Placement { product: ProductId::parse("other").unwrap(), ..placement(number) };
+    for last in [Some((&of_other(1), now())), Some((&of_other(2), now())), None] {
+        index.apply(&index_edits(&id(COMMENTS), last, &[of_other(1), of_other(2)])).await?;
+    }
+    Ok(())
+}
+
+/// What the API does.
+async fn read(index: &PageIndex) -> Result<(), StoreError> {
+    index.ping().await?;
+    index.readiness(TABLE_ID, now()).await?;
+    let product = product();
+    for ratings in ["3", "1.2.5"] {
+        let filter = Filter::new(None, RatingSet::parse(ratings).ok());
+        let query =
+            PageStartQuery { product: &product, filter: &filter, skip: 10, order: Order::Newest, as_of: Some(now()) };
+        index.page_start(&query, TABLE_ID, now()).await?.unwrap();
+    }
+    let cd = Cd { created_at: created_at(50), id: id(50) };
+    index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
+    index.stats(&product, None, TABLE_ID, now()).await?.unwrap();
+    Ok(())
+}
+
+/// What the repair job does: all writing.
+async fn rebuild(index: &PageIndex) -> Result<(), StoreError> {
+    let rebuild = index.begin_rebuild().await?;
+    index_comments(index).await?;
+    let edits = (0..COMMENTS)
+        .flat_map(|number| index_edits(&id(number), Some((&placement(number), created_at(number))), &[]))
+        .collect_vec();
+    index.apply(&edits).await?;
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await
+}
+
+fn refused(outcome: Result<(), StoreError>) -> String {
+    match outcome {
+        Err(StoreError::Refused { detail, .. }) => detail,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// A server that speaks TLS at the port returned, too.
+async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
+    let tls_port = free_port();
+    let arguments = certificates.arguments(tls_port);
+    let arguments = arguments.iter().map(String::as_str).collect_vec();
+    match OwnRedis::start_with(&arguments).await {
+        Ok(redis) => (redis, tls_port),
+        Err(error) => panic!("the test needs a Redis server{}: {error}", with_tls(&arguments)),
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_the_authority_that_is_named_and_by_no_other() {
+    let (certificates, others) = (Certificates::new(), Certificates::new());
+    let (redis, tls_port) = start_with_tls(&certificates).await;
+    let connect = |host: &str, ca: Option<PathBuf>| {
+        let config = redis_server::config_at(&format!("rediss://{host}:{tls_port}/"));
+        PageIndex::connect(&PageIndexConfig { ca, ..config })
+    };
+    let index = connect("127.0.0.1", Some(certificates.authority())).unwrap();
+    rebuild(&index).await.unwrap();
+    read(&index).await.unwrap();
+    // Another authority; the system's; an address that the certificate is not for.
+    for (host, ca) in
+        [("127.0.0.1", Some(others.authority())), ("127.0.0.1", None), ("localhost", Some(certificates.authority()))]
+    {
+        let detail = refused(connect(host, ca).unwrap().ping().await);
+        assert!(detail.contains("certificate") && detail.contains("PAGEMARK_REDIS_CA"), "{host}: {detail}");
+    }
+    let detail = refused(connect("127.0.0.1", Some("/no/such.pem".into())).map(|_| ()));
+    assert!(detail.contains("PAGEMARK_REDIS_CA") && detail.contains("/no/such.pem"), "{detail}");
+    // No TLS where there should be.
+    let plain = redis.server.url().replace("redis://", "rediss://");
+    let config = PageIndexConfig { ca: Some(certificates.authority()), ..redis_server::config_at(&plain) };
+    PageIndex::connect(&config).unwrap().ping().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
+    let redis = OwnRedis::start().await;
+    let mut raw = redis.connection().await;
+    redis::cmd("ACL").arg(&["SETUSER", "known", "on", ">right", "+ping"]).exec_async(&mut raw).await.unwrap();
+    let connect = |mode, user: &str| {
+        let url = redis.server.url().replace("redis://", &format!("redis://{user}"));
+        PageIndex::connect(&PageIndexConfig { mode, ..redis_server::config_at(&url) }).unwrap()
+    };
+    connect(RedisMode::Single, "known:right@").ping().await.unwrap();
+    let detail = refused(connect(RedisMode::Single, "known:wrong@").ping().await);
+    assert!(detail.contains("PAGEMARK_REDIS_URL") && !detail.contains("wrong@"), "{detail}");
+    let detail = refused(index_comments(&connect(RedisMode::Single, "known:right@")).await);
+    assert!(detail.contains("evalsha") && detail.contains("docs/redis.md"), "{detail}");
+    let detail = refused(connect(RedisMode::Cluster, "").ping().await);
+    assert!(detail.contains("PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster"), "{detail}");
+    // A password that is changed later is good for the next connection.
+    let index = connect(RedisMode::Single, "known:later@");
+    refused(index.ping().await);
+    redis::cmd("ACL").arg(&["SETUSER", "known", ">later"]).exec_async(&mut raw).await.unwrap();
+    index.ping().await.unwrap();
+}
+
+/// A user of the documentation: its name, and what it is permitted.
+fn documented_users() -> Vec<(String, Vec<String>)> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let users = text.lines().filter_map(|line| line.strip_prefix("ACL SETUSER "));
+    let user = |line: &str| {
+        let (name, rest) = line.split_once(" on >PASSWORD ").unwrap();
+        (name.to_owned(), rest.split(' ').map(str::to_owned).collect())
+    };
+    users.map(user).collect()
+}
+
+#[tokio::test]
+async fn the_documented_users_of_a_cluster_with_tls_have_just_what_they_need() {
+    let certificates = Certificates::new();
+    let cluster = RedisCluster::start_with_tls(&certificates).await;
+    let config =
+        PageIndexConfig { prefix: "pagemark".to_owned(), ca: Some(certificates.authority()), ..cluster.config() };
+    rebuild(&PageIndex::connect(&config).unwrap()).await.unwrap();
+    let masters = cluster.masters().await;
+    // All nodes get the user with these permissions and no others, and forget the scripts.
+    let become_user = async |name: &str, permissions: &[&String]| {
+        for node in 0..cluster.len() {
+            let permissions = permissions.iter().join(" ");
+            cluster.ask::<()>(node, &format!("ACL SETUSER {name} reset on >secret {permissions}")).await;
+            if masters.contains(&node) {
+                cluster.ask::<()>(node, "SCRIPT FLUSH").await;
+            }
+        }
+        let url = config.url.replace("rediss://", &format!("rediss://{name}:secret@"));
+        PageIndex::connect(&PageIndexConfig { url, ..config.clone() }).unwrap()
+    };
+    let act = async |name: &str, index: &PageIndex| match name {
+        "page-indexer" => index_comments(index).await,
+        "api" => read(index).await,
+        "repair-job" => rebuild(index).await,
+        other => panic!("nobody knows what {other} does"),
+    };
+    let users = documented_users();
+    assert_eq!(users.len(), 3);
+    for (name, permissions) in &users {
+        let all = permissions.iter().collect_vec();
+        act(name, &become_user(name, &all).await).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for taken in permissions {
+            // Only while a slot is being moved.
+            if taken == "+asking" {
+                continue;
+            }
+            let fewer = permissions.iter().filter(|permission| *permission != taken).collect_vec();
+            let outcome = act(name, &become_user(name, &fewer).await).await;
+            assert!(outcome.is_err(), "{name} does not need {taken}");
+            let detail = refused(outcome);
+            let named = taken.trim_start_matches('+');
+            // What a script lacks is not named by Redis 7.0.
+            let says = [named, "access one of the keys", "user executing the script", "ACL failure in script"];
+            assert!(says.iter().any(|part| detail.contains(part)), "{name} without {taken}: {detail}");
+        }
+    }
+}
