@@ -61,14 +61,33 @@ impl Keys {
         self.key(partition, "products")
     }
 
+    /// What all keys of a product start with, for whoever needs several of them.
+    pub(super) fn stem(&self, partition: IndexPartition, product: &ProductId) -> String {
+        self.key(partition, format_args!("PRODUCT#{}:", product.escaped()))
+    }
+
     /// A set: the product's languages.
     pub(super) fn languages(&self, product: &ProductId) -> String {
-        self.key(self.partition_of(product), format_args!("PRODUCT#{}:languages", product.escaped()))
+        Self::languages_at(&self.stem(self.partition_of(product), product))
+    }
+
+    /// The same, under the product's stem.
+    pub(super) fn languages_at(stem: &str) -> String {
+        [stem, "languages"].concat()
     }
 
     /// A sorted set.
     pub(super) fn base_set(&self, set: &BaseSet) -> String {
-        self.key(self.partition_of(&set.product), set)
+        Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product), set)
+    }
+
+    /// The same, under the product's stem.
+    pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
+        let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
+        match set.rating {
+            Some(rating) => format!("{stem}{language}/{rating}"),
+            None => [stem, language, "/", model::ANY].concat(),
+        }
     }
 
     /// Whom a marker is for: the table, and the number of partitions, because with another number products would be

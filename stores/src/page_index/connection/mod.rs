@@ -32,9 +32,10 @@ const TRIES_MAX: u32 = 6;
 /// being moved.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A command, all of whose keys are in one index partition.
+/// A command, or several that are done as one, all of whose keys are in one index partition.
 pub(super) struct Routed<'scripts> {
-    command: Cmd,
+    /// One, or `MULTI`, some commands and `EXEC`.
+    commands: Vec<Cmd>,
     slot: u16,
     script: Option<&'scripts Script>,
 }
@@ -44,7 +45,14 @@ impl<'scripts> Routed<'scripts> {
     pub(super) fn new(name: &str, key: &str) -> Self {
         let mut command = redis::cmd(name);
         command.arg(key);
-        Self { command, slot: slot_of(key), script: None }
+        Self { commands: vec![command], slot: slot_of(key), script: None }
+    }
+
+    /// Commands that are done all at once or not at all, of the slot of `key`. While that slot is being moved, it fails
+    /// as [`is_moving`] tells: its keys are in two places, and a transaction is not redirected key by key.
+    pub(super) fn transaction(key: &str, commands: impl IntoIterator<Item = Cmd>) -> Self {
+        let commands = [redis::cmd("MULTI")].into_iter().chain(commands).chain([redis::cmd("EXEC")]).collect();
+        Self { commands, slot: slot_of(key), script: None }
     }
 
     /// A call of a script by its digest. It has at least one key.
@@ -54,13 +62,20 @@ impl<'scripts> Routed<'scripts> {
         for key in keys {
             command.arg(key.as_ref());
         }
-        Self { command, slot: keys.first().map_or(0, |key| slot_of(key.as_ref())), script: Some(script) }
+        let slot = keys.first().map_or(0, |key| slot_of(key.as_ref()));
+        Self { commands: vec![command], slot, script: Some(script) }
     }
 
-    /// One more argument.
+    /// One more argument of a single command.
     pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
-        self.command.arg(argument);
+        if let [command] = self.commands.as_mut_slice() {
+            command.arg(argument);
+        }
         self
+    }
+
+    fn is_transaction(&self) -> bool {
+        self.commands.len() > 1
     }
 }
 
@@ -298,6 +313,11 @@ impl Connection {
                     outcome.failed.push((ErrorKind::InvalidClientConfig, told, error.to_string()).into());
                     continue;
                 }
+                // See `Routed::transaction`.
+                (Some(ServerErrorKind::Ask | ServerErrorKind::TryAgain), _) if open.routed.is_transaction() => {
+                    outcome.failed.push(error);
+                    continue;
+                }
                 (Some(kind @ (ServerErrorKind::Moved | ServerErrorKind::Ask)), _) => {
                     let asking = kind == ServerErrorKind::Ask;
                     outcome.is_stale |= !asking;
@@ -349,22 +369,61 @@ struct Failure {
 }
 
 impl<'scripts> Group<'scripts> {
-    async fn send(self) -> (Self, RedisResult<Vec<Value>>) {
+    /// Sends everything in one round trip; one answer for each that was sent.
+    async fn send(mut self) -> (Self, RedisResult<Vec<Value>>) {
         let mut pipeline = Pipeline::with_capacity(self.sent.len());
-        let mut is_asking = Vec::with_capacity(self.sent.len());
-        for open in &self.sent {
+        // Where the answers of each begin, and how many they are, after that to an `ASKING`.
+        let mut places = Vec::with_capacity(self.sent.len());
+        for open in &mut self.sent {
             if open.redirect.as_ref().is_some_and(|redirect| redirect.asking) {
                 pipeline.cmd("ASKING");
-                is_asking.push(true);
             }
-            pipeline.add_command(open.routed.command.clone());
-            is_asking.push(false);
+            places.push((pipeline.len(), open.routed.commands.len()));
+            for command in open.routed.commands.drain(..) {
+                pipeline.add_command(command);
+            }
         }
-        let answers = self.node.send(&pipeline).await.map(|answers| {
-            answers.into_iter().zip(is_asking).filter(|(_, is_asking)| !is_asking).map(|(answer, _)| answer).collect()
+        let answered = self.node.send(&pipeline).await;
+        let answered: RedisResult<Vec<Value>> = answered.map(|mut answers| {
+            // From behind, so that each one's answers are the last.
+            let own = places.iter().rev().map(|(start, count)| {
+                let mut own = answers.split_off((*start).min(answers.len()));
+                own.truncate(*count);
+                join(own)
+            });
+            let mut joined: Vec<Value> = own.collect();
+            joined.reverse();
+            joined
         });
-        (self, answers)
+        for (number, (open, (start, count))) in self.sent.iter_mut().zip(&places).enumerate() {
+            let is_done = answered
+                .as_ref()
+                .is_ok_and(|answers| !matches!(answers.get(number), Some(Value::ServerError(_)) | None));
+            if !is_done {
+                open.routed.commands = pipeline.cmd_iter().skip(*start).take(*count).cloned().collect();
+            }
+        }
+        (self, answered)
     }
+}
+
+/// The answer of a single command; or of a transaction, whose answer is that of `EXEC`, or the first error: one command
+/// that is refused when it is queued has all of them discarded.
+fn join(mut answers: Vec<Value>) -> Value {
+    let last = answers.pop().unwrap_or(Value::Nil);
+    if answers.is_empty() {
+        return last;
+    }
+    let done = if let Value::Array(done) = &last { done.as_slice() } else { &[] };
+    let refused = answers.iter().chain(done).find(|answer| matches!(answer, Value::ServerError(_)));
+    refused.cloned().unwrap_or(last)
+}
+
+/// Whether a call failed because the keys of a slot are in two places: what is done key by key may succeed.
+pub(super) fn is_moving(error: &StoreError) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
+    let moving = [ErrorKind::Server(ServerErrorKind::Ask), ErrorKind::Server(ServerErrorKind::TryAgain)];
+    source.is_some_and(|error| moving.contains(&error.kind()))
 }
 
 /// Which error of several is returned, the least: whatever concerns every call comes first, then what passes.
