@@ -280,7 +280,7 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
     let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &gated)).await;
     let indexer = Function::start("page-indexer", with(page_indexer_variables(&stores), &gated)).await;
-    // The script is loaded then, so that what is held next is edits.
+    // Their connections are made then, so that what is held next is edits.
     for function in [&writer, &indexer] {
         assert_eq!(function.deliver(&before).await, Vec::<String>::new());
     }
@@ -288,7 +288,8 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
 
     let records = create(&stores, 3..3 + BATCH).await;
     table_gate.hold_after(20);
-    redis_gate.hold_after(20);
+    // Transactions: each holds the comments of one of the products.
+    redis_gate.hold_after(1);
     let answers = [writer.begin(&records), indexer.begin(&records)];
     wait_for("a batch in the middle", async || {
         let contents = Contents::read(&stores.table).await;
