@@ -21,6 +21,7 @@ mod import;
 mod input;
 mod ordering;
 mod outage;
+mod payloads;
 mod readiness;
 mod rebuild;
 mod replay;

@@ -14,7 +14,7 @@ use actix_web::{
     middleware::{DefaultHeaders, from_fn},
     web,
 };
-use stores::{PageIndex, StoreError, Table};
+use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
@@ -75,7 +75,8 @@ impl Application {
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
         let listener = bind(settings.listen)?;
         let index = PageIndex::connect(&settings.page_index.config())?;
-        let table = Table::connect(&settings.table.config()).await;
+        let comment_blob = settings.comment_blob.comment_blob;
+        let table = Table::connect(&TableConfig { comment_blob, ..settings.table.config() }).await;
         let cursor_key = settings.cursor_key.unwrap_or_else(|| {
             tracing::warn!("PAGEMARK_CURSOR_KEY is not set: cursors are good until this process ends, and only here");
             CursorKey::random()

@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, str::FromStr};
 
 use clap::Parser;
 use model::ProductId;
-use stores::config::{PageIndexArgs, TableArgs};
+use stores::config::{CommentBlobArgs, PageIndexArgs, TableArgs};
 
 /// Threads that serve requests. They wait for the stores nearly all the time.
 const DEFAULT_WORKERS: usize = 2;
@@ -16,6 +16,9 @@ pub struct Settings {
     /// Where the table is.
     #[command(flatten)]
     pub table: TableArgs,
+    /// How comments are written.
+    #[command(flatten)]
+    pub comment_blob: CommentBlobArgs,
     /// Where the page index is.
     #[command(flatten)]
     pub page_index: PageIndexArgs,

@@ -5,7 +5,9 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
-use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision, item::CommentItem};
+use model::{
+    BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision, item::CommentItem,
+};
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
@@ -97,7 +99,7 @@ pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
         let mut records = Vec::with_capacity(comments.len());
         for comment in comments {
             sequence_number += 1;
-            let item: serde_dynamo::Item = serde_dynamo::to_item(CommentItem::primary(comment))?;
+            let item: serde_dynamo::Item = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
             let image = serde_json::to_value(&item)?;
             records.push(json!({
                 "eventID": format!("{sequence_number:032x}"),

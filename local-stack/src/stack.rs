@@ -10,7 +10,7 @@ use std::{
 use api::{ApiSettings, Application, WriteToken};
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 use futures_util::FutureExt;
-use model::ProductId;
+use model::{BlobFormat, ProductId};
 use page_indexer::PageIndexer;
 use stores::{PageIndex, Quarantine, StoreError, Table, page_index::PageIndexConfig, table::TableConfig};
 use stream_writer::{FanOut, StreamWriter};
@@ -63,6 +63,8 @@ pub struct StackSettings {
     pub sample_products: Vec<ProductId>,
     /// How duplicates are written.
     pub fan_out: FanOut,
+    /// The format in which comments' texts are written.
+    pub comment_blob: BlobFormat,
 }
 
 impl std::fmt::Debug for StackSettings {
@@ -73,7 +75,7 @@ impl std::fmt::Debug for StackSettings {
 }
 
 impl StackSettings {
-    /// A stack for itself, on free ports, with nothing kept.
+    /// A stack for itself, on free ports, with nothing kept; texts are written as maps.
     pub fn ephemeral(write_token: WriteToken) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -86,6 +88,7 @@ impl StackSettings {
             write_token,
             sample_products: Vec::new(),
             fan_out: FanOut::Batch,
+            comment_blob: BlobFormat::Map,
         }
     }
 }
@@ -162,6 +165,7 @@ impl Stack {
         let table_config = TableConfig {
             attempt_timeout: TABLE_TIMEOUT,
             call_timeout: TABLE_TIMEOUT,
+            comment_blob: settings.comment_blob,
             ..TableConfig::new(&settings.table, Some(dynamodb_url.clone()))
         };
         let table = Table::connect(&table_config).await;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    comment::{Cd, Comment, CommentText, Placement},
+    blob::{BlobFormat, CommentBlob},
+    comment::{Cd, Comment, Placement},
     error::Malformed,
     filter::FilterKey,
     id::CommentId,
@@ -61,16 +62,16 @@ pub struct CommentItem {
     pub rating: u64,
     /// The comment's revision.
     pub revision: String,
-    /// The comment's text.
-    pub comment_blob: CommentText,
+    /// The comment's text, in any format.
+    pub comment_blob: CommentBlob,
     /// True on duplicates, absent on the primary item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
 }
 
 impl CommentItem {
-    /// The primary item of a comment.
-    pub fn primary(comment: &Comment) -> Self {
+    /// The primary item of a comment, its text in this format.
+    pub fn primary(comment: &Comment, format: BlobFormat) -> Self {
         Self {
             pk: comment_pk(&comment.id),
             sk: FilterKey::primary(comment.product.clone()).to_string(),
@@ -78,7 +79,7 @@ impl CommentItem {
             language: comment.language.to_string(),
             rating: u64::from(comment.rating.get()),
             revision: comment.revision.to_string(),
-            comment_blob: comment.text.clone(),
+            comment_blob: CommentBlob::new(&comment.text, format),
             auto: None,
         }
     }
@@ -100,6 +101,9 @@ impl CommentItem {
         if cd.id != id {
             return Err(malformed(format!("cd {cd} is not of comment {id}")));
         }
+        // Whoever looks into it needs to know which comment it is.
+        let text = self.comment_blob.into_text();
+        let text = text.map_err(|error| Malformed::new(error.what, format!("of comment {id}: {}", error.problem)));
         Ok(Comment {
             id,
             product: key.product,
@@ -107,7 +111,7 @@ impl CommentItem {
             rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
             created_at: cd.created_at,
             revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
-            text: self.comment_blob,
+            text: text?,
         })
     }
 }
@@ -178,7 +182,7 @@ impl<'item> Image<'item> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::id::ProductId;
+    use crate::{comment::CommentText, id::ProductId};
 
     pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
         let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
@@ -194,7 +198,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn primary_item(comment: &Comment) -> Item {
-        serde_dynamo::to_item(CommentItem::primary(comment)).unwrap()
+        serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)).unwrap()
     }
 
     #[test]

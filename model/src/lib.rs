@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here does I/O, reads a clock or draws randomness. Everything is a function of its
 //! arguments and is tested as data. The words are those of ARCHITECTURE.md.
 
+mod blob;
 mod comment;
 mod error;
 mod filter;
@@ -17,6 +18,7 @@ mod rating;
 pub mod record;
 mod revision;
 
+pub use blob::{BlobFormat, CommentBlob};
 pub use comment::{Cd, Comment, CommentText, Placement};
 pub use error::{InvalidInput, Malformed};
 pub use filter::{ANY, BaseSet, Filter, FilterKey};

@@ -8,6 +8,7 @@ use clap::{
     builder::NonEmptyStringValueParser,
     error::{ContextKind, ContextValue},
 };
+use model::BlobFormat;
 use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
 use crate::{
@@ -33,6 +34,14 @@ impl TableArgs {
     pub fn config(&self) -> TableConfig {
         TableConfig::new(&self.table, self.dynamodb_url.clone())
     }
+}
+
+/// How comments are written, for the binaries that write any.
+#[derive(Debug, Clone, Args)]
+pub struct CommentBlobArgs {
+    /// How comments' texts are written: `map` (legible in the console) or `zstd` (compressed where that is smaller). Both are always read.
+    #[arg(long, env = "PAGEMARK_COMMENT_BLOB", value_name = "FORMAT", default_value_t)]
+    pub comment_blob: BlobFormat,
 }
 
 /// Where the page index is.
@@ -177,6 +186,8 @@ mod tests {
         page_index: PageIndexArgs,
         #[command(flatten)]
         quarantine: QuarantineArgs,
+        #[command(flatten)]
+        comment_blob: CommentBlobArgs,
     }
 
     /// The message about some flags must name a variable.
@@ -199,5 +210,6 @@ mod tests {
         check(&["--quarantine", "anywhere"], "PAGEMARK_QUARANTINE");
         check(&["--index-partitions", "many"], "PAGEMARK_INDEX_PARTITIONS");
         check(&["--redis-mode", "sentinel"], "PAGEMARK_REDIS_MODE");
+        check(&["--comment-blob", "gzip"], "PAGEMARK_COMMENT_BLOB");
     }
 }

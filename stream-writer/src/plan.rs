@@ -67,7 +67,7 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use model::{
-        Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
+        BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
         item::{CommentItem, Image},
         record::{RecordChange, group_by_comment},
     };
@@ -87,7 +87,7 @@ mod tests {
             revision: Revision::after(None, now, u128::from(rating)),
             text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
         };
-        serde_dynamo::to_item(CommentItem::primary(&comment)).unwrap()
+        serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap()
     }
 
     fn image(item: Option<&Item>) -> Option<Image<'_>> {

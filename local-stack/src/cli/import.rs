@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use stores::{Table, table::TableConfig};
+use stores::{Table, config::CommentBlobArgs, table::TableConfig};
 
 use super::progress::{Display, print_report};
 use crate::{
@@ -22,11 +22,15 @@ pub(super) struct Args {
     /// Endpoint of the engine; `aws` for AWS's by region and credentials.
     #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", default_value = "http://127.0.0.1:8000")]
     dynamodb_url: String,
+    #[command(flatten)]
+    comment_blob: CommentBlobArgs,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let endpoint = Some(args.dynamodb_url).filter(|url| url != "aws");
-    let table = Table::connect(&TableConfig::new(args.table, endpoint.clone())).await;
+    let config =
+        TableConfig { comment_blob: args.comment_blob.comment_blob, ..TableConfig::new(args.table, endpoint.clone()) };
+    let table = Table::connect(&config).await;
     table.describe().await.with_context(|| match &endpoint {
         Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
         None => format!("no table {:?}", table.name()),

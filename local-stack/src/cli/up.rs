@@ -13,6 +13,7 @@ use anyhow::Context;
 use api::WriteToken;
 use indicatif::HumanCount;
 use model::ProductId;
+use stores::config::CommentBlobArgs;
 use stream_writer::FanOut;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -47,6 +48,8 @@ pub(super) struct Args {
     /// How the duplicates of a comment are written.
     #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
     fan_out: FanOut,
+    #[command(flatten)]
+    comment_blob: CommentBlobArgs,
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -83,6 +86,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
         fan_out: args.fan_out,
+        comment_blob: args.comment_blob.comment_blob,
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,

@@ -16,7 +16,7 @@ use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use model::Malformed;
+use model::{BlobFormat, Malformed};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -45,10 +45,12 @@ pub struct TableConfig {
     pub call_timeout: Duration,
     /// How often the SDK sends one call, the first time included.
     pub max_attempts: u32,
+    /// The format in which comments' texts are written.
+    pub comment_blob: BlobFormat,
 }
 
 impl TableConfig {
-    /// Times that suit both a request that somebody waits for and a Lambda.
+    /// Times that suit both a request that somebody waits for and a Lambda; texts are written as maps.
     pub fn new(name: impl Into<String>, endpoint_url: Option<String>) -> Self {
         Self {
             name: name.into(),
@@ -56,6 +58,7 @@ impl TableConfig {
             attempt_timeout: Duration::from_secs(3),
             call_timeout: Duration::from_secs(8),
             max_attempts: 3,
+            comment_blob: BlobFormat::Map,
         }
     }
 }
@@ -65,6 +68,7 @@ impl TableConfig {
 pub struct Table {
     client: Client,
     name: String,
+    comment_blob: BlobFormat,
 }
 
 impl Table {
@@ -75,12 +79,13 @@ impl Table {
 
     /// The same through an HTTP client of the caller's.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
-        Self::new(client(config, http_client).await, config.name.clone())
+        let table = Self::new(client(config, http_client).await, config.name.clone());
+        Self { comment_blob: config.comment_blob, ..table }
     }
 
-    /// The table behind a client that somebody else configured.
+    /// The table behind a client that somebody else configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into() }
+        Self { client, name: name.into(), comment_blob: BlobFormat::Map }
     }
 
     /// The table's name.

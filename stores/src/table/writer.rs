@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
 use model::{
     Comment, CommentId, CommentText, FilterKey, Instant, InvalidInput, Language, Placement, ProductId, Rating,
     Revision,
-    item::{CommentItem, attribute, comment_pk},
+    item::{CommentItem, Image, attribute, comment_pk},
     journal::JournalEntry,
 };
 use serde::{Deserialize, Serialize};
@@ -152,6 +152,12 @@ impl IdempotencyItem {
     }
 }
 
+/// What a deletion reads of a primary item besides what decides its keys.
+#[derive(Debug, Deserialize)]
+struct Stamp {
+    revision: Revision,
+}
+
 /// What a transaction did.
 enum Outcome {
     Done,
@@ -185,7 +191,7 @@ impl Table {
             };
             let primary = Put::builder()
                 .table_name(&self.name)
-                .set_item(Some(to_sdk_item(&CommentItem::primary(&comment))?))
+                .set_item(Some(to_sdk_item(&CommentItem::primary(&comment, self.comment_blob))?))
                 .condition_expression("attribute_not_exists(pk)")
                 .build()
                 .map_err(refused)?;
@@ -238,7 +244,8 @@ impl Table {
         }
     }
 
-    /// Changes a comment. A patch that changes nothing writes nothing.
+    /// Changes a comment. A patch that changes nothing writes nothing, also when the text is stored in another format
+    /// than the configured one; any other patch writes the text in the configured format.
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
@@ -259,7 +266,7 @@ impl Table {
             let new = Comment { revision, ..patched };
             // Attributes that this version does not know stay.
             let mut item = item;
-            item.extend(to_sdk_item(&CommentItem::primary(&new))?);
+            item.extend(to_sdk_item(&CommentItem::primary(&new, self.comment_blob))?);
             let primary = Put::builder()
                 .table_name(&self.name)
                 .set_item(Some(item))
@@ -280,25 +287,30 @@ impl Table {
         Err(gave_up().into())
     }
 
-    /// Deletes a comment.
+    /// Deletes a comment. Its text is not read, so a comment whose text is malformed can be deleted.
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, the store's.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         for _ in 0..PLANS_MAX {
-            let (old, _) = self.read_for_change(id, expected).await?;
-            let revision = Revision::after(Some(old.revision), now(), rand::random());
+            let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
+            let Stamp { revision: replaced } = from_sdk_item(item.clone())?;
+            if let Some(expected) = expected {
+                expect_revision(replaced, expected)?;
+            }
+            let placement = Image::of_primary(&item.into()).map_err(StoreError::from)?.placement;
+            let revision = Revision::after(Some(replaced), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)
                 .key(attribute::PK, AttributeValue::S(comment_pk(id)))
-                .key(attribute::SK, AttributeValue::S(FilterKey::primary(old.product.clone()).to_string()))
+                .key(attribute::SK, AttributeValue::S(FilterKey::primary(placement.product.clone()).to_string()))
                 .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
+                .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
                 .build()
                 .map_err(refused)?;
             let actions = vec![
                 TransactWriteItem::builder().delete(primary).build(),
-                self.put_journal(id, revision, Some(old.placement()), None)?,
+                self.put_journal(id, revision, Some(placement), None)?,
             ];
             match self.transact(actions, revision).await? {
                 Outcome::Done => return Ok(()),
@@ -315,12 +327,10 @@ impl Table {
     ) -> Result<(Comment, SdkItem), WriteError> {
         let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
         let comment = from_sdk_item::<CommentItem>(item.clone())?.into_comment().map_err(StoreError::from)?;
-        match expected {
-            Some(expected) if expected != comment.revision => {
-                Err(WriteError::RevisionMismatch { current: comment.revision })
-            }
-            _ => Ok((comment, item)),
+        if let Some(expected) = expected {
+            expect_revision(comment.revision, expected)?;
         }
+        Ok((comment, item))
     }
 
     fn put_journal(
@@ -390,6 +400,10 @@ impl Table {
             }
         }
     }
+}
+
+fn expect_revision(current: Revision, expected: Revision) -> Result<(), WriteError> {
+    if current == expected { Ok(()) } else { Err(WriteError::RevisionMismatch { current }) }
 }
 
 fn refused(error: BuildError) -> StoreError {

@@ -1,0 +1,316 @@
+//! `payload`: what the ways to write `comment_blob` take, in bytes and in DynamoDB's units.
+//!
+//! Nothing is stored: sizes are computed as DynamoDB counts them, from the items that the product makes, and the test of
+//! `size` checks that against what the engine says it consumed. A comment is counted with its 32 items, in the table and
+//! in the index; pages are the full pages of 20 of every filter key. Writing counts the transaction twice in the table,
+//! its journal entry included, and the index once, because the index follows on its own.
+
+mod encodings;
+mod size;
+
+use std::{collections::HashMap, path::Path, time::Instant};
+
+use anyhow::{Context, bail};
+use local_stack::{
+    demo::demo_comments,
+    import::{LineReader, parse_line},
+};
+use model::{
+    BlobFormat, Comment, CommentBlob, CommentText, Revision,
+    item::{CommentItem, attribute},
+};
+use serde_dynamo::Item;
+use stores::table::NewComment;
+
+use crate::{
+    report::Report,
+    statistics::{as_f64, percentile},
+};
+use encodings::Dictionaries;
+use size::{STORAGE_OVERHEAD_BYTES, item_bytes, query_units, write_units};
+
+/// Comments of a page.
+const PAGE: usize = 20;
+/// The levels of zstd that are measured beside each other.
+const LEVELS: [i32; 4] = [1, 3, 9, 19];
+/// The level of the other rows: the product's.
+const LEVEL: i32 = 3;
+/// The sizes of trained dictionaries.
+const DICTIONARIES_KIB: [usize; 3] = [4, 16, 64];
+/// Comments are grouped by the bytes of title, body and author together; the last group has no end.
+const GROUPS: [(usize, usize); 5] = [(0, 100), (100, 300), (300, 600), (600, 1_000), (1_000, usize::MAX)];
+/// What a journal entry, below 1 KB, takes in its transaction.
+const JOURNAL_WRITE_UNITS: usize = 2;
+
+/// How a comment's items are keyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// As they are.
+    Design,
+    /// A set of ratings as one character for its five bits.
+    BitMask,
+}
+
+/// The comments, and what does not depend on how they are written.
+struct Corpus {
+    texts: Vec<CommentText>,
+    /// The bytes of a comment's primary item but for its sort key's and its blob's values.
+    rest_bytes: Vec<usize>,
+    /// The bytes of the 32 sort keys of a comment, the primary item's first; and of the characters that bit masks save.
+    key_bytes: Vec<Vec<(usize, usize)>>,
+    /// For every filter key the comments under it, newest first, each with its place among its own keys.
+    filter_keys: Vec<Vec<(usize, usize)>>,
+}
+
+/// What writing texts in one way takes.
+struct Cost {
+    blob_bytes: f64,
+    items_bytes: f64,
+    stored_bytes: f64,
+    write_units: f64,
+    page_units: f64,
+}
+
+/// Measures with the comments of a file, or generated ones.
+pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
+    let (comments, about) = match data {
+        Some(path) => (read(path)?, "comments of a file".to_owned()),
+        None => (demo_comments(comments).collect(), "generated comments".to_owned()),
+    };
+    let corpus = Corpus::new(comments)?;
+    let texts = &corpus.texts;
+    let about = format!("{} {about}, zstd {}", texts.len(), encodings::zstd_version());
+    let each = |encode: &dyn Fn(&CommentText) -> anyhow::Result<usize>| -> anyhow::Result<Vec<usize>> {
+        texts.iter().map(encode).collect()
+    };
+    let map = each(&|text| encodings::product(text, BlobFormat::Map))?;
+    let smaller = |sizes: Vec<usize>| -> Vec<usize> { sizes.iter().zip(&map).map(|(a, b)| *a.min(b)).collect() };
+    let short = each(&encodings::map_of_short_names)?;
+    let mut rows = vec![
+        ("map (the default)".to_owned(), map.clone(), Keys::Design, 0),
+        ("map, its fields named by one letter".to_owned(), short.clone(), Keys::Design, 0),
+        ("the same, the item's attributes too".to_owned(), short, Keys::Design, attribute_names_saved()),
+        ("map, rating sets as bit masks".to_owned(), map.clone(), Keys::BitMask, 0),
+        ("lengths and texts, not compressed".to_owned(), each(&|text| Ok(encodings::plain(text)))?, Keys::Design, 0),
+        ("snappy, always".to_owned(), each(&encodings::snappy_always)?, Keys::Design, 0),
+        ("snappy or map".to_owned(), smaller(each(&encodings::snappy_always)?), Keys::Design, 0),
+    ];
+    for level in LEVELS {
+        let sizes = each(&|text| encodings::zstd_always(text, level))?;
+        rows.push((format!("zstd {level}, always"), sizes.clone(), Keys::Design, 0));
+        rows.push((format!("zstd {level} or map"), smaller(sizes), Keys::Design, 0));
+    }
+    let zstd = each(&|text| encodings::product(text, BlobFormat::Zstd))?;
+    rows.push(("zstd, the setting".to_owned(), zstd.clone(), Keys::Design, 0));
+    let names_saved = attribute_names_saved();
+    rows.push((
+        "the same, the item's attributes named by one letter".to_owned(),
+        zstd.clone(),
+        Keys::Design,
+        names_saved,
+    ));
+    let mut with_dictionary = Vec::new();
+    for kib in DICTIONARIES_KIB {
+        let mut dictionaries = Dictionaries::train(texts, kib * 1024, LEVEL)?;
+        let sizes: anyhow::Result<Vec<usize>> =
+            texts.iter().enumerate().map(|(place, text)| dictionaries.always(place, text)).collect();
+        with_dictionary = smaller(sizes?);
+        rows.push((format!("zstd {LEVEL} or map, dictionary of {kib} KiB"), with_dictionary.clone(), Keys::Design, 0));
+    }
+    add_costs(report, &about, &corpus, &rows);
+    add_groups(report, &about, &corpus, &[("map", &map), ("zstd", &zstd), ("dictionary", &with_dictionary)]);
+    add_times(report, &about, texts)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<NewComment>> {
+    let mut reader = LineReader::open(path).with_context(|| path.display().to_string())?;
+    let mut comments = Vec::new();
+    while let Some((number, line)) = reader.next_line()? {
+        match line.and_then(|line| parse_line(&line)) {
+            Ok(comment) => comments.push(comment),
+            Err(reason) => bail!("line {number}: {reason}"),
+        }
+    }
+    Ok(comments)
+}
+
+/// What names of one letter for `language`, `rating`, `revision` and `comment_blob` save; the keys' and `auto` are short.
+fn attribute_names_saved() -> usize {
+    ["language", "rating", "revision", "comment_blob"].iter().map(|name| name.len() - 1).sum()
+}
+
+impl Corpus {
+    fn new(comments: Vec<NewComment>) -> anyhow::Result<Self> {
+        let mut corpus =
+            Self { texts: Vec::new(), rest_bytes: Vec::new(), key_bytes: Vec::new(), filter_keys: Vec::new() };
+        let mut comments: Vec<Comment> = comments.into_iter().map(stored).collect();
+        comments.sort_by_cached_key(|comment| std::cmp::Reverse(comment.cd()));
+        let mut filter_keys: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+        for (place, comment) in comments.into_iter().enumerate() {
+            let item: Item = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map))?;
+            let primary = model::FilterKey::primary(comment.product.clone());
+            let keys: Vec<String> = std::iter::once(primary)
+                .chain(comment.placement().duplicate_keys())
+                .map(|key| key.to_string())
+                .collect();
+            let blob = encodings::product(&comment.text, BlobFormat::Map)?;
+            let primary_key = keys.first().map_or(0, String::len);
+            corpus.rest_bytes.push(item_bytes(&item)? - primary_key - blob);
+            let saved = |key: &String| key.rsplit('/').next().map_or(0, |ratings| ratings.len() - 1);
+            corpus.key_bytes.push(keys.iter().map(|key| (key.len(), saved(key))).collect());
+            for (number, key) in keys.into_iter().enumerate() {
+                filter_keys.entry(key).or_default().push((place, number));
+            }
+            corpus.texts.push(comment.text);
+        }
+        corpus.filter_keys = filter_keys.into_values().collect();
+        Ok(corpus)
+    }
+
+    /// The size of one of a comment's items; the primary item's number is 0.
+    fn item_bytes(&self, place: usize, number: usize, blob_bytes: usize, keys: Keys, names_saved: usize) -> usize {
+        let rest = self.rest_bytes.get(place).copied().unwrap_or_default();
+        let (key, saved) = self.key_bytes.get(place).and_then(|keys| keys.get(number)).copied().unwrap_or_default();
+        // A Boolean takes one byte.
+        let auto = if number == 0 { 0 } else { attribute::AUTO.len() + 1 };
+        let key = if keys == Keys::BitMask { key - saved } else { key };
+        rest + key + auto + blob_bytes - names_saved
+    }
+
+    fn cost(&self, blobs: &[usize], keys: Keys, names_saved: usize) -> Cost {
+        let (mut items, mut units) = (0, 0);
+        for (place, blob) in blobs.iter().enumerate() {
+            let numbers = 0..self.key_bytes.get(place).map_or(0, Vec::len);
+            for number in numbers {
+                let bytes = self.item_bytes(place, number, *blob, keys, names_saved);
+                items += bytes;
+                // In the table and in the index; the primary item's transaction takes the table's twice.
+                units += write_units(bytes) * if number == 0 { 3 } else { 2 };
+            }
+            units += JOURNAL_WRITE_UNITS;
+        }
+        let (mut pages, mut page_units) = (0_u64, 0.0);
+        for comments in &self.filter_keys {
+            for page in comments.chunks_exact(PAGE) {
+                let bytes = page.iter().map(|(place, number)| {
+                    let blob = blobs.get(*place).copied().unwrap_or_default();
+                    self.item_bytes(*place, *number, blob, keys, names_saved)
+                });
+                page_units += query_units(bytes.sum());
+                pages += 1;
+            }
+        }
+        let mean = |sum: usize| as_f64(sum as u64) / as_f64(blobs.len() as u64);
+        Cost {
+            blob_bytes: mean(blobs.iter().sum()),
+            items_bytes: mean(items),
+            stored_bytes: 2.0 * (mean(items) + as_f64(32 * STORAGE_OVERHEAD_BYTES as u64)),
+            write_units: mean(units),
+            page_units: page_units / as_f64(pages.max(1)),
+        }
+    }
+}
+
+/// The comment as a writer stores it.
+fn stored(new: NewComment) -> Comment {
+    // Every revision has the same length.
+    let revision = Revision::after(None, new.created_at, 0);
+    let NewComment { id, product, language, rating, created_at, text } = new;
+    Comment { id, product, language, rating, created_at, revision, text }
+}
+
+type Row = (String, Vec<usize>, Keys, usize);
+
+fn add_costs(report: &mut Report, about: &str, corpus: &Corpus, rows: &[Row]) {
+    let mut figures = Vec::new();
+    println!("\n| `comment_blob` | its value | 32 items | beside the map | stored | write units | read units a page |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let mut of_map = None;
+    for (name, blobs, keys, names_saved) in rows {
+        let cost = corpus.cost(blobs, *keys, *names_saved);
+        let share = 100.0 * cost.items_bytes / *of_map.get_or_insert(cost.items_bytes);
+        println!(
+            "| {name} | {:.1} | {:.0} | {share:.1} % | {:.0} | {:.2} | {:.2} |",
+            cost.blob_bytes, cost.items_bytes, cost.stored_bytes, cost.write_units, cost.page_units
+        );
+        figures.extend([
+            (format!("{name}: value"), cost.blob_bytes, "bytes"),
+            (format!("{name}: items"), cost.items_bytes, "bytes/comment"),
+            (format!("{name}: stored"), cost.stored_bytes, "bytes/comment"),
+            (format!("{name}: writing"), cost.write_units, "units/comment"),
+            (format!("{name}: reading"), cost.page_units, "units/page"),
+        ]);
+    }
+    report.add("payload", about, &figures);
+}
+
+/// The same by the length of the text: which comments gain.
+fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) {
+    let mut figures = Vec::new();
+    println!("\n| bytes of text | comments | way | value | compressed | primary item | write units |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for (from, to) in GROUPS {
+        let bytes = |text: &CommentText| {
+            let optional = |part: &Option<String>| part.as_ref().map_or(0, String::len);
+            optional(&text.title) + text.body.len() + optional(&text.author)
+        };
+        let places: Vec<usize> =
+            (0..).zip(&corpus.texts).filter(|(_, text)| (from..to).contains(&bytes(text))).map(|(at, _)| at).collect();
+        let name = if to == usize::MAX { format!("{from} and more") } else { format!("{from} to {}", to - 1) };
+        figures.push((format!("{name}: comments"), as_f64(places.len() as u64), ""));
+        let maps = ways.first().map(|(_, maps)| *maps);
+        for (way, blobs) in ways {
+            let of = |place: &usize| blobs.get(*place).copied().unwrap_or_default();
+            let mean = |sum: usize| as_f64(sum as u64) / as_f64(places.len().max(1) as u64);
+            let item = |place: &usize| corpus.item_bytes(*place, 0, of(place), Keys::Design, 0);
+            let value = mean(places.iter().map(of).sum());
+            let primary = mean(places.iter().map(item).sum());
+            let units = mean(places.iter().map(|place| write_units(item(place))).sum());
+            let smaller = places
+                .iter()
+                .filter(|place| maps.and_then(|maps| maps.get(**place)).is_some_and(|map| of(place) < *map));
+            let compressed = 100.0 * mean(smaller.count());
+            println!(
+                "| {name} | {} | {way} | {value:.0} | {compressed:.1} % | {primary:.0} | {units:.2} |",
+                places.len()
+            );
+            figures.extend([
+                (format!("{name}, {way}: value"), value, "bytes"),
+                (format!("{name}, {way}: compressed"), compressed, "%"),
+                (format!("{name}, {way}: primary item"), primary, "bytes"),
+                (format!("{name}, {way}: writing"), units, "units/item"),
+            ]);
+        }
+    }
+    report.add("payload by length", about, &figures);
+}
+
+/// How long one text takes, as the product does it and at each level.
+fn add_times(report: &mut Report, about: &str, texts: &[CommentText]) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    for level in LEVELS {
+        let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
+        let times = timed(&contents, |content| Ok(zstd::bulk::compress(content, level)?))?;
+        figures.push((format!("compressing at level {level}, p50"), percentile(&times, 0.5), "us"));
+        figures.push((format!("compressing at level {level}, p99"), percentile(&times, 0.99), "us"));
+    }
+    let blobs: Vec<CommentBlob> = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd)).collect();
+    let compressed: Vec<CommentBlob> =
+        blobs.into_iter().filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
+    let times = timed(&compressed, |blob| Ok(blob.clone().into_text()?))?;
+    figures.push(("reading a compressed text, p50".to_owned(), percentile(&times, 0.5), "us"));
+    figures.push(("reading a compressed text, p99".to_owned(), percentile(&times, 0.99), "us"));
+    report.add("payload times", about, &figures);
+    Ok(())
+}
+
+fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let began = Instant::now();
+        let made = run(input)?;
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+        drop(made);
+    }
+    Ok(times)
+}

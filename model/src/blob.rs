@@ -1,0 +1,384 @@
+//! The attribute `comment_blob`: a comment's text as a map, or compressed.
+//!
+//! - A **map** holds the fields by name. It is the default, because it is legible in the console.
+//! - A **binary** value begins with a format byte, which says how to read the rest. Byte 1 is one zstd frame (RFC 8878),
+//!   without a dictionary, that states the size of its content; the content is the title, the author and the body,
+//!   the first two after their lengths. Another encoding takes another byte; no byte is ever given a second meaning.
+//!
+//! **Invariant:** what is written is a setting, what is read is not: every version reads every format that any version
+//! before it wrote, so items of all formats may stand in one table (`tests/payloads.rs`).
+//!
+//! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], whatever the bytes claim to hold.
+
+use std::{fmt, str::FromStr};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use zstd::zstd_safe;
+
+use crate::{comment::CommentText, error::Malformed};
+
+/// The most bytes that a compressed text may hold. The longest legal one, in characters of four bytes, has 41,200 and
+/// two lengths of two bytes.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The level of compression. Texts are so short that levels hardly differ in size; the table in docs/payloads.md says
+/// what each takes.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The format byte of a zstd frame.
+const ZSTD: u8 = 1;
+
+/// How `comment_blob` is written; it is read in every format, whatever this says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BlobFormat {
+    /// A map of named fields.
+    #[default]
+    Map,
+    /// Compressed, where that makes the attribute smaller, else a map: most short texts do not get smaller.
+    Zstd,
+}
+
+impl FromStr for BlobFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "map" => Ok(Self::Map),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err("the format of comment_blob is map or zstd"),
+        }
+    }
+}
+
+impl fmt::Display for BlobFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Map => "map",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+/// The value of `comment_blob`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommentBlob {
+    /// A map.
+    Map(CommentText),
+    /// A binary value, not yet looked into.
+    Binary(Vec<u8>),
+}
+
+impl CommentBlob {
+    /// The text as `format` has it. The same text and format always give the same value.
+    pub fn new(text: &CommentText, format: BlobFormat) -> Self {
+        let compressed = match format {
+            BlobFormat::Map => None,
+            BlobFormat::Zstd => compress(text).filter(|binary| binary.len() < map_bytes(text)),
+        };
+        compressed.map_or_else(|| Self::Map(text.clone()), Self::Binary)
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    /// The format byte is unknown, or what follows is not what it announces. The error never repeats the value.
+    pub fn into_text(self) -> Result<CommentText, Malformed> {
+        match self {
+            Self::Map(text) => Ok(text),
+            Self::Binary(binary) => read_binary(&binary).map_err(|problem| Malformed::new("comment_blob", problem)),
+        }
+    }
+}
+
+/// What the text takes as a map, without the attribute's own name: 3 bytes, and 1 more for each field besides its name
+/// and value (AWS: "DynamoDB item sizes and formats").
+fn map_bytes(text: &CommentText) -> usize {
+    let field = |name: &str, value: &str| 1 + name.len() + value.len();
+    let optional = |name: &str, value: &Option<String>| value.as_ref().map_or(0, |value| field(name, value));
+    3 + optional("title", &text.title) + field("body", &text.body) + optional("author", &text.author)
+}
+
+/// The text compressed; `None` when no reader would take it, or the compressor fails, which only ever means that it
+/// gets no memory.
+fn compress(text: &CommentText) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    for part in [&text.title, &text.author] {
+        // 0 is none, so that a part that is there but empty stays what it is.
+        let length = part.as_ref().map_or(0, |part| part.len() + 1);
+        content.extend(u16::try_from(length).ok()?.to_le_bytes());
+        content.extend(part.iter().flat_map(|part| part.bytes()));
+    }
+    content.extend(text.body.bytes());
+    if content.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let frame = zstd::bulk::compress(&content, ZSTD_LEVEL).ok()?;
+    Some([&[ZSTD], frame.as_slice()].concat())
+}
+
+fn read_binary(binary: &[u8]) -> Result<CommentText, String> {
+    match binary.split_first() {
+        Some((&ZSTD, frame)) => read_content(&decompress(frame)?),
+        Some((byte, _)) => Err(format!("its format byte is {byte}, which this version does not know")),
+        None => Err("it is empty, without even a format byte".to_owned()),
+    }
+}
+
+fn decompress(frame: &[u8]) -> Result<Vec<u8>, String> {
+    let Ok(Some(stated)) = zstd_safe::get_frame_content_size(frame) else {
+        return Err("it does not begin with a zstd frame that states its size".to_owned());
+    };
+    let size = usize::try_from(stated).ok().filter(|size| *size <= TEXT_BYTES_MAX);
+    let size = size.ok_or_else(|| format!("it claims to hold {stated} bytes, a text has at most {TEXT_BYTES_MAX}"))?;
+    if zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
+        return Err("its zstd frame is cut off, or something follows it".to_owned());
+    }
+    // One call into a buffer of the stated size: a frame that holds more than it states is refused, not followed.
+    zstd::bulk::decompress(frame, size).map_err(|error| format!("its zstd frame is broken: {error}"))
+}
+
+fn read_content(content: &[u8]) -> Result<CommentText, String> {
+    let mut rest = content;
+    let mut part = || -> Result<Option<String>, String> {
+        let (length, after) = rest.split_first_chunk().ok_or("its content ends within a length")?;
+        rest = after;
+        let Some(length) = u16::from_le_bytes(*length).checked_sub(1) else { return Ok(None) };
+        let (part, after) =
+            rest.split_at_checked(length.into()).ok_or("a length in its content reaches past the end")?;
+        rest = after;
+        Ok(Some(utf8(part)?))
+    };
+    let (title, author) = (part()?, part()?);
+    Ok(CommentText { title, author, body: utf8(rest)? })
+}
+
+fn utf8(bytes: &[u8]) -> Result<String, String> {
+    // The bytes are a person's text, so the error's own message, which names a place only, is enough.
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| format!("its content is not UTF-8: {error}"))
+}
+
+impl Serialize for CommentBlob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Map(text) => text.serialize(serializer),
+            Self::Binary(binary) => serializer.serialize_bytes(binary),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CommentBlob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BlobVisitor)
+    }
+}
+
+struct BlobVisitor;
+
+impl<'de> Visitor<'de> for BlobVisitor {
+    type Value = CommentBlob;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("comment_blob as a map or a binary value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CommentBlob, A::Error> {
+        CommentText::deserialize(MapAccessDeserializer::new(map)).map(CommentBlob::Map)
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<CommentBlob, E> {
+        Ok(CommentBlob::Binary(bytes.to_owned()))
+    }
+
+    fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<CommentBlob, E> {
+        Ok(CommentBlob::Binary(bytes))
+    }
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<CommentBlob, E> {
+        // serde's own message would repeat the text.
+        Err(E::custom("comment_blob is a text, it must be a map or a binary value"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    fn text(title: Option<&str>, body: &str, author: Option<&str>) -> CommentText {
+        CommentText { title: title.map(str::to_owned), body: body.to_owned(), author: author.map(str::to_owned) }
+    }
+
+    fn long() -> CommentText {
+        text(Some("Long"), &"the same again and ".repeat(50), Some("Ann"))
+    }
+
+    fn stored(blob: &CommentBlob) -> AttributeValue {
+        serde_dynamo::to_attribute_value(blob).unwrap()
+    }
+
+    fn read(value: AttributeValue) -> Result<CommentText, Malformed> {
+        let blob: CommentBlob =
+            serde_dynamo::from_attribute_value(value).map_err(|error| Malformed::new("item", error.to_string()))?;
+        blob.into_text()
+    }
+
+    fn binary(text: &CommentText) -> Vec<u8> {
+        match CommentBlob::new(text, BlobFormat::Zstd) {
+            CommentBlob::Binary(binary) => binary,
+            CommentBlob::Map(_) => panic!("it got no smaller"),
+        }
+    }
+
+    /// A blob of format 1 whose frame holds `content`.
+    fn frame_of(content: &[u8]) -> Vec<u8> {
+        [&[ZSTD], zstd::bulk::compress(content, ZSTD_LEVEL).unwrap().as_slice()].concat()
+    }
+
+    #[test]
+    fn a_long_text_gets_smaller_and_a_short_one_stays_a_map() {
+        assert!(matches!(stored(&CommentBlob::new(&long(), BlobFormat::Map)), AttributeValue::M(_)));
+        let AttributeValue::B(bytes) = stored(&CommentBlob::new(&long(), BlobFormat::Zstd)) else {
+            panic!("no binary")
+        };
+        assert!(bytes.len() < 100 && bytes.first() == Some(&1), "{bytes:?}");
+        assert!(matches!(CommentBlob::new(&text(None, "Fine.", None), BlobFormat::Zstd), CommentBlob::Map(_)));
+    }
+
+    /// Written once by this code: later versions must go on reading it.
+    #[test]
+    fn what_the_first_version_wrote_is_read_for_ever() {
+        const WRITTEN: &str = "0128b52ffd2043bd0000880600546974c3a9040041792e79657321200100475496";
+        let bytes: Vec<u8> =
+            (0..WRITTEN.len()).step_by(2).map(|at| u8::from_str_radix(&WRITTEN[at..at + 2], 16).unwrap()).collect();
+        let expected = text(Some("Tit\u{e9}"), &"yes! ".repeat(11), Some("Ay."));
+        assert_eq!(CommentBlob::Binary(bytes).into_text().unwrap(), expected);
+    }
+
+    #[test]
+    fn the_longest_legal_text_can_be_read() {
+        let four = |count: usize| Some("😀".repeat(count));
+        let longest = CommentText::new(four(200), "😀".repeat(10_000), four(100)).unwrap();
+        assert_eq!(CommentBlob::Binary(binary(&longest)).into_text().unwrap(), longest);
+    }
+
+    #[test]
+    fn what_no_reader_would_take_is_written_as_a_map() {
+        for unreadable in [text(None, &"x".repeat(TEXT_BYTES_MAX), None), text(Some(&"x".repeat(65_535)), "", None)] {
+            let blob = CommentBlob::new(&unreadable, BlobFormat::Zstd);
+            assert_eq!(blob, CommentBlob::Map(unreadable));
+        }
+    }
+
+    fn check(value: AttributeValue, expect: Expect) {
+        expect.assert_eq(&read(value).unwrap_err().to_string());
+    }
+
+    #[test]
+    fn a_broken_value_is_malformed_and_the_message_says_how() {
+        let bytes = |bytes: &[u8]| AttributeValue::B(bytes.to_owned());
+        let good = binary(&long());
+        check(bytes(&[]), expect!["malformed comment_blob: it is empty, without even a format byte"]);
+        check(
+            bytes(&[7, 1, 2, 3]),
+            expect!["malformed comment_blob: its format byte is 7, which this version does not know"],
+        );
+        check(bytes(&[1]), expect!["malformed comment_blob: it does not begin with a zstd frame that states its size"]);
+        check(
+            bytes(b"\x01plain text"),
+            expect!["malformed comment_blob: it does not begin with a zstd frame that states its size"],
+        );
+        check(
+            bytes(&good[..good.len() - 1]),
+            expect!["malformed comment_blob: its zstd frame is cut off, or something follows it"],
+        );
+        check(
+            bytes(&[good.as_slice(), b"more"].concat()),
+            expect!["malformed comment_blob: its zstd frame is cut off, or something follows it"],
+        );
+        check(bytes(&frame_of(&[])), expect!["malformed comment_blob: its content ends within a length"]);
+        check(
+            bytes(&frame_of(&[9, 0, b'x'])),
+            expect!["malformed comment_blob: a length in its content reaches past the end"],
+        );
+        check(
+            bytes(&frame_of(b"\0\0\0\0abc\xff")),
+            expect!["malformed comment_blob: its content is not UTF-8: invalid utf-8 sequence of 1 bytes from index 3"],
+        );
+        check(
+            AttributeValue::S("a secret".to_owned()),
+            expect!["malformed item: comment_blob is a text, it must be a map or a binary value"],
+        );
+        check(
+            AttributeValue::N("7".to_owned()),
+            expect!["malformed item: invalid type: integer `7`, expected comment_blob as a map or a binary value"],
+        );
+        check(
+            AttributeValue::L(vec![AttributeValue::S("a secret".to_owned())]),
+            expect!["malformed item: invalid type: sequence, expected comment_blob as a map or a binary value"],
+        );
+    }
+
+    #[test]
+    fn a_frame_that_would_unpack_to_too_much_is_refused_before_and_while_unpacking() {
+        let bomb = frame_of(&vec![b'x'; 20_000_000]);
+        assert!(bomb.len() < 400 * 1024, "it would fit into an item");
+        let error = CommentBlob::Binary(bomb.clone()).into_text().unwrap_err();
+        expect!["malformed comment_blob: it claims to hold 20000000 bytes, a text has at most 65536"]
+            .assert_eq(&error.to_string());
+        // The same with a lie: the format byte, 4 bytes of magic number and 2 of description come before the size
+        // (RFC 8878, section 3.1.1).
+        let mut liar = bomb;
+        assert_eq!(liar[7..11], 20_000_000_u32.to_le_bytes());
+        liar[7..11].copy_from_slice(&1_000_u32.to_le_bytes());
+        let error = CommentBlob::Binary(liar).into_text().unwrap_err();
+        expect!["malformed comment_blob: its zstd frame is broken: Destination buffer is too small"]
+            .assert_eq(&error.to_string());
+    }
+
+    fn any_text() -> impl Strategy<Value = CommentText> {
+        let part = || proptest::option::of("\\PC{0,40}");
+        let body = prop_oneof!["(?s).{0,60}", "[a-c \n]{0,2000}", "([א-ת]{1,3}|fine |😀){0,300}"];
+        (part(), body, part()).prop_map(|(title, body, author)| CommentText { title, body, author })
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back_from_every_format(text in any_text()) {
+            for format in [BlobFormat::Map, BlobFormat::Zstd] {
+                let blob = CommentBlob::new(&text, format);
+                prop_assert_eq!(&blob, &CommentBlob::new(&text, format));
+                if let CommentBlob::Binary(binary) = &blob {
+                    prop_assert!(binary.len() < map_bytes(&text));
+                }
+                prop_assert_eq!(read(stored(&blob)).unwrap(), text.clone());
+            }
+            // Also where the map would have been smaller.
+            prop_assert_eq!(CommentBlob::Binary(compress(&text).unwrap()).into_text().unwrap(), text);
+        }
+
+        #[test]
+        fn no_bytes_make_reading_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let framed = [&[ZSTD, 0x28, 0xb5, 0x2f, 0xfd], bytes.as_slice()].concat();
+            let content = frame_of(&bytes);
+            for bytes in [bytes, framed, content] {
+                if let Ok(text) = CommentBlob::Binary(bytes).into_text() {
+                    prop_assert!(text.body.len() <= TEXT_BYTES_MAX);
+                }
+            }
+        }
+
+        #[test]
+        fn a_damaged_blob_is_malformed_or_some_text(at in 0_usize..200, bit in 0_u8..8) {
+            let mut damaged = binary(&long());
+            let at = at % damaged.len();
+            damaged[at] ^= 1 << bit;
+            CommentBlob::Binary(damaged).into_text().ok();
+        }
+    }
+}
