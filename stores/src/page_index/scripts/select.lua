@@ -7,7 +7,10 @@
 -- A cut is a score; counting the elements above it in every set gives its rank in the union, and moves one side
 -- of every window. Cuts are aimed by the secant through the last two: on evenly spread data each leaves about the
 -- square root of what there was. Whenever two cuts in a row leave more than half of the windows, the next ones
--- halve the largest window instead, so the number of commands is bounded by the logarithm of the sets' sizes.
+-- halve the largest window instead, so the number of commands is bounded by the logarithm of the sets' sizes: with
+-- k > 1 sets of n elements at most, N together, a page takes no more than
+--   1 + 2k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
+-- commands. tests/selection/cost.rs derives that and asserts it.
 local MERGE_MAX = 24 -- windows this small together are fetched and merged
 
 local function integer(number)
