@@ -6,6 +6,7 @@
 mod fan_out;
 mod import;
 mod index;
+mod lag;
 mod payload;
 mod report;
 mod selection;
@@ -29,8 +30,8 @@ struct Args {
     /// Comments from this file of JSON lines instead of generated ones.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 40,000 payloads, 1,000,000 in the
-    /// page index].
+    /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 3,000 to find the
+    /// maximum rate for the lag, 40,000 payloads, 1,000,000 in the page index].
     #[arg(long, value_name = "N")]
     comments: Option<u32>,
 }
@@ -44,6 +45,8 @@ enum Name {
     FanOut,
     /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
     Index,
+    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate.
+    Lag,
     /// Bytes and read and write units of a comment in each format of `comment_blob`.
     Payload,
     /// Finding where a page starts in the page index: server time and number of commands.
@@ -66,6 +69,7 @@ async fn main() -> anyhow::Result<()> {
             }
             Name::FanOut => fan_out::measure(&mut report, args.comments.unwrap_or(4_000)).await?,
             Name::Index => index::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
+            Name::Lag => lag::measure(&mut report, args.comments.unwrap_or(3_000)).await?,
             Name::Payload => {
                 payload::measure(&mut report, args.data.as_deref(), args.comments.unwrap_or(40_000).into())?;
             }

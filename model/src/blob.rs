@@ -37,7 +37,7 @@ pub enum BlobFormat {
     /// A map of named fields.
     #[default]
     Map,
-    /// Compressed, where that makes the attribute smaller, else a map: most short texts do not get smaller.
+    /// Compressed, where that makes the attribute smaller, else a map: texts below some 100 bytes hardly get smaller.
     Zstd,
 }
 

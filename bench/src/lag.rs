@@ -1,0 +1,326 @@
+//! `lag`: from the 201 of a POST until the comment is visible under every filter that it matches.
+//!
+//! The whole local stack runs, and comments go in through the API over HTTP, with connections kept alive. Three parts:
+//!
+//! 1. **Maximum rate.** Writers post one comment after the other; the rate that counts is that at which comments become
+//!    visible, because an API that acknowledges faster than the fan-out follows makes lag without bound.
+//! 2. **Idle.** One comment at a time; the next is posted after a random pause when the one before is visible, so that
+//!    posts do not fall into step with the mappings' polls.
+//! 3. **Half the maximum.** Posts at an even rate, and every so many of them are watched.
+//!
+//! A comment is visible in the table when a Query of the index finds it under each of its 32 filter keys, and in the page
+//! index when it has a rank in its four base sets. Both are looked for again and again, with a pause between two looks.
+//! As 32 queries are slow for a look, the table is first asked how many items the comment has; when that says 32, every
+//! filter key is queried, and again until it shows the comment. So there are two figures for the table: when all items
+//! were **written**, and when the comment was **seen** under the last of its filter keys. The engine writes an item and
+//! its copy in the index at once, so here the second differs by the time that the 32 queries take.
+//!
+//! Something came about between the beginning of the last look that missed it and the end of the one that did not; the
+//! figures are the **end**, so they are too high, never too low, by at most the `uncertainty` reported beside them.
+//! Looking costs the engine time as well, which only adds to the lag.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use aws_sdk_dynamodb::types::{AttributeValue, Select};
+use futures_util::{TryStreamExt, stream};
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, StatusCode, body::Bytes};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use local_stack::stack::{Stack, StackSettings};
+use model::{Cd, Comment, CommentId, FilterKey, Instant as At, item::comment_pk};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rand::RngExt;
+use redis::aio::ConnectionManager;
+use serde_json::{Value, json};
+use stores::{Table, table::GSI};
+use tokio::task::JoinSet;
+
+use crate::{
+    report::Report,
+    statistics::{as_f64, percentile},
+    workload::Comments,
+};
+
+const TOKEN: &str = "bench";
+/// Posts under way while the maximum rate is found: more do not make the engine, which has one connection, any faster.
+const WRITERS: usize = 16;
+/// Comments posted before anything is measured, so that connections are open and caches warm.
+const WARM_UP: u32 = 100;
+/// Comments watched in each part: the 99th percentile is then the third highest.
+const WATCHED: u32 = 300;
+/// How many comments are watched each second under load. Each takes 34 look-ups at least, so this stays few.
+const WATCHED_PER_SECOND: f64 = 4.0;
+/// Between two looks at what is not visible yet.
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
+/// A comment that is not visible by then never will be.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
+/// Longer than the mappings pause when they have nothing to do.
+const IDLE_PAUSE_MAX_MS: u64 = 60;
+
+/// Measures; `comments` are posted to find the maximum rate.
+pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let mut stack = Stack::start(StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?)).await?;
+    stack.wait_until_index_ready().await?;
+    let watcher = Arc::new(Watcher::new(&stack).await?);
+    let mut workload = Comments::new(3)?;
+    let posts = |comments: Vec<Comment>| {
+        let watcher = watcher.clone();
+        stream::iter(comments.into_iter().map(Ok)).try_for_each_concurrent(WRITERS, move |comment| {
+            let watcher = watcher.clone();
+            async move { watcher.post(&comment).await.map(drop) }
+        })
+    };
+    posts(workload.take(WARM_UP)?).await?;
+    stack.settle().await;
+
+    let began = Instant::now();
+    posts(workload.take(comments)?).await?;
+    let acknowledged_s = began.elapsed().as_secs_f64();
+    stack.settle().await;
+    let visible_s = began.elapsed().as_secs_f64();
+    let maximum = f64::from(comments) / visible_s;
+    report.add(
+        "lag: maximum rate",
+        &format!("{comments} comments by {WRITERS} writers"),
+        &[("acknowledged", f64::from(comments) / acknowledged_s, "comments/s"), ("visible", maximum, "comments/s")],
+    );
+
+    let mut idle = Vec::new();
+    for _ in 0..WATCHED {
+        let pause = Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS));
+        tokio::time::sleep(pause).await;
+        let posted = watcher.post(&workload.draw()?).await?;
+        idle.push(watcher.watch(posted).await?);
+    }
+    add(report, "lag: idle", "one comment at a time", &idle, &[]);
+
+    stack.settle().await;
+    let (loaded, rate) = under_load(&watcher, &mut workload, maximum / 2.0).await?;
+    let began = Instant::now();
+    stack.settle().await;
+    let behind_s = began.elapsed().as_secs_f64();
+    ensure!(stack.quarantined() == 0, "the handlers gave up some comments");
+    add(
+        report,
+        "lag: half the maximum",
+        &format!("posts at {rate:.1}/s, every one of {} watched", every(maximum / 2.0)),
+        &loaded,
+        &[("posted", rate, "comments/s"), ("until settled afterwards", behind_s, "s")],
+    );
+    stack.stop().await;
+    Ok(())
+}
+
+/// Of how many posts one is watched.
+fn every(rate: f64) -> u32 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of posts")]
+    let every = (rate / WATCHED_PER_SECOND).round().max(1.0) as u32;
+    every
+}
+
+/// Posts at an even rate until enough comments were watched; returns their lags and the rate that was reached.
+async fn under_load(watcher: &Arc<Watcher>, workload: &mut Comments, rate: f64) -> anyhow::Result<(Vec<Lag>, f64)> {
+    let every = every(rate);
+    let posts = WATCHED * every;
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+    let (mut tasks, mut lags) = (JoinSet::new(), Vec::new());
+    let began = Instant::now();
+    for number in 0..posts {
+        ticks.tick().await;
+        let (watcher, comment) = (watcher.clone(), workload.draw()?);
+        tasks.spawn(async move {
+            let posted = watcher.post(&comment).await?;
+            if number % every == 0 { watcher.watch(posted).await.map(Some) } else { Ok(None) }
+        });
+        // What is done is taken at once, so that a failure ends the measurement and nothing piles up.
+        while let Some(done) = tasks.try_join_next() {
+            lags.extend(done??);
+        }
+    }
+    let took_s = began.elapsed().as_secs_f64();
+    while let Some(done) = tasks.join_next().await {
+        lags.extend(done??);
+    }
+    Ok((lags, f64::from(posts) / took_s))
+}
+
+/// When something became visible after the answer: between `missed`, the beginning of the last look that missed it, and
+/// `seen`, the end of the first that did not.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    missed: Duration,
+    seen: Duration,
+}
+
+/// The lag of one comment.
+#[derive(Debug, Clone, Copy)]
+struct Lag {
+    post: Duration,
+    written: Seen,
+    /// When the last filter key showed the comment.
+    seen: Duration,
+    ranks: Seen,
+    looks: u32,
+}
+
+fn add(report: &mut Report, name: &str, about: &str, lags: &[Lag], more: &[(&'static str, f64, &'static str)]) {
+    let mut figures = Vec::new();
+    let mut percentiles = |what: &str, value: &dyn Fn(&Lag) -> Duration| {
+        let values: Vec<f64> = lags.iter().map(|lag| value(lag).as_secs_f64() * 1e3).collect();
+        for (label, share) in [("p50", 0.5), ("p99", 0.99)] {
+            figures.push((format!("{what}, {label}"), percentile(&values, share), "ms"));
+        }
+    };
+    percentiles("duplicates written", &|lag| lag.written.seen);
+    percentiles("ranks visible", &|lag| lag.ranks.seen);
+    percentiles("both", &|lag| lag.written.seen.max(lag.ranks.seen));
+    percentiles("both, seen under every filter key", &|lag| lag.seen.max(lag.ranks.seen));
+    percentiles("uncertainty of duplicates", &|lag| lag.written.seen - lag.written.missed);
+    percentiles("uncertainty of ranks", &|lag| lag.ranks.seen - lag.ranks.missed);
+    percentiles("the POST itself", &|lag| lag.post);
+    let looks: u64 = lags.iter().map(|lag| u64::from(lag.looks)).sum();
+    figures.push(("look-ups a comment".to_owned(), as_f64(looks) / as_f64(lags.len() as u64), ""));
+    figures.push(("comments watched".to_owned(), as_f64(lags.len() as u64), ""));
+    figures.extend(more.iter().map(|(what, figure, unit)| ((*what).to_owned(), *figure, *unit)));
+    report.add(name, about, &figures);
+}
+
+/// A comment that was acknowledged.
+struct Posted {
+    at: Instant,
+    post: Duration,
+    /// The sort keys of its items, and what they have in common.
+    keys: Vec<String>,
+    cd: String,
+    id: CommentId,
+    base_sets: Vec<String>,
+}
+
+/// Posts comments and looks for them.
+struct Watcher {
+    http: Client<HttpConnector, Full<Bytes>>,
+    api_url: String,
+    table: Table,
+    index: stores::PageIndex,
+    redis: ConnectionManager,
+}
+
+impl Watcher {
+    async fn new(stack: &Stack) -> anyhow::Result<Self> {
+        let redis = redis::Client::open(stack.redis_url())?;
+        Ok(Self {
+            // Below the time after which the API closes idle connections.
+            http: Client::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(2)).build_http(),
+            api_url: stack.api_url(),
+            table: stack.table().clone(),
+            index: stack.index().clone(),
+            redis: ConnectionManager::new(redis).await?,
+        })
+    }
+
+    /// Posts the comment's product, language, rating and text; id and time are the API's to give.
+    async fn post(&self, comment: &Comment) -> anyhow::Result<Posted> {
+        let body = json!({
+            "language": comment.language.as_str(),
+            "rating": comment.rating.get(),
+            "title": comment.text.title,
+            "body": comment.text.body,
+            "author": comment.text.author,
+        });
+        let product = utf8_percent_encode(comment.product.as_str(), NON_ALPHANUMERIC);
+        let request = Request::post(format!("{}/api/v1/products/{product}/comments", self.api_url))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_string())))?;
+        let began = Instant::now();
+        let answer = self.http.request(request).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        let at = Instant::now();
+        if status != StatusCode::CREATED {
+            bail!("a POST was answered {status}: {}", String::from_utf8_lossy(&body));
+        }
+        let created: Value = serde_json::from_slice(&body)?;
+        let text = |name: &str| created.get(name).and_then(Value::as_str).context("the comment has an id and a time");
+        let id = CommentId::parse(text("id")?)?;
+        let cd = Cd { created_at: At::parse(text("created_at")?)?, id: id.clone() }.to_string();
+        let placement = comment.placement();
+        let primary = FilterKey::primary(comment.product.clone());
+        let keys = std::iter::once(primary).chain(placement.duplicate_keys()).map(|key| key.to_string()).collect();
+        let base_sets = placement.base_sets().iter().map(|set| self.index.key_name(set)).collect();
+        Ok(Posted { at, post: at - began, keys, cd, id, base_sets })
+    }
+
+    /// Waits until the comment is visible under every filter.
+    async fn watch(&self, posted: Posted) -> anyhow::Result<Lag> {
+        let ((written, seen, queries), (ranks, scores)) =
+            tokio::try_join!(self.until_seen(&posted), self.until_ranks(&posted))?;
+        Ok(Lag { post: posted.post, written, seen, ranks, looks: queries + scores })
+    }
+
+    /// Counts the comment's items until all are there, then looks for it under each filter key.
+    async fn until_seen(&self, posted: &Posted) -> anyhow::Result<(Seen, Duration, u32)> {
+        let (mut missed, mut looks) = (Duration::ZERO, 0);
+        let written = loop {
+            let began = posted.at.elapsed();
+            looks += 1;
+            if self.count_items(&posted.id).await? == posted.keys.len() {
+                break Seen { missed, seen: posted.at.elapsed() };
+            }
+            ensure!(began < VISIBLE_WITHIN, "{} lacks duplicates", posted.id);
+            missed = began;
+            tokio::time::sleep(LOOK_PAUSE).await;
+        };
+        for key in &posted.keys {
+            looks += 1;
+            while !self.is_in_index(key, &posted.cd).await? {
+                ensure!(posted.at.elapsed() < VISIBLE_WITHIN, "{} is not visible under {key}", posted.id);
+                looks += 1;
+                tokio::time::sleep(LOOK_PAUSE).await;
+            }
+        }
+        Ok((written, posted.at.elapsed(), looks))
+    }
+
+    async fn count_items(&self, id: &CommentId) -> anyhow::Result<usize> {
+        let query = self.table.client().query().table_name(self.table.name()).select(Select::Count);
+        let query = query.key_condition_expression("pk = :pk");
+        let query = query.expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)));
+        Ok(usize::try_from(query.send().await?.count)?)
+    }
+
+    async fn is_in_index(&self, key: &str, cd: &str) -> anyhow::Result<bool> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let query = self.table.client().query().table_name(self.table.name()).index_name(GSI);
+        let query = query.key_condition_expression("sk = :sk AND cd = :cd");
+        let query = query.expression_attribute_values(":sk", text(key)).expression_attribute_values(":cd", text(cd));
+        Ok(query.limit(1).send().await?.count == 1)
+    }
+
+    async fn until_ranks(&self, posted: &Posted) -> anyhow::Result<(Seen, u32)> {
+        let (mut missed, mut looks) = (Duration::ZERO, 0);
+        let mut redis = self.redis.clone();
+        loop {
+            let began = posted.at.elapsed();
+            looks += 1;
+            let mut pipeline = redis::pipe();
+            for set in &posted.base_sets {
+                pipeline.zrank(set, posted.id.as_str());
+            }
+            let ranks: Vec<Option<u64>> = pipeline.query_async(&mut redis).await?;
+            if ranks.iter().all(Option::is_some) {
+                return Ok((Seen { missed, seen: posted.at.elapsed() }, looks));
+            }
+            ensure!(began < VISIBLE_WITHIN, "{} has no rank", posted.id);
+            missed = began;
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    }
+}
