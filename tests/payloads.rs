@@ -46,7 +46,7 @@ async fn stack_of(comment_blob: BlobFormat) -> Running {
 
 /// The stack's table for a writer with another setting.
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {
-    let table = TableConfig::new(running.stack.table().name(), Some(running.stack.engine().endpoint_url()));
+    let table = TableConfig::new(running.stack.table().name(), Some(running.stack.dynamodb_url().to_owned()));
     Table::connect(&TableConfig { comment_blob, ..table }).await
 }
 

@@ -135,7 +135,7 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     let detail = refused(connect(RedisMode::Single, "known:wrong@").ping().await);
     assert!(detail.contains("PAGEMARK_REDIS_URL") && !detail.contains("wrong@"), "{detail}");
     let detail = refused(index_comments(&connect(RedisMode::Single, "known:right@")).await);
-    assert!(detail.contains("evalsha") && detail.contains("docs/redis.md"), "{detail}");
+    assert!(detail.contains("multi") && detail.contains("docs/redis.md"), "{detail}");
     let detail = refused(connect(RedisMode::Cluster, "").ping().await);
     assert!(detail.contains("PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster"), "{detail}");
     // A password that is changed later is good for the next connection.

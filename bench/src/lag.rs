@@ -37,7 +37,7 @@ use local_stack::stack::{Stack, StackSettings};
 use model::{Cd, Comment, CommentId, FilterKey, Instant as At, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
-use redis::aio::ConnectionManager;
+use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use stores::{Table, table::GSI};
 use tokio::task::JoinSet;
@@ -209,7 +209,7 @@ struct Watcher {
     api_url: String,
     table: Table,
     index: stores::PageIndex,
-    redis: ConnectionManager,
+    redis: MultiplexedConnection,
 }
 
 impl Watcher {
@@ -221,7 +221,7 @@ impl Watcher {
             api_url: stack.api_url(),
             table: stack.table().clone(),
             index: stack.index().clone(),
-            redis: ConnectionManager::new(redis).await?,
+            redis: redis.get_multiplexed_async_connection().await?,
         })
     }
 
