@@ -99,17 +99,17 @@ impl FilterKey {
         else {
             return Err(malformed());
         };
+        // Each part has one spelling: that of its `Display`.
         let language = match language {
             ANY => None,
-            tag => Some(Language::parse(tag).map_err(|_| malformed())?),
+            tag => Some(Language::parse(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?),
         };
         let ratings = match ratings {
             ANY => None,
-            set => Some(RatingSet::parse(set).map_err(|_| malformed())?),
+            set => Some(RatingSet::parse(set).ok().filter(|set| *set != RatingSet::ALL).ok_or_else(malformed)?),
         };
         let product = ProductId::from_escaped(product).map_err(|_| malformed())?;
-        let key = Self { product, filter: Filter::new(language, ratings) };
-        if key.to_string() == text { Ok(key) } else { Err(malformed()) }
+        Ok(Self { product, filter: Filter::new(language, ratings) })
     }
 
     /// Whether this is the key of a primary item.

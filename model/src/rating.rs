@@ -43,6 +43,17 @@ impl Rating {
         self.0
     }
 
+    /// The digit.
+    pub fn as_str(self) -> &'static str {
+        match self.0 {
+            1 => "1",
+            2 => "2",
+            3 => "3",
+            4 => "4",
+            _ => "5",
+        }
+    }
+
     fn bit(self) -> u8 {
         1 << (self.0 - 1)
     }
@@ -50,7 +61,7 @@ impl Rating {
 
 impl fmt::Display for Rating {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        f.write_str(self.as_str())
     }
 }
 

@@ -1,7 +1,8 @@
 //! From the records of a stream event to changes of comments.
 
+use std::collections::HashMap;
+
 use aws_lambda_events::dynamodb::EventRecord;
-use itertools::Itertools;
 use serde_dynamo::Item;
 
 use crate::{
@@ -94,20 +95,28 @@ pub struct CommentChange<'record> {
 ///
 /// The records must stand in the order of the stream.
 pub fn group_by_comment(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
-    let order: Vec<CommentId> = changes.iter().map(|change| change.id.clone()).unique().collect();
-    let mut by_id = changes.into_iter().map(|change| (change.id.clone(), change)).into_group_map();
-    order
-        .into_iter()
-        .filter_map(|id| {
-            let records = by_id.remove(&id)?;
-            let first_sequence_number = records.first()?.sequence_number.clone();
-            let places = records.iter().map(|record| record.place).collect();
-            let images = records.iter().flat_map(|record| record.old.iter().chain(&record.new));
-            let seen = images.map(|image| image.placement.clone()).sorted().dedup().collect();
-            let last = records.into_iter().next_back()?.new;
-            Some(CommentChange { id, first_sequence_number, places, last, seen })
-        })
-        .collect()
+    let mut by_comment: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
+    let mut found: HashMap<CommentId, usize> = HashMap::with_capacity(changes.len());
+    for RecordChange { place, sequence_number, id, old, new } in changes {
+        let seen = [&old, &new].into_iter().flatten().map(|image| image.placement.clone());
+        match found.get(&id).and_then(|at| by_comment.get_mut(*at)) {
+            Some(change) => {
+                change.places.push(place);
+                change.seen.extend(seen);
+                change.last = new;
+            }
+            None => {
+                found.insert(id.clone(), by_comment.len());
+                let (places, seen) = (vec![place], seen.collect());
+                by_comment.push(CommentChange { id, first_sequence_number: sequence_number, places, seen, last: new });
+            }
+        }
+    }
+    for change in &mut by_comment {
+        change.seen.sort();
+        change.seen.dedup();
+    }
+    by_comment
 }
 
 /// A batch as a handler understands it.
@@ -122,7 +131,7 @@ pub struct DecodedBatch<'records> {
 /// Reads the records of a batch, which stand in the order of the stream.
 pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
-    let mut changes = Vec::new();
+    let mut changes = Vec::with_capacity(records.len());
     for (place, record) in records.iter().enumerate() {
         match decode_record(place, record) {
             Ok(Some(change)) => changes.push(change),

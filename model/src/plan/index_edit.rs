@@ -1,7 +1,5 @@
 //! Turns the change of one comment into edits of the page index.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools;
 
 use crate::{
@@ -52,14 +50,14 @@ fn index_edit<'seen>(
     last: Option<(&Placement, Instant)>,
     seen: impl IntoIterator<Item = &'seen Placement>,
 ) -> IndexEdit {
-    let add: BTreeSet<BaseSet> = last.iter().flat_map(|(placement, _)| placement.base_sets()).collect();
-    let seen: BTreeSet<BaseSet> = seen.into_iter().flat_map(Placement::base_sets).collect();
-    let remove = seen.difference(&add).filter(|set| set.product == *product).cloned().collect();
+    let add: Vec<BaseSet> = last.iter().flat_map(|(placement, _)| placement.base_sets()).sorted().collect();
+    let left = seen.into_iter().filter(|placement| last.is_none_or(|(last, _)| last != *placement));
+    let remove = left.flat_map(Placement::base_sets).filter(|set| !add.contains(set)).sorted().dedup().collect();
     IndexEdit {
         product: product.clone(),
         id: id.clone(),
         created_at: last.map(|(_, created_at)| created_at),
-        add: add.into_iter().collect(),
+        add,
         remove,
     }
 }

@@ -18,6 +18,12 @@ const TOGETHER_MAX: usize = 256;
 /// How many edits one transaction joins: it keeps the server from everything else for some 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
 
+/// A comment is put into four sets, and its language is named.
+const COMMANDS_OF_AN_EDIT: usize = 5;
+
+/// Room for a score and a member, so that a command need not grow: 13 digits and 26 characters as a rule.
+const SCORE_AND_MEMBER_BYTES: usize = 48;
+
 impl PageIndex {
     /// Applies edits, each atomically, in any order: the edits of one comment must be one. Applying them again changes
     /// nothing.
@@ -50,42 +56,28 @@ impl PageIndex {
                 joined.push(self.command(edit));
             }
         }
-        for (partition, edits) in by_partition {
+        for (partition, mut edits) in by_partition {
+            edits.sort_by(|a, b| a.product.cmp(&b.product));
             joined.extend(edits.chunks(TRANSACTION_EDITS_MAX).map(|edits| self.transaction(partition, edits)));
         }
         joined
     }
 
-    /// Puts comments in, and names their products and languages.
+    /// Puts comments in, and names their products and languages. The edits are ordered by product.
     fn transaction(&self, partition: IndexPartition, edits: &[&IndexEdit]) -> Routed<'_> {
-        let mut commands: HashMap<String, Cmd> = HashMap::new();
-        let add = |commands: &mut HashMap<String, Cmd>, name: &str, key: String, argument: &str| {
-            let start = |key: &String| redis::cmd(name).arg(key).to_owned();
-            let command = commands.entry(key).or_insert_with_key(start);
-            command.arg(argument);
-        };
         let products = self.keys.products(partition);
-        for edit in edits {
-            let score = edit.created_at.map_or(0, |created_at| created_at.epoch_ms());
-            let stem = self.keys.stem(partition, &edit.product);
-            for set in &edit.add {
-                let key = Keys::base_set_at(&stem, set);
-                if let Some(command) = commands.get_mut(&key) {
-                    command.arg(score).arg(edit.id.as_str());
-                    continue;
-                }
-                // The first of this set: whatever it is the whole of is named once.
-                match whole_of(set) {
-                    "" => {}
-                    model::ANY => add(&mut commands, "SADD", products.clone(), &edit.product.escaped()),
-                    language => add(&mut commands, "SADD", Keys::languages_at(&stem), language),
-                }
-                let mut command = redis::cmd("ZADD");
-                command.arg(&key).arg(score).arg(edit.id.as_str());
-                commands.insert(key, command);
-            }
+        let mut names_products = redis::cmd("SADD");
+        names_products.arg(&products);
+        let mut commands = Vec::with_capacity(1 + edits.len() * COMMANDS_OF_AN_EDIT);
+        for of_product in edits.chunk_by(|a, b| a.product == b.product) {
+            let Some(product) = of_product.first().map(|edit| &edit.product) else { continue };
+            let escaped = product.escaped();
+            let stem = self.keys.stem(partition, &escaped);
+            names_products.arg(&escaped);
+            commands.extend(commands_of_product(&stem, of_product));
         }
-        Routed::transaction(&products, commands.into_values())
+        commands.push(names_products);
+        Routed::transaction(&products, commands)
     }
 
     fn command(&self, edit: &IndexEdit) -> Routed<'_> {
@@ -141,6 +133,37 @@ impl PageIndex {
     pub fn key_name(&self, set: &BaseSet) -> String {
         self.keys.base_set(set)
     }
+}
+
+/// Puts comments of one product in, the members of each set by one command, and names their languages.
+fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
+    let mut commands: Vec<Cmd> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
+    let mut languages: Option<Cmd> = None;
+    let mut places: HashMap<&BaseSet, usize> = HashMap::new();
+    for edit in edits {
+        let score = edit.created_at.map_or(0, |created_at| created_at.epoch_ms());
+        for set in &edit.add {
+            // Most products have one comment in a batch, whose sets are all different.
+            let known = if edits.len() > 1 { places.get(set).copied() } else { None };
+            if let Some(command) = known.and_then(|place| commands.get_mut(place)) {
+                command.arg(score).arg(edit.id.as_str());
+                continue;
+            }
+            let key = Keys::base_set_at(stem, set);
+            if edits.len() > 1 {
+                places.insert(set, commands.len());
+            }
+            let mut command = Cmd::with_capacity(4, "ZADD".len() + key.len() + SCORE_AND_MEMBER_BYTES);
+            command.arg("ZADD").arg(key).arg(score).arg(edit.id.as_str());
+            commands.push(command);
+            if let (None, Some(language)) = (set.rating, &set.language) {
+                let start = || redis::cmd("SADD").arg(Keys::languages_at(stem)).to_owned();
+                languages.get_or_insert_with(start).arg(language.as_str());
+            }
+        }
+    }
+    commands.extend(languages);
+    commands
 }
 
 /// What an empty set of this kind means: the product, or a language of it, has no comments.

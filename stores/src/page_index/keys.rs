@@ -62,13 +62,13 @@ impl Keys {
     }
 
     /// What all keys of a product start with, for whoever needs several of them.
-    pub(super) fn stem(&self, partition: IndexPartition, product: &ProductId) -> String {
-        self.key(partition, format_args!("PRODUCT#{}:", product.escaped()))
+    pub(super) fn stem(&self, partition: IndexPartition, escaped_product: &str) -> String {
+        self.key(partition, format_args!("PRODUCT#{escaped_product}:"))
     }
 
     /// A set: the product's languages.
     pub(super) fn languages(&self, product: &ProductId) -> String {
-        Self::languages_at(&self.stem(self.partition_of(product), product))
+        Self::languages_at(&self.stem(self.partition_of(product), &product.escaped()))
     }
 
     /// The same, under the product's stem.
@@ -78,14 +78,14 @@ impl Keys {
 
     /// A sorted set.
     pub(super) fn base_set(&self, set: &BaseSet) -> String {
-        Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product), set)
+        Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product.escaped()), set)
     }
 
     /// The same, under the product's stem.
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
         let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
         match set.rating {
-            Some(rating) => format!("{stem}{language}/{rating}"),
+            Some(rating) => [stem, language, "/", rating.as_str()].concat(),
             None => [stem, language, "/", model::ANY].concat(),
         }
     }
