@@ -134,11 +134,10 @@ impl Cd {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let malformed = || Malformed::new("cd", format!("{text:?} is not <instant>#<comment id>"));
         let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
-        let cd = Self {
-            created_at: Instant::parse(instant).map_err(|_| malformed())?,
+        Ok(Self {
+            created_at: Instant::parse_text(instant).ok_or_else(malformed)?,
             id: CommentId::parse(id).map_err(|_| malformed())?,
-        };
-        if cd.to_string() == text { Ok(cd) } else { Err(malformed()) }
+        })
     }
 }
 
