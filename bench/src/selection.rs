@@ -75,7 +75,7 @@ struct Cost {
 pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::Result<()> {
     let mut redis = Redis::start().await?;
     let mut figures: Vec<Figure<String>> = Vec::new();
-    let mut p99_us = None;
+    let mut p99_us: Option<f64> = None;
     let smaller = [10_000, 100_000].into_iter().filter(|comments| *comments < comments_max);
     for comments in smaller.chain([comments_max]) {
         fill(&mut redis, Shape::Even, comments).await?;
@@ -90,8 +90,8 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::R
             ] {
                 let costs = subject.costs(&mut redis, page, calls).await?;
                 let found = add(&mut figures, &format!("even, {comments}, {} ratings, {place}", ratings.len()), &costs);
-                if comments == comments_max && ratings.len() == 3 && page.is_none() {
-                    p99_us = Some(found);
+                if comments == comments_max && page.is_none() {
+                    p99_us = Some(p99_us.map_or(found, |worst: f64| worst.max(found)));
                 }
             }
         }
