@@ -3,10 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -50,6 +47,8 @@ const FAULTY_CALLS: u32 = 120;
 const INVOCATION_MS: std::ops::Range<u64> = 20..1_500;
 /// How much later than at its deadline a handler may answer, on a busy machine.
 const OVERTIME_MAX: Duration = Duration::from_secs(5);
+/// More retries than any outage here needs.
+const PATIENT: u32 = 1_000;
 /// How long a run may take to come to rest.
 const REST_MAX: Duration = Duration::from_secs(120);
 
@@ -125,7 +124,7 @@ async fn run(seed: u64) -> Run {
     let mut mappings = JoinSet::new();
     let mut states = Vec::new();
     // Half of the runs give a batch up quickly.
-    let retries = if seed % 4 == 1 || seed % 4 == 2 { 2 } else { 1_000 };
+    let retries = if seed % 4 == 1 || seed % 4 == 2 { 2 } else { PATIENT };
     for (function, handler) in handlers {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = retries;
@@ -142,8 +141,20 @@ async fn run(seed: u64) -> Run {
     at_rest(states).await;
     mappings.shutdown().await;
 
-    let quarantined = quarantined_comments(&stores);
+    let quarantined = comments_in(&stores.quarantined_batches());
     assert!(quarantined.is_superset(&poisoned), "seed {seed}: {poisoned:?} are to be in quarantine: {quarantined:?}");
+    let by_handlers = stores.quarantined_batches().into_iter().filter(|batch| {
+        let condition = batch["requestContext"]["condition"].as_str().unwrap();
+        ["MalformedRecord", "RejectedByStore"].contains(&condition)
+    });
+    assert_eq!(
+        comments_in(&by_handlers.collect::<Vec<_>>()),
+        poisoned,
+        "seed {seed}: no fault makes a record hopeless"
+    );
+    if retries == PATIENT {
+        assert_eq!(quarantined, poisoned, "seed {seed}: nothing was to be given up");
+    }
     remove_poison(&stores).await;
     // Only the comments in quarantine are made right: any other that differs is found by the invariants.
     let of_quarantined = stores.records().await.into_iter().filter(|record| {
@@ -160,30 +171,50 @@ async fn run(seed: u64) -> Run {
     );
     stores.assert_invariants().await;
     let met = [table_faults.met(), index_faults.met()].concat();
-    let reports = invocations.map(|invocations| invocations.reports.load(Ordering::Relaxed));
+    let reports = invocations.map(|invocations| invocations.reports());
     Run { met, quarantined: quarantined.len(), poisoned: poisoned.len(), reports }
 }
 
-/// The invocations of a handler.
+/// The invocations of a handler. What is wrong with one is asserted by [`run`]: here it would only fail the invocation,
+/// and the mapping would try again.
 struct Invocations {
     random: Mutex<StdRng>,
-    reports: AtomicUsize,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Counts {
+    begun: usize,
+    answered: usize,
+    /// Answers that reported records for retry.
+    reports: usize,
+    /// The longest that an answer came after its deadline.
+    overtime: Duration,
 }
 
 impl Invocations {
     fn new(seed: u64) -> Self {
-        Self { random: Mutex::new(StdRng::seed_from_u64(seed)), reports: AtomicUsize::new(0) }
+        Self { random: Mutex::new(StdRng::seed_from_u64(seed)), counts: Mutex::default() }
     }
 
-    /// Calls a handler, which must answer about its deadline.
     async fn call(&self, handle: impl AsyncFnOnce(tokio::time::Instant) -> Handled) -> DynamoDbEventResponse {
         let time_ms = self.random.lock().unwrap().random_range(INVOCATION_MS);
         let deadline = tokio::time::Instant::now() + Duration::from_millis(time_ms);
+        self.counts.lock().unwrap().begun += 1;
         let handled = handle(deadline).await;
-        assert!(tokio::time::Instant::now() < deadline + OVERTIME_MAX, "a handler went on after its deadline");
-        let reported = !handled.response.batch_item_failures.is_empty();
-        self.reports.fetch_add(reported.into(), Ordering::Relaxed);
+        let mut counts = self.counts.lock().unwrap();
+        counts.answered += 1;
+        counts.reports += usize::from(!handled.response.batch_item_failures.is_empty());
+        counts.overtime = counts.overtime.max(tokio::time::Instant::now().saturating_duration_since(deadline));
         handled.response
+    }
+
+    /// Asserts that each invocation was answered, about its deadline at the latest; returns how many reported records.
+    fn reports(&self) -> usize {
+        let counts = self.counts.lock().unwrap().clone();
+        assert_eq!(counts.begun, counts.answered, "a handler did not answer");
+        assert!(counts.overtime < OVERTIME_MAX, "a handler went on after its deadline: {counts:?}");
+        counts.reports
     }
 }
 
@@ -239,9 +270,9 @@ async fn delete(stores: &Stores, id: &str) {
     call.key("pk", text(&format!("COMMENT#{id}"))).key("sk", text("PRODUCT#c/~/~")).send().await.unwrap();
 }
 
-/// The comments named in quarantine.
-fn quarantined_comments(stores: &Stores) -> BTreeSet<String> {
-    let records = stores.quarantined_batches().into_iter().flat_map(|batch| {
+/// The comments named in batches of the quarantine.
+fn comments_in(batches: &[Value]) -> BTreeSet<String> {
+    let records = batches.iter().flat_map(|batch| {
         let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();
         payload["Records"].as_array().unwrap().clone()
     });

@@ -123,10 +123,13 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
     let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    index.finish_rebuild(&second, TABLE_ID, now()).await.unwrap();
+    let watermark = now();
+    index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
     assert!(ask(&index, TABLE_ID, now()).await.is_ok());
-    // It has been finished: its token is spent.
-    assert!(index.finish_rebuild(&second, TABLE_ID, now()).await.is_err());
+    // Asked again, as after a lost answer, it is still done; to anything else its token is spent.
+    index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
+    assert!(index.finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1)).await.is_err());
+    assert!(index.finish_rebuild(&first, "another-table", watermark).await.is_err());
 }
 
 #[tokio::test]

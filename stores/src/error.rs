@@ -222,7 +222,7 @@ impl From<redis::RedisError> for StoreError {
         } else if has_code(&["NOPERM"]) {
             " (docs/redis.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
         } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"]) {
-            " (user and password are those in PAGEMARK_REDIS_URL)"
+            " (user and password are those in PAGEMARK_REDIS_URL; a server at its maxclients refuses them, too)"
         } else {
             ""
         };

@@ -1,7 +1,7 @@
 //! What the stream handlers count, in the CloudWatch embedded metric format: a line of JSON on standard output, from
 //! which CloudWatch Logs makes metrics (Amazon CloudWatch, "Specification: Embedded metric format").
 //!
-//! [`Metric`] is the one list of their names; the deployment's alarms and dashboards use the same ones.
+//! [`Metric`] is the one list of their names.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,8 @@ pub enum Metric {
     Records,
     /// Comments that the batch changed.
     CommentsChanged,
-    /// Writes that happened: duplicates put or deleted, or edits of the page index.
+    /// Writes that are known to have happened: duplicates put or deleted, or edits of the page index. When a part of a
+    /// pipeline fails, none of its edits is known to.
     Writes,
     /// Calls that the handler sent again; attempts of the SDK itself are not counted.
     Retries,

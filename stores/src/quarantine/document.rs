@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 use super::Reason;
 use crate::now;
 
+/// The service's event ids have 32 characters.
+const EVENT_ID_MAX: usize = 64;
+
 /// A batch as it is kept.
 #[derive(Debug)]
 pub(super) struct Document {
     /// Its name inside the quarantine. It depends on what the batch holds, so that one that is delivered and put again
-    /// on the same day replaces itself.
+    /// on the same day replaces itself; the id of the first event tells batches of different shards apart, and records
+    /// without a sequence number.
     pub(super) name: String,
     /// JSON.
     pub(super) body: String,
@@ -24,7 +28,11 @@ impl Document {
         let number = |name: &str| record.pointer(name).and_then(Value::as_str).unwrap_or("none").to_owned();
         let (first, last) =
             (number("/DDBStreamBatchInfo/startSequenceNumber"), number("/DDBStreamBatchInfo/endSequenceNumber"));
-        Self { name: format!("aws/lambda/{}/{day}/{first}-{last}", reason.function), body: record.to_string() }
+        let event_id = event.pointer("/Records/0/eventID").and_then(Value::as_str).unwrap_or("none");
+        // It is the service's, or of a record that was not made by it.
+        let event_id: String = event_id.chars().filter(char::is_ascii_alphanumeric).take(EVENT_ID_MAX).collect();
+        let name = format!("aws/lambda/{}/{day}/{first}-{last}-{event_id}", reason.function);
+        Self { name, body: record.to_string() }
     }
 }
 

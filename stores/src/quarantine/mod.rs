@@ -126,6 +126,10 @@ impl Quarantine {
             };
             let detail = &hopeless.detail;
             tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
+            if Instant::now() >= deadline {
+                outcome.retry.push(sequence_number);
+                continue;
+            }
             let put = match serde_json::to_value(record) {
                 Ok(record) => {
                     let event = json!({ "Records": [record] });
