@@ -227,6 +227,17 @@ async fn a_killed_master_is_replaced_and_the_index_ends_right() {
 }
 
 #[tokio::test]
+async fn a_process_that_only_asks_whether_the_cluster_is_there_notices_a_fail_over() {
+    let cluster = RedisCluster::start().await;
+    let index = cluster.index();
+    index.ping().await.unwrap();
+    let victim = cluster.masters().await[0];
+    cluster.kill(victim).await;
+    wait_for("an answer of every master", async || index.ping().await.map_err(|error| error.to_string())).await;
+    assert!(!cluster.masters().await.contains(&victim));
+}
+
+#[tokio::test]
 async fn a_master_that_hangs_is_replaced_and_the_index_ends_right() {
     check_fail_over(async |cluster, victim| cluster.hang(victim)).await;
 }

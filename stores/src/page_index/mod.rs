@@ -294,14 +294,18 @@ impl PageIndex {
     /// # Errors
     /// The store's.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.bounded(async {
+        let answered = self.bounded(async {
             let masters = self.connection.masters().await?;
             let ping = redis::cmd("PING");
             let pings = masters.iter().map(|master| master.query::<()>(&ping));
             try_join_all(pings).await
-        })
-        .await
-        .map(|_| ())
+        });
+        let answered = answered.await;
+        if answered.is_err() {
+            // Another server may be in the place of one that does not answer.
+            self.connection.doubt();
+        }
+        answered.map(|_| ())
     }
 
     /// Sends one command.

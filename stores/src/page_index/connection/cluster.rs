@@ -107,6 +107,11 @@ impl Cluster {
         }
     }
 
+    /// The same for whatever is known.
+    pub(super) fn doubt_all(&self) {
+        self.known().topology = None;
+    }
+
     /// Asks for the topology, unless a later one than that of `generation` is known already.
     async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
         let mut last = self.refreshing.lock().await;

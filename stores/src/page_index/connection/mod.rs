@@ -157,6 +157,13 @@ impl Connection {
         }
     }
 
+    /// Has the topology of a cluster asked for when it is next needed.
+    pub(super) fn doubt(&self) {
+        if let Self::Cluster(cluster) = self {
+            cluster.doubt_all();
+        }
+    }
+
     /// The servers that hold keys.
     pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
         match self {
