@@ -380,9 +380,9 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
     let folder = tempfile::tempdir().unwrap();
     let place = format!("folder:{}", folder.path().display());
     let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_LOG", "debug")];
-    for (name, variables, writes, in_line) in [
-        ("stream-writer", stream_writer_variables(&stores), 3 * 31 + 16, "duplicates are in line"),
-        ("page-indexer", page_indexer_variables(&stores), 3, "the page index is in line"),
+    for (name, variables, writes) in [
+        ("stream-writer", stream_writer_variables(&stores), 3 * 31 + 16),
+        ("page-indexer", page_indexer_variables(&stores), 3),
     ] {
         let function = Function::start(name, with(variables, &settings)).await;
         assert_eq!(function.deliver(&records).await, Vec::<String>::new());
@@ -397,7 +397,7 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
         let age_ms = metrics["IteratorAge"].as_u64().unwrap();
         assert!(age_ms < 600_000, "the records are new: {metrics}");
 
-        let logged = ended.logged(in_line);
+        let logged = ended.logged("the comment is in line");
         let named: Vec<String> = logged
             .iter()
             .map(|line| format!("{} {}", line["fields"]["comment"], line["fields"]["sequence_number"]).replace('"', ""))

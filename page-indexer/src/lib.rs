@@ -17,7 +17,7 @@ use stores::{
 use tokio::time::Instant;
 
 pub use config::Config;
-use error::Failures;
+use error::FailedEdits;
 pub use plan::plan_edits;
 
 /// The name under which the function's records go to quarantine.
@@ -46,27 +46,24 @@ impl PageIndexer {
         let edits = plan_edits(&batch.changes);
         let planned = edits.len();
 
-        let failures = Failures::of(self.apply(edits, deadline, &mut metrics).await, &batch.changes);
+        let failed = self.apply(edits, deadline, &mut metrics).await;
+        let not_applied: usize = failed.iter().map(|failed| failed.edits.len()).sum();
+        let failures = error::failures(&failed, &batch.changes);
         let mut hopeless = Hopeless::malformed(&batch.malformed);
         hopeless.extend(failures.hopeless);
         let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
-        metrics.add(Metric::Writes, planned.saturating_sub(failures.edits));
+        metrics.add(Metric::Writes, planned.saturating_sub(not_applied));
         metrics.add(Metric::Quarantined, put.kept);
         Handled::new([put.retry, failures.retry].concat(), metrics, began)
     }
 
-    /// Applies edits; returns those that are not known to be applied, with the reason.
+    /// Applies edits; returns those that are not known to be applied.
     ///
     /// The page index applies what it can of a pipeline and names one error for the rest. When it rejects an edit for
     /// good, the edits are halved until that one stands alone: in at most twice as many calls as there are edits.
-    async fn apply(
-        &self,
-        edits: Vec<IndexEdit>,
-        deadline: Instant,
-        metrics: &mut Metrics,
-    ) -> Vec<(Vec<IndexEdit>, StoreError)> {
+    async fn apply(&self, edits: Vec<IndexEdit>, deadline: Instant, metrics: &mut Metrics) -> Vec<FailedEdits> {
         let mut failed = Vec::new();
         let mut parts = vec![edits];
         while let Some(mut part) = parts.pop() {
@@ -75,7 +72,7 @@ impl PageIndexer {
                 let second = part.split_off(part.len() / 2);
                 parts.extend([second, part]);
             } else {
-                failed.push((part, error));
+                failed.push(FailedEdits { edits: part, error });
             }
         }
         failed

@@ -1,15 +1,23 @@
 //! What the stream handlers share of a Lambda invocation: its event, its deadline and its answer.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use aws_lambda_events::{
     dynamodb::Event,
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
+use model::{CommentId, record::CommentChange};
 use serde::{Deserialize, Deserializer, de::Error};
 use tokio::time::Instant;
 
-use crate::metrics::{Metric, Metrics};
+use crate::{
+    error::{Remedy, StoreError},
+    metrics::{Metric, Metrics},
+    quarantine::Hopeless,
+};
 
 /// The event of an invocation.
 ///
@@ -51,6 +59,50 @@ impl Handled {
         metrics.add(Metric::ReportedForRetry, retry.len());
         metrics.add(Metric::Duration, began.elapsed().as_millis());
         Self { response: batch_response(retry), metrics }
+    }
+}
+
+/// What a handler does about the comments of a batch whose writes did not all happen.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// The sequence numbers to report: the first record of each comment that is not known to be right. The service
+    /// retries everything from the lowest on.
+    pub retry: Vec<String>,
+    /// The records of comments that a store will never take.
+    pub hopeless: Vec<Hopeless>,
+}
+
+impl Failures {
+    /// Sorts the comments of a batch by what is wrong with them; each that is in line is logged.
+    ///
+    /// A comment with several failures is hopeless only when all of them are: otherwise it is retried, and when it
+    /// comes again, only what is rejected is left.
+    pub fn of<'failed>(
+        failed: impl IntoIterator<Item = (&'failed CommentId, &'failed StoreError)>,
+        changes: &[CommentChange<'_>],
+    ) -> Self {
+        let mut errors: BTreeMap<&CommentId, &StoreError> = BTreeMap::new();
+        for (id, error) in failed {
+            let worst = errors.entry(id).or_insert(error);
+            if worst.remedy() == Remedy::Quarantine {
+                *worst = error;
+            }
+        }
+        let mut failures = Self::default();
+        for change in changes {
+            let (comment, sequence_number) = (&change.id, &change.first_sequence_number);
+            match errors.get(comment) {
+                None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
+                Some(error) if error.remedy() == Remedy::Quarantine => {
+                    failures.hopeless.extend(Hopeless::rejected(&change.places, error));
+                }
+                Some(error) => {
+                    tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
+                    failures.retry.push(sequence_number.clone());
+                }
+            }
+        }
+        failures
     }
 }
 

@@ -19,7 +19,6 @@ use stores::{
 use tokio::time::Instant;
 
 pub use config::{Config, FanOut};
-use error::Failures;
 pub use plan::{Call, plan_calls};
 
 /// The name under which the function's records go to quarantine.
@@ -57,13 +56,14 @@ impl StreamWriter {
             written.join(result);
         }
 
-        let failures = Failures::of(&written, &batch.changes);
+        let not_written: usize = written.failed.iter().map(|failed| failed.keys.len()).sum();
+        let failures = error::failures(&written.failed, &batch.changes);
         let mut hopeless = Hopeless::malformed(&batch.malformed);
         hopeless.extend(failures.hopeless);
         let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
-        metrics.add(Metric::Writes, planned.saturating_sub(failures.writes));
+        metrics.add(Metric::Writes, planned.saturating_sub(not_written));
         metrics.add(Metric::Retries, written.retries);
         metrics.add(Metric::Unprocessed, written.unprocessed);
         metrics.add(Metric::Quarantined, put.kept);

@@ -50,12 +50,7 @@ impl Table {
                 parts.push(writes.collect());
                 continue;
             }
-            let keys = part.into_values().map(|(key, _)| key).collect();
-            let failed = FailedWrites { keys, error };
-            match failed.error.remedy() {
-                Remedy::Quarantine => written.rejected.push(failed),
-                Remedy::TryAgain | Remedy::CallOperator => written.failed.push(failed),
-            }
+            written.failed.push(FailedWrites { keys: part.into_values().map(|(key, _)| key).collect(), error });
         }
         written
     }

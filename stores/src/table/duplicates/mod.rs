@@ -3,7 +3,7 @@
 //! - `batch`: `BatchWriteItem`, up to 25 writes of any comments a call; the writes of a call happen one by one.
 //! - `transaction`: `TransactWriteItems`, the writes of one comment a call; all of them happen, or none.
 //!
-//! **Invariant:** every write that was asked for has happened, or is in [`DuplicatesWritten`] as failed or rejected.
+//! **Invariant:** every write that was asked for has happened, or is in [`DuplicatesWritten`] as failed.
 
 mod batch;
 mod transaction;
@@ -32,10 +32,8 @@ pub struct FailedWrites {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct DuplicatesWritten {
-    /// Those to ask for again: sending them again is harmless.
+    /// Those that did not happen; sending them again is harmless, and the error says whether it makes sense.
     pub failed: Vec<FailedWrites>,
-    /// Those that the table will never take.
-    pub rejected: Vec<FailedWrites>,
     /// Calls sent again, the SDK's own attempts not counted.
     pub retries: u64,
     /// Writes that DynamoDB left unprocessed, each as often as it did.
@@ -45,13 +43,12 @@ pub struct DuplicatesWritten {
 impl DuplicatesWritten {
     /// Whether every write has happened.
     pub fn is_whole(&self) -> bool {
-        self.failed.is_empty() && self.rejected.is_empty()
+        self.failed.is_empty()
     }
 
     /// Adds what became of others.
     pub fn join(&mut self, other: Self) {
         self.failed.extend(other.failed);
-        self.rejected.extend(other.rejected);
         self.retries += other.retries;
         self.unprocessed += other.unprocessed;
     }
