@@ -128,3 +128,38 @@ pub fn batch_response(retry: Vec<String>) -> DynamoDbEventResponse {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Malformed;
+
+    use super::*;
+    use crate::error::Store;
+
+    #[test]
+    fn a_comment_is_hopeless_only_when_every_failure_of_it_is() {
+        let id = |text: &str| CommentId::parse(text).unwrap();
+        let change = |text: &str, place: usize| CommentChange {
+            id: id(text),
+            first_sequence_number: place.to_string(),
+            places: vec![place, place + 10],
+            last: None,
+            seen: Vec::new(),
+        };
+        let changes = [change("fine", 0), change("passing", 1), change("both", 2), change("rejected", 3)];
+        let (passing, rejected) =
+            (StoreError::past_deadline(Store::Table), StoreError::from(Malformed::new("item", "of no shape")));
+        let (of_passing, of_both, of_rejected) = (id("passing"), id("both"), id("rejected"));
+        let failed = [
+            (&of_both, &rejected),
+            (&of_both, &passing),
+            (&of_both, &rejected),
+            (&of_passing, &passing),
+            (&of_rejected, &rejected),
+        ];
+        let failures = Failures::of(failed, &changes);
+        assert_eq!(failures.retry, ["1", "2"]);
+        let places: Vec<usize> = failures.hopeless.iter().map(|hopeless| hopeless.place).collect();
+        assert_eq!(places, [3, 13], "each record of the comment");
+    }
+}
