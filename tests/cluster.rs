@@ -7,14 +7,13 @@ use std::{
 
 use itertools::Itertools;
 use model::{
-    BaseSet, Comment, CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating, RatingSet,
+    BaseSet, CommentId, Filter, Language, Order, ProductId, Rating, RatingSet,
     plan::{IndexEdit, index_edits},
 };
 use rand::{SeedableRng, rngs::StdRng};
 use stores::{
     PageIndex, StoreError, now,
     page_index::{PageIndexConfig, PageStartQuery},
-    table::{Created, NewComment},
 };
 
 use crate::{
@@ -33,20 +32,6 @@ fn product(number: u64) -> ProductId {
 
 fn whole(product: &ProductId) -> BaseSet {
     BaseSet { product: product.clone(), language: None, rating: None }
-}
-
-async fn create(stores: &Stores, number: u64) -> Comment {
-    let comment = NewComment {
-        id: CommentId::parse(&format!("c{number:04}")).unwrap(),
-        product: product(number % PRODUCTS),
-        language: Language::parse(["en", "ko"][usize::try_from(number % 2).unwrap()]).unwrap(),
-        rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 4).unwrap()).unwrap(),
-        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
-    };
-    match stores.table.create_comment(comment, None).await.unwrap() {
-        Created::New(comment) | Created::Before(comment) => comment,
-    }
 }
 
 async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result<u64, StoreError> {
@@ -83,7 +68,7 @@ async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
     let cluster = RedisCluster::start().await;
     let stores = Stores::start_with(cluster.config()).await;
     for number in 0..48 {
-        create(&stores, number).await;
+        stores.create_numbered(number, product(number % PRODUCTS)).await;
     }
     let (first, last) = (0, 2);
     for evicting in [first, last] {
@@ -172,7 +157,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let config = PageIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
     let stores = Stores::start_with(config).await;
     for number in 0..2 * PRODUCTS {
-        create(&stores, number).await;
+        stores.create_numbered(number, product(number % PRODUCTS)).await;
     }
     stores.deliver_all().await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
@@ -199,7 +184,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
         })
         .await;
         for number in 2 * PRODUCTS..3 * PRODUCTS {
-            create(&stores, number).await;
+            stores.create_numbered(number, product(number % PRODUCTS)).await;
         }
         // The handler tries until the replica has taken over.
         stores.deliver_all().await;

@@ -1,28 +1,14 @@
 //! A rebuild of the page index ends in exactly what the table holds, also when comments change meanwhile.
 
-use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating};
-use stores::{
-    PageIndex, now,
-    page_index::PageIndexConfig,
-    table::{CommentPatch, Created, NewComment},
-};
+use model::{Language, ProductId, Rating};
+use stores::{PageIndex, now, page_index::PageIndexConfig, table::CommentPatch};
 
 use crate::fixture::{gate::Gate, redis_server, stores::Stores, wait_for};
 
 const COMMENTS: u64 = 40;
 
-async fn create(stores: &Stores, number: u64) -> Comment {
-    let comment = NewComment {
-        id: CommentId::parse(&format!("c{number}")).unwrap(),
-        product: ProductId::parse(&format!("product {}", number % 7)).unwrap(),
-        language: Language::parse(["en", "ko"][usize::try_from(number % 2).unwrap()]).unwrap(),
-        rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 4).unwrap()).unwrap(),
-        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
-    };
-    match stores.table.create_comment(comment, None).await.unwrap() {
-        Created::New(comment) | Created::Before(comment) => comment,
-    }
+fn product(number: u64) -> ProductId {
+    ProductId::parse(&format!("product {}", number % 7)).unwrap()
 }
 
 async fn assert_ready(stores: &Stores) {
@@ -35,7 +21,7 @@ async fn assert_ready(stores: &Stores) {
 async fn a_rebuild_fills_an_index_that_is_empty_or_wrong() {
     let stores = Stores::start().await;
     for number in 0..COMMENTS {
-        create(&stores, number).await;
+        stores.create_numbered(number, product(number)).await;
     }
     stores.deliver_all().await;
     for segments in [1, 3] {
@@ -61,7 +47,7 @@ async fn comments_that_change_between_the_scan_and_its_writes_are_indexed_as_the
     let stores = Stores::start().await;
     let mut comments = Vec::new();
     for number in 0..COMMENTS {
-        comments.push(create(&stores, number).await);
+        comments.push(stores.create_numbered(number, product(number)).await);
     }
     // The rebuild has read the table, and its first write to the index is held.
     let gate = Gate::for_edits(&stores.redis_url).await;
@@ -89,7 +75,7 @@ async fn comments_that_change_between_the_scan_and_its_writes_are_indexed_as_the
         stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
     }
     for number in COMMENTS..COMMENTS + 8 {
-        create(&stores, number).await;
+        stores.create_numbered(number, product(number)).await;
     }
     stores.deliver_all().await;
     gate.open();
