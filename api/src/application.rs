@@ -10,7 +10,8 @@ use std::{
 
 use actix_web::{
     App, HttpServer,
-    dev::Server,
+    body::MessageBody,
+    dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::{DefaultHeaders, from_fn},
     web,
 };
@@ -18,7 +19,9 @@ use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
-    deadline, pages, routes,
+    deadline,
+    operations::{self, access, load},
+    pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
     state::State,
     table_id::TableId,
@@ -30,11 +33,17 @@ const STOP_GRACE_SECONDS: u64 = 10;
 /// How long an idle connection is kept. A stop waits for idle connections too, so it is short.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
+/// Connections of one thread; further ones wait until others end. Each may hold an answer that its client does not read.
+const CONNECTIONS_MAX: usize = 4_096;
+
+/// The same of health and metrics, which a few checkers ask for.
+const OPERATIONS_CONNECTIONS_MAX: usize = 64;
+
 /// Why the service does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// Somebody else listens there.
-    #[error("{listen} is in use by another program; choose another address with --listen or PAGEMARK_LISTEN")]
+    #[error("{listen} is in use by another program; choose another address")]
     AddressInUse {
         /// Where it should have listened.
         listen: SocketAddr,
@@ -57,6 +66,8 @@ pub enum StartError {
 pub struct Application {
     address: SocketAddr,
     server: Server,
+    /// Health and metrics at an address of their own.
+    operations: Option<(SocketAddr, Server)>,
     table_id: Arc<TableId>,
 }
 
@@ -77,11 +88,19 @@ impl Application {
         let index = PageIndex::connect(&settings.page_index.config())?;
         let comment_blob = settings.comment_blob.comment_blob;
         let table = Table::connect(&TableConfig { comment_blob, ..settings.table.config() }).await;
-        let cursor_key = settings.cursor_key.unwrap_or_else(|| {
-            tracing::warn!("PAGEMARK_CURSOR_KEY is not set: cursors are good until this process ends, and only here");
+        let mut cursor_keys = settings.cursor_keys.into_iter();
+        let cursor_key = cursor_keys.next().unwrap_or_else(|| {
+            tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
             CursorKey::random()
         });
-        let api = ApiSettings { write_tokens: settings.write_tokens, ..ApiSettings::new(cursor_key) };
+        let api = ApiSettings {
+            write_tokens: settings.write_tokens,
+            other_cursor_keys: cursor_keys.collect(),
+            operations_listen: settings.operations_listen,
+            in_flight_max: settings.in_flight_max,
+            cache_max_age_seconds: settings.cache_max_age_seconds,
+            ..ApiSettings::new(cursor_key)
+        };
         Self::on(listener, settings.listen, table, index, api)
     }
 
@@ -106,33 +125,33 @@ impl Application {
         index: PageIndex,
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
-        let cannot_listen = |source| StartError::Listen { listen, source };
-        let address = listener.local_addr().map_err(cannot_listen)?;
-        let workers = settings.workers.max(1);
+        let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
         let state = web::Data::new(State::new(table, index, settings));
         let table_id = Arc::clone(&state.table_id);
-        let server = HttpServer::new(move || {
-            App::new()
-                .app_data(state.clone())
-                .wrap(from_fn(deadline::bound))
-                .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
-                .configure(routes::configure)
-                .configure(pages::configure)
-                .default_service(web::to(routes::no_route))
-        })
-        .workers(workers)
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(STOP_GRACE_SECONDS)
-        .disable_signals()
-        .listen(listener)
-        .map_err(cannot_listen)?
-        .run();
-        Ok(Self { address, table_id, server })
+        let operations = match operations_listen {
+            Some(listen) => Some(operations_server(listen, state.clone())?),
+            None => None,
+        };
+        let with_operations = operations.is_none();
+        let server = HttpServer::new(move || app(state.clone(), with_operations))
+            .max_connections(CONNECTIONS_MAX)
+            .keep_alive(KEEP_ALIVE)
+            .shutdown_timeout(STOP_GRACE_SECONDS)
+            .disable_signals()
+            .listen(listener)
+            .map_err(|source| StartError::Listen { listen, source })?
+            .run();
+        Ok(Self { address, server, operations, table_id })
     }
 
     /// The address that it listens at, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of health and metrics, where they have one of their own.
+    pub fn operations_address(&self) -> Option<SocketAddr> {
+        self.operations.as_ref().map(|(address, _)| *address)
     }
 
     /// Serves until `shutdown` is done, then takes no more requests and finishes those under way. Signals are the
@@ -144,16 +163,74 @@ impl Application {
         // Asked for ahead of the first request: an engine on one machine may take seconds to describe a large table,
         // and until then the page index cannot be believed.
         tokio::spawn(async move { self.table_id.get().await });
+        let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();
         let mut server = pin!(self.server);
-        tokio::select! {
-            ended = &mut server => return ended,
-            () = shutdown => {}
+        let ended = tokio::select! {
+            ended = &mut server => ended,
+            // The server itself carries out the stop, so it must run on meanwhile.
+            () = shutdown => tokio::join!(server, handle.stop(true)).0,
+        };
+        // Last, so that a service that is stopping can be watched.
+        if let Some((handle, serving)) = operations {
+            handle.stop(true).await;
+            serving.await.map_err(io::Error::other)??;
         }
-        // The server itself carries out the stop, so it must run on meanwhile.
-        let (ended, ()) = tokio::join!(server, handle.stop(true));
         ended
     }
+}
+
+/// The service, with health and metrics or without.
+pub(crate) fn app(
+    state: web::Data<State>,
+    with_operations: bool,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    // The outermost comes last.
+    let app = App::new()
+        .app_data(state)
+        .wrap(from_fn(deadline::bound))
+        .wrap(from_fn(load::bound))
+        .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
+        .wrap(from_fn(access::observe))
+        .configure(routes::configure)
+        .configure(pages::configure)
+        .default_service(web::to(routes::no_route));
+    if with_operations { app.configure(operations::configure) } else { app }
+}
+
+/// Health and metrics at an address of their own.
+fn operations_server(listen: SocketAddr, state: web::Data<State>) -> Result<(SocketAddr, Server), StartError> {
+    let listener = bind(listen)?;
+    let address = local_address(&listener, listen)?;
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(state.clone())
+            .wrap(from_fn(deadline::bound))
+            .wrap(from_fn(access::observe))
+            .configure(operations::configure)
+            .default_service(web::to(routes::no_route))
+    })
+    .workers(1)
+    .max_connections(OPERATIONS_CONNECTIONS_MAX)
+    .keep_alive(KEEP_ALIVE)
+    .shutdown_timeout(STOP_GRACE_SECONDS)
+    .disable_signals()
+    .listen(listener)
+    .map_err(|source| StartError::Listen { listen, source })?
+    .run();
+    Ok((address, server))
+}
+
+fn local_address(listener: &TcpListener, listen: SocketAddr) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|source| StartError::Listen { listen, source })
 }
 
 fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {

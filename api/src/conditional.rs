@@ -43,17 +43,6 @@ impl IfMatch {
     }
 }
 
-/// Whether the header `If-None-Match` names the revision, so that the client has it already.
-pub(crate) fn client_has(request: &HttpRequest, revision: Revision) -> bool {
-    let current = etag(revision);
-    let values = request.headers().get_all(header::IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
-    // The comparison is the weak one (RFC 9110 section 13.1.2).
-    values
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == current)
-}
-
 /// The value of a header that may be given once.
 ///
 /// # Errors
@@ -102,18 +91,5 @@ mod tests {
             let refused = if_match(wrong).unwrap_err();
             assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
         }
-    }
-
-    #[test]
-    fn if_none_match_may_be_weak_or_a_list() {
-        let revision = Revision::parse(REVISION).unwrap();
-        let has = |value: &str| {
-            client_has(&TestRequest::get().insert_header((header::IF_NONE_MATCH, value)).to_http_request(), revision)
-        };
-        assert!(has(&etag(revision)));
-        assert!(has(&format!("\"a\", W/{}", etag(revision))));
-        assert!(has("*"));
-        assert!(!has("\"a\""));
-        assert!(!has(REVISION));
     }
 }

@@ -3,22 +3,42 @@
 //! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal covers the
 //! product, filter, order and page size too: a cursor of another listing does not open. AES-SIV is deterministic
 //! and needs no nonce, so the same place has the same cursor, and there is nothing to use twice by mistake.
+//!
+//! Keys can be changed without breaking cursors: one seals, and any of several opens.
+//!
+//! What is sealed is as short as it can be; the seal takes 16 bytes of each cursor:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 1 | the layout's version, the direction, and how the rest is written |
+//! | 0 to 8 | the instant in milliseconds since 1970, zigzag and LEB128: 6 in our time; none when it is the ULID's own |
+//! | 1 to 64 | the id; 16 when it is a ULID |
 
 use aes_siv::{KeyInit, siv::Aes128Siv};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::{Cd, CommentId, Filter, Instant, Order, PageSize, ProductId};
+use ulid::Ulid;
 
 use crate::{error::ApiError, settings::CursorKey};
 
-/// The longest sealed cursor: 16 bytes of seal, 1 of direction, 8 of instant, 64 of id, in base64.
+/// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
 const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
 
 /// What a cursor belongs to: one more part of what is sealed.
 const PURPOSE: &[u8] = b"pagemark cursor";
 
-/// The first byte, which also is the version: another layout takes other bytes.
-const FORWARD: u8 = 1;
-const BACKWARD: u8 = 2;
+/// The first byte: the version in its high half, and these bits.
+const VERSION: u8 = 0x10;
+const BACKWARD: u8 = 1;
+/// The id is a ULID, in its 16 bytes.
+const ULID_ID: u8 = 2;
+/// The instant is the ULID's own, and left out.
+const ULID_INSTANT: u8 = 4;
+
+/// Seven bits of a number make a byte; the eighth tells that more follow.
+const LEB128_MORE: u8 = 0x80;
+/// Ten times seven bits hold every 64-bit number.
+const LEB128_MAX_LEN: usize = 10;
 
 /// In which direction a cursor leads from its comment, in the listing's own order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,26 +78,95 @@ impl CursorScope<'_> {
     }
 }
 
+impl Cursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Cd { created_at, id } = &self.at;
+        let ulid = Ulid::from_string(id.as_str()).ok().filter(|ulid| ulid.to_string() == id.as_str());
+        let of_ulid = ulid.is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
+        let mut head = VERSION;
+        if self.direction == Direction::Backward {
+            head |= BACKWARD;
+        }
+        if ulid.is_some() {
+            head |= ULID_ID;
+        }
+        if of_ulid {
+            head |= ULID_INSTANT;
+        }
+        let mut bytes = vec![head];
+        if !of_ulid {
+            write_number(&mut bytes, created_at.epoch_ms());
+        }
+        match ulid {
+            Some(ulid) => bytes.extend(ulid.to_bytes()),
+            None => bytes.extend(id.as_str().as_bytes()),
+        }
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (&head, mut rest) = bytes.split_first()?;
+        if head & !(BACKWARD | ULID_ID | ULID_INSTANT) != VERSION {
+            return None;
+        }
+        let written = if head & ULID_INSTANT == 0 { Some(read_number(&mut rest)?) } else { None };
+        let (id, of_ulid) = if head & ULID_ID == 0 {
+            (std::str::from_utf8(rest).ok()?.to_owned(), None)
+        } else {
+            let ulid = Ulid::from_bytes(rest.try_into().ok()?);
+            (ulid.to_string(), i64::try_from(ulid.timestamp_ms()).ok())
+        };
+        let created_at = Instant::from_epoch_ms(written.or(of_ulid)?).ok()?;
+        let direction = if head & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
+        Some(Self { direction, at: Cd { created_at, id: CommentId::parse(&id).ok()? } })
+    }
+}
+
+/// Appends a number, small ones in few bytes: zigzag, then LEB128.
+fn write_number(bytes: &mut Vec<u8>, number: i64) {
+    let mut rest = number.unsigned_abs() << 1 | u64::from(number < 0);
+    loop {
+        let [low, ..] = (rest & u64::from(!LEB128_MORE)).to_le_bytes();
+        rest >>= 7;
+        if rest == 0 {
+            bytes.push(low);
+            return;
+        }
+        bytes.push(low | LEB128_MORE);
+    }
+}
+
+/// Takes a number from the front.
+fn read_number(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for place in 0..LEB128_MAX_LEN {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & !LEB128_MORE);
+        number |= bits.checked_shl(u32::try_from(place * 7).ok()?)?;
+        if byte & LEB128_MORE == 0 {
+            let size = i64::try_from(number >> 1).ok()?;
+            return Some(if number & 1 == 0 { size } else { -size });
+        }
+    }
+    None
+}
+
 /// Seals and opens cursors.
 pub(crate) struct CursorSealer {
-    key: CursorKey,
+    sealing: CursorKey,
+    /// Further keys that open.
+    others: Vec<CursorKey>,
 }
 
 impl CursorSealer {
-    pub(crate) fn new(key: CursorKey) -> Self {
-        Self { key }
+    pub(crate) fn new(sealing: CursorKey, others: Vec<CursorKey>) -> Self {
+        Self { sealing, others }
     }
 
     /// The cursor as the client gets it.
     pub(crate) fn seal(&self, scope: &CursorScope<'_>, cursor: &Cursor) -> Result<String, ApiError> {
-        let mut plain = Vec::with_capacity(1 + 8 + CommentId::MAX_LEN);
-        plain.push(match cursor.direction {
-            Direction::Forward => FORWARD,
-            Direction::Backward => BACKWARD,
-        });
-        plain.extend(cursor.at.created_at.epoch_ms().to_be_bytes());
-        plain.extend(cursor.at.id.as_str().as_bytes());
-        let sealed = self.siv().encrypt(scope.associated_data(), &plain);
+        let sealed = siv(&self.sealing).encrypt(scope.associated_data(), &cursor.to_bytes());
         // It fails for more than 126 parts only.
         let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
@@ -100,32 +189,25 @@ impl CursorSealer {
             return None;
         }
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let plain = self.siv().decrypt(scope.associated_data(), &sealed).ok()?;
-        let (direction, rest) = plain.split_first()?;
-        let (instant, id) = rest.split_first_chunk::<8>()?;
-        let direction = match *direction {
-            FORWARD => Direction::Forward,
-            BACKWARD => Direction::Backward,
-            _ => return None,
-        };
-        let created_at = Instant::from_epoch_ms(i64::from_be_bytes(*instant)).ok()?;
-        let id = CommentId::parse(std::str::from_utf8(id).ok()?).ok()?;
-        Some(Cursor { direction, at: Cd { created_at, id } })
+        let keys = std::iter::once(&self.sealing).chain(&self.others);
+        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(scope.associated_data(), &sealed).ok())?;
+        Cursor::of_bytes(&plain)
     }
+}
 
-    fn siv(&self) -> Aes128Siv {
-        Aes128Siv::new(self.key.bytes().into())
-    }
+fn siv(key: &CursorKey) -> Aes128Siv {
+    Aes128Siv::new(key.bytes().into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use expect_test::expect;
     use model::{Language, RatingSet};
     use proptest::prelude::*;
 
     fn sealer() -> CursorSealer {
-        CursorSealer::new(CursorKey::new([7; 32]))
+        CursorSealer::new(CursorKey::new([7; 32]), Vec::new())
     }
 
     fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
@@ -160,7 +242,7 @@ mod tests {
         assert_eq!(open("p", &fives, Order::Newest, 20), None);
         assert_eq!(open("p", &english, Order::Oldest, 20), None);
         assert_eq!(open("p", &english, Order::Newest, 21), None);
-        let stranger = CursorSealer::new(CursorKey::new([8; 32]));
+        let stranger = CursorSealer::new(CursorKey::new([8; 32]), Vec::new());
         assert!(with_scope("p", &english, Order::Newest, 20, |scope| stranger.open(scope, &text)).is_err());
     }
 
@@ -180,11 +262,65 @@ mod tests {
         });
     }
 
+    #[test]
+    fn a_cursor_outlives_a_change_of_the_key() {
+        let [before, after] = [7, 8].map(|byte| CursorKey::new([byte; 32]));
+        let given = cursor(Direction::Forward, 1_700_000_000_000, "c1");
+        with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| {
+            let old = CursorSealer::new(before.clone(), Vec::new());
+            let preparing = CursorSealer::new(before.clone(), vec![after.clone()]);
+            let changed = CursorSealer::new(after.clone(), vec![before]);
+            let done = CursorSealer::new(after, Vec::new());
+            let (first, second) = (old.seal(scope, &given).unwrap(), changed.seal(scope, &given).unwrap());
+            assert_ne!(first, second);
+            assert_eq!(preparing.seal(scope, &given).unwrap(), first);
+            for sealer in [&preparing, &changed] {
+                assert_eq!(sealer.open(scope, &first).unwrap(), given);
+                assert_eq!(sealer.open(scope, &second).unwrap(), given);
+            }
+            assert!(old.open(scope, &second).is_err() && done.open(scope, &first).is_err());
+        });
+    }
+
+    #[test]
+    fn cursors_are_short() {
+        let lengths = [
+            ("a ULID of its own instant", 1_700_000_000_000, "01HF7YAT000000000000000000"),
+            ("a ULID of another", 1_700_000_000_001, "01HF7YAT000000000000000000"),
+            ("ten characters", 1_700_000_000_000, "1234567890"),
+            ("a UUID", 1_700_000_000_000, "67e55044-10b1-426f-9247-bb680e5fe0c8"),
+            ("the longest", -1, &"x".repeat(64)),
+        ]
+        .map(|(what, ms, id)| {
+            let given = cursor(Direction::Forward, ms, id);
+            let sealed =
+                with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| sealer().seal(scope, &given).unwrap());
+            format!("{what}: {} characters\n", sealed.len())
+        });
+        expect![[r"
+            a ULID of its own instant: 44 characters
+            a ULID of another: 52 characters
+            ten characters: 44 characters
+            a UUID: 79 characters
+            the longest: 110 characters
+        "]]
+        .assert_eq(&lengths.concat());
+    }
+
+    #[test]
+    fn bytes_that_nobody_sealed_are_no_cursor() {
+        for bytes in [&[][..], &[VERSION], &[VERSION, 0x80], &[0x20, 1, b'c'], &[VERSION | ULID_ID, 1, 2, 3]] {
+            assert_eq!(Cursor::of_bytes(bytes), None, "{bytes:?}");
+        }
+        assert_eq!(Cursor::of_bytes(&[[VERSION].as_slice(), &[0xFF; 12], b"c"].concat()), None);
+        assert_eq!(Cursor::of_bytes(&[VERSION | ULID_INSTANT, b'c']), None, "no instant anywhere");
+    }
+
     proptest! {
         #[test]
         fn every_cursor_opens_again(
             ms in Instant::MIN.epoch_ms()..=Instant::MAX.epoch_ms(),
-            id in "[A-Za-z0-9._-]{1,64}",
+            id in "[A-Za-z0-9._-]{1,64}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
             forward in any::<bool>(),
         ) {
             let direction = if forward { Direction::Forward } else { Direction::Backward };

@@ -84,8 +84,12 @@ pub(crate) enum ApiError {
     },
     #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
     IndexUnavailable,
+    #[error("The comments of this page are still being written to it. Try again in a moment.")]
+    NotYetListed,
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
+    #[error("Too many requests are under way. Try again later.")]
+    Overloaded,
     #[error("The request took too long. A write may have happened or not. Try again later.")]
     TimedOut,
     #[error("The server made a mistake; it has been logged.")]
@@ -123,7 +127,9 @@ impl ApiError {
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
             Self::RevisionMismatch { .. } => (StatusCode::PRECONDITION_FAILED, "revision-mismatch"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
+            Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
             Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         }
@@ -135,8 +141,11 @@ impl ApiError {
             Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
             Self::TimedOut => tracing::warn!("a request took too long"),
-            // Why the index is unavailable is logged where it is found out; the rest is the client's to know.
+            // Why the index is unavailable is logged where it is found out, requests turned away are counted; the rest
+            // is the client's to know.
             Self::IndexUnavailable
+            | Self::NotYetListed
+            | Self::Overloaded
             | Self::Invalid { .. }
             | Self::BrokenBody(_)
             | Self::BodyTooLarge
@@ -264,7 +273,7 @@ impl Audience {
     /// Who asks for a path.
     pub(crate) fn of_path(path: &str) -> Self {
         match path.split('/').nth(1) {
-            Some("api" | "livez" | "readyz") => Self::Program,
+            Some("api" | "livez" | "readyz" | "metrics" | "openapi.json") => Self::Program,
             _ => Self::Person,
         }
     }

@@ -3,25 +3,28 @@
 //! - [`Settings`]: what the process is told by flags and variables; [`ApiSettings`]: what the service needs.
 //! - [`Application`]: binds, serves, stops.
 //! - `listing`: one page of comments, by number or by cursor; used by the JSON API and the pages.
-//! - `routes`: the JSON API and the health checks; `pages`: HTML.
+//! - `routes`: the JSON API; `pages`: HTML.
+//! - `operations`: health, metrics, access logs, and the bound on requests under way.
 //! - [`links`]: every URL that the service gives out.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
 //!
 //! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
 //! that does not answer, or an index that is not ready, is 503.
 //!
-//! **Invariant:** no request waits without bound (`deadline`), and no body is read without bound (`body`).
+//! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
+//! requests than a bound are under way (`operations::load`).
 
 mod application;
 mod auth;
 mod body;
+mod caching;
 mod conditional;
 mod cursor;
 mod deadline;
 mod error;
-mod health;
 pub mod links;
 mod listing;
+mod operations;
 mod pages;
 mod request;
 mod routes;
@@ -30,4 +33,4 @@ mod state;
 mod table_id;
 
 pub use application::{Application, StartError};
-pub use settings::{ApiSettings, CursorKey, Settings, WriteToken};
+pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};

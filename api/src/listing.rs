@@ -8,21 +8,24 @@
 //! **Invariant:** an empty page 1 is told only by a ready index: without it nobody knows whether the table's own index
 //! is behind (`only_a_ready_index_tells_that_there_is_nothing`).
 //!
+//! **Invariant:** where ranks and table differ, the reader gets what the table has. A difference is counted and nothing
+//! else: a write that is on its way looks the same. A page for which the ranks promise comments and the table has none
+//! is never empty with 200: either its first comment exists and is still being fanned out (503), or the ranks are wrong
+//! (`an_empty_page_is_looked_into`).
+//!
 //! **Invariant:** walking the cursors from page 1 shows every comment once: a page asks for one comment more than it
 //! shows, so it knows whether there is a next page.
 
-use std::sync::atomic::Ordering;
-
 use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
 use stores::{
-    StoreError,
-    page_index::{IndexAnswer, PageStart, PageStartQuery},
+    page_index::{PageStart, PageStartQuery},
     table::{Page, PageQuery},
 };
 
 use crate::{
     cursor::{Cursor, CursorScope, Direction},
     error::ApiError,
+    operations::metrics::DriftSign,
     state::State,
 };
 
@@ -72,8 +75,51 @@ pub(crate) async fn read_page(
     let skip = number.skip(query.page_size);
     let start = page_start(state, query, skip, as_of).await;
     let plan = plan_page(query, number, as_of, start.as_ref())?;
-    let page = state.table.page(&plan).await?;
-    cut_page(query, number, as_of, start.map(|start| start.total), page)
+    let mut page = state.page(&plan).await?;
+    if let Some(as_of) = as_of {
+        page.comments.retain(|comment| comment.created_at <= as_of);
+    }
+    let mut total = start.map(|start| start.total);
+    if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &page)) {
+        state.metrics.count_drift_sign(sign);
+        if sign == DriftSign::EmptyPage {
+            total = Some(existing_total(state, query, skip, as_of).await?);
+        }
+    }
+    cut_page(query, number, total, page)
+}
+
+/// How the page differs from what the ranks promise for it; `None` when it does not.
+fn drift_sign(query: &ListingQuery, skip: u64, total: u64, page: &Page) -> Option<DriftSign> {
+    let shown = u64::try_from(page.comments.len()).unwrap_or(u64::MAX);
+    let promised = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
+    match shown {
+        0 if promised > 0 => Some(DriftSign::EmptyPage),
+        few if few < promised && !page.cut_short => Some(DriftSign::ShortPage),
+        many if many > promised => Some(DriftSign::Unranked),
+        _ => None,
+    }
+}
+
+/// How many comments there are when the ranks promise a page and the table has nothing for it: none from this page on,
+/// unless the first of the page exists, which then is still being fanned out.
+async fn existing_total(
+    state: &State,
+    query: &ListingQuery,
+    skip: u64,
+    as_of: Option<Instant>,
+) -> Result<u64, ApiError> {
+    // The page after the first comment of this one starts at it.
+    let start = page_start(state, query, skip + 1, as_of).await.ok_or(ApiError::IndexUnavailable)?;
+    if start.total <= skip {
+        return Ok(start.total);
+    }
+    let first = start.before.ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
+    let comment = state.comment(&first.id).await?;
+    match comment.filter(|comment| comment.product == query.product && query.filter.matches(&comment.placement())) {
+        Some(_) => Err(ApiError::NotYetListed),
+        None => Ok(skip),
+    }
 }
 
 /// Reads the page that a cursor leads to.
@@ -86,37 +132,14 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
         Direction::Backward => query.order.reversed(),
     };
     let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at));
-    let (start, page) = tokio::join!(page_start(state, query, 0, None), state.table.page(&plan));
+    let (start, page) = tokio::join!(page_start(state, query, 0, None), state.page(&plan));
     Ok(cut_at_cursor(query, cursor.direction, start.map(|start| start.total), page?))
 }
 
-/// Asks the page index; `None` when it is unavailable, for whatever reason: the answer of a page that can do without
-/// is the same.
+/// Asks the page index where a page starts; `None` when it is unavailable.
 async fn page_start(state: &State, query: &ListingQuery, skip: u64, as_of: Option<Instant>) -> Option<PageStart> {
-    let table_id = state.table_id.get().await?;
-    let start = PageStartQuery { product: &query.product, filter: &query.filter, skip, order: query.order, as_of };
-    available(state, state.index.page_start(&start, &table_id, stores::now()).await)
-}
-
-/// The page index's answer; `None` when it has none that may be believed.
-///
-/// Only a change is logged: while Redis is out, every request finds that out anew.
-pub(crate) fn available<T>(state: &State, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
-    let was_available = state.index_available.swap(matches!(answer, Ok(Ok(_))), Ordering::Relaxed);
-    match answer {
-        Ok(Ok(answer)) => {
-            if !was_available {
-                tracing::info!("the page index answers again");
-            }
-            return Some(answer);
-        }
-        Ok(Err(_)) | Err(_) if !was_available => {}
-        Ok(Err(not_ready)) => tracing::warn!(%not_ready, "the page index is not ready"),
-        Err(error) if error.is_unavailable() => tracing::warn!(%error, "the page index is out of reach"),
-        // A wrong password, a missing permission, a member that is no id: page 1 and cursors must not suffer from it.
-        Err(error) => tracing::error!(%error, "the page index does not work"),
-    }
-    None
+    let ListingQuery { product, filter, order, .. } = query;
+    state.page_start(&PageStartQuery { product, filter, skip, order: *order, as_of }).await
 }
 
 /// What to ask the table for.
@@ -153,18 +176,18 @@ fn just_after(as_of: Instant) -> Option<Cd> {
 fn cut_page(
     query: &ListingQuery,
     number: PageNumber,
-    as_of: Option<Instant>,
     total: Option<u64>,
     Page { mut comments, cut_short }: Page,
 ) -> Result<Listing, ApiError> {
-    if let Some(as_of) = as_of {
-        comments.retain(|comment| comment.created_at <= as_of);
-    }
     let size = usize::from(query.page_size.get());
     let more = comments.len() > size || cut_short;
     comments.truncate(size);
-    if total.is_none() && comments.is_empty() {
-        return Err(ApiError::IndexUnavailable);
+    match total {
+        None if comments.is_empty() => return Err(ApiError::IndexUnavailable),
+        Some(total) if comments.is_empty() && number > PageNumber::FIRST => {
+            return Err(ApiError::PastTheEnd { page: number.get(), total_pages: query.page_size.total_pages(total) });
+        }
+        Some(_) | None => {}
     }
     // The page index may be a moment behind; what is shown does exist.
     let shown_up_to = number.skip(query.page_size) + u64::try_from(comments.len()).unwrap_or(u64::MAX);
@@ -263,7 +286,9 @@ mod tests {
     ) -> Result<Listing, ApiError> {
         let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
         let plan = plan_page(query, number, as_of, start.as_ref())?;
-        cut_page(query, number, as_of, start.map(|start| start.total), whole(answer(&plan, last)))
+        let mut page = whole(answer(&plan, last));
+        page.comments.retain(|comment| as_of.is_none_or(|as_of| comment.created_at <= as_of));
+        cut_page(query, number, start.map(|start| start.total), page)
     }
 
     fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
@@ -356,10 +381,31 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_differs_from_the_ranks_is_a_sign_of_drift() {
+        let query = query(Order::Newest, 3);
+        let sign = |skip, total, shown| drift_sign(&query, skip, total, &whole((1..=shown).map(comment).collect()));
+        assert_eq!([sign(0, 3, 3), sign(0, 9, 3), sign(3, 5, 2), sign(0, 0, 0)], [None; 4]);
+        assert_eq!(sign(3, 5, 1), Some(DriftSign::ShortPage));
+        assert_eq!(sign(0, 2, 3), Some(DriftSign::Unranked));
+        assert_eq!(sign(3, 5, 0), Some(DriftSign::EmptyPage));
+        let cut_short = Page { comments: vec![comment(1)], cut_short: true };
+        assert_eq!(drift_sign(&query, 0, 3, &cut_short), None);
+    }
+
+    #[test]
+    fn what_the_table_does_not_have_is_past_the_end() {
+        let query = query(Order::Newest, 2);
+        let (second, nothing) = (PageNumber::new(2).unwrap(), || whole(Vec::new()));
+        let refused = cut_page(&query, second, Some(2), nothing());
+        assert!(matches!(refused, Err(ApiError::PastTheEnd { page: 2, total_pages: 1 })), "{refused:?}");
+        assert_eq!(cut_page(&query, PageNumber::FIRST, Some(0), nothing()).unwrap().total, Some(0));
+    }
+
+    #[test]
     fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
         let page = || Page { comments: vec![comment(9), comment(8)], cut_short: true };
         let query = query(Order::Newest, 5);
         assert!(cut_at_cursor(&query, Direction::Forward, None, page()).next.is_some());
-        assert!(cut_page(&query, PageNumber::FIRST, None, None, page()).unwrap().next.is_some());
+        assert!(cut_page(&query, PageNumber::FIRST, None, page()).unwrap().next.is_some());
     }
 }

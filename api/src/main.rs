@@ -22,10 +22,17 @@ async fn main() -> ExitCode {
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let filter = log_filter("info").map_err(anyhow::Error::msg)?;
-    tracing_subscriber::fmt().json().with_env_filter(filter).finish().with(without_payloads()).init();
+    tracing_subscriber::fmt()
+        .json()
+        .with_span_list(false)
+        .with_env_filter(filter)
+        .finish()
+        .with(without_payloads())
+        .init();
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
-    tracing::info!(address = %application.address(), "listening");
+    let operations = application.operations_address().map(|address| address.to_string());
+    tracing::info!(address = %application.address(), operations, "listening");
     let shutdown = async move {
         tokio::select! {
             // Without a way to hear Ctrl-C, SIGTERM still ends the process.

@@ -4,10 +4,16 @@ use std::{fmt, net::SocketAddr, str::FromStr};
 
 use clap::Parser;
 use model::ProductId;
+use sha2::{Digest, Sha256};
 use stores::config::{CommentBlobArgs, PageIndexArgs, TableArgs};
+use subtle::{Choice, ConstantTimeEq};
 
-/// Threads that serve requests. They wait for the stores nearly all the time.
-const DEFAULT_WORKERS: usize = 2;
+/// Requests under way at the same time, unless told otherwise. A page of 100 of the longest comments takes some 5 MB
+/// while it is made, a usual one of 20 some 100 KB.
+const DEFAULT_IN_FLIGHT_MAX: usize = 256;
+
+/// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that.
+const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
 /// Serves the comments of products: a JSON API and pages for people.
 #[derive(Debug, Clone, Parser)]
@@ -25,38 +31,83 @@ pub struct Settings {
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// A bearer token that allows writing; repeatable, or separated by commas. Without one, nobody may write.
+    /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
+    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub operations_listen: Option<SocketAddr>,
+    /// The hash of a bearer token that allows writing, `sha256:` and 64 hex digits; repeatable, or separated by commas.
+    /// Without one, nobody may write.
     #[arg(
         long = "write-token",
         env = "PAGEMARK_WRITE_TOKENS",
-        value_name = "TOKEN",
+        value_name = "sha256:HEX",
         value_delimiter = ',',
         hide_env_values = true
     )]
-    pub write_tokens: Vec<WriteToken>,
-    /// The key that seals cursors, 64 hex digits, the same for all processes that serve one site. Without it, cursors
-    /// are good for this process only.
-    #[arg(long, env = "PAGEMARK_CURSOR_KEY", value_name = "HEX", hide_env_values = true)]
-    pub cursor_key: Option<CursorKey>,
+    pub write_tokens: Vec<WriteTokenHash>,
+    /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
+    /// commas. The first seals, all open. Without one, cursors are good for this process only.
+    #[arg(
+        long = "cursor-key",
+        env = "PAGEMARK_CURSOR_KEYS",
+        value_name = "HEX",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub cursor_keys: Vec<CursorKey>,
+    /// Requests that may be under way at the same time; further ones are answered 503 at once.
+    #[arg(
+        long = "max-in-flight",
+        env = "PAGEMARK_MAX_IN_FLIGHT",
+        value_name = "REQUESTS",
+        default_value_t = DEFAULT_IN_FLIGHT_MAX,
+        value_parser = at_least_one
+    )]
+    pub in_flight_max: usize,
+    /// How long caches may keep pages and listings, in seconds; 0 makes them ask every time.
+    #[arg(
+        long = "cache-max-age",
+        env = "PAGEMARK_CACHE_MAX_AGE",
+        value_name = "SECONDS",
+        default_value_t = DEFAULT_CACHE_MAX_AGE_SECONDS
+    )]
+    pub cache_max_age_seconds: u32,
+}
+
+fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
 
 /// What the service needs besides its stores.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
     /// Who may write; nobody, when it is empty.
-    pub write_tokens: Vec<WriteToken>,
+    pub write_tokens: Vec<WriteTokenHash>,
     /// The key that seals cursors.
     pub cursor_key: CursorKey,
-    /// Threads that serve requests.
-    pub workers: usize,
+    /// Further keys that open cursors: one that sealed before, or one that will.
+    pub other_cursor_keys: Vec<CursorKey>,
+    /// Where health and metrics are served; `None`: with everything else.
+    pub operations_listen: Option<SocketAddr>,
+    /// Requests that may be under way at the same time.
+    pub in_flight_max: usize,
+    /// How long caches may keep pages and listings, in seconds.
+    pub cache_max_age_seconds: u32,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
 }
 
 impl ApiSettings {
-    /// Nobody may write, two workers, no products on the start page.
+    /// Nobody may write, no products on the start page, everything at one address.
     pub fn new(cursor_key: CursorKey) -> Self {
-        Self { write_tokens: Vec::new(), cursor_key, workers: DEFAULT_WORKERS, sample_products: Vec::new() }
+        Self {
+            write_tokens: Vec::new(),
+            cursor_key,
+            other_cursor_keys: Vec::new(),
+            operations_listen: None,
+            in_flight_max: DEFAULT_IN_FLIGHT_MAX,
+            cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
+            sample_products: Vec::new(),
+        }
     }
 }
 
@@ -75,6 +126,11 @@ impl WriteToken {
     /// The secret itself.
     pub fn secret(&self) -> &str {
         &self.0
+    }
+
+    /// What the service keeps of it.
+    pub fn hash(&self) -> WriteTokenHash {
+        WriteTokenHash::of(&self.0)
     }
 }
 
@@ -96,7 +152,61 @@ impl fmt::Debug for WriteToken {
     }
 }
 
-/// The key that seals cursors: 32 bytes, two keys of AES-128 as AES-SIV wants them. It is never logged.
+/// The SHA-256 hash of a token that allows writing. Whoever reads the settings cannot write; tokens must be random and
+/// long (`openssl rand -hex 32`), because a hash of a guessable one can be guessed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteTokenHash([u8; 32]);
+
+impl WriteTokenHash {
+    const PREFIX: &str = "sha256:";
+
+    pub(crate) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Whether this is the hash of the token. It takes the same time for every token.
+    pub(crate) fn is_of(&self, other: &Self) -> Choice {
+        self.0.ct_eq(&other.0)
+    }
+}
+
+impl FromStr for WriteTokenHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hash = text.strip_prefix(Self::PREFIX).and_then(bytes_of_hex);
+        hash.map(Self).ok_or(
+            "the hash of a write token is sha256: and 64 hex digits, as `printf %s TOKEN | sha256sum` prints them",
+        )
+    }
+}
+
+impl fmt::Display for WriteTokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for WriteTokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteTokenHash(…)")
+    }
+}
+
+/// The 32 bytes that 64 hex digits are.
+fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A key that seals cursors: 32 bytes, two keys of AES-128 as AES-SIV wants them. It is never logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CursorKey([u8; 32]);
 
@@ -120,16 +230,7 @@ impl FromStr for CursorKey {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const PROBLEM: &str = "the cursor key must be 64 hex digits, as `openssl rand -hex 32` prints them";
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(PROBLEM);
-        }
-        let mut bytes = [0; 32];
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| PROBLEM)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| PROBLEM)?;
-        }
-        Ok(Self(bytes))
+        bytes_of_hex(text).map(Self).ok_or("a cursor key is 64 hex digits, as `openssl rand -hex 32` prints them")
     }
 }
 
@@ -149,20 +250,33 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_repeated_or_separated_by_commas_and_never_shown() {
-        let settings = parse(&["--write-token", "one,two", "--write-token", "three"]).unwrap();
-        let secrets: Vec<&str> = settings.write_tokens.iter().map(WriteToken::secret).collect();
-        assert_eq!(secrets, ["one", "two", "three"]);
-        assert!(!format!("{settings:?}").contains("three"));
-        assert!(parse(&["--write-token", ""]).is_err());
+    fn hashes_of_tokens_are_repeated_or_separated_by_commas() {
+        let [one, two, three] = ["one", "two", "three"].map(|token| token.parse::<WriteToken>().unwrap().hash());
+        assert_eq!(three.to_string(), "sha256:8b5b9db0c13db24256c829aa364aa90c6d2eba318b9232a4ab9313b954d3555f");
+        let both = format!("{one},{two}");
+        let settings = parse(&["--write-token", &both, "--write-token", &three.to_string()]).unwrap();
+        assert_eq!(settings.write_tokens, [one, two, three]);
+        // A token itself is refused, so that none ends up in the settings by mistake.
+        for wrong in ["", "three", "sha256:", &format!("sha256:{}", "0g".repeat(32)), &"0f".repeat(32)] {
+            assert!(parse(&["--write-token", wrong]).is_err(), "{wrong}");
+        }
+        assert!("".parse::<WriteToken>().is_err() && "a b".parse::<WriteToken>().is_err());
     }
 
     #[test]
-    fn a_cursor_key_is_64_hex_digits() {
-        let key = "0f".repeat(32);
-        assert_eq!(parse(&["--cursor-key", &key]).unwrap().cursor_key, Some(CursorKey::new([15; 32])));
+    fn cursor_keys_are_64_hex_digits_each() {
+        let keys = [15, 255].map(|byte| CursorKey::new([byte; 32]));
+        let both = format!("{},{}", "0f".repeat(32), "FF".repeat(32));
+        assert_eq!(parse(&["--cursor-key", &both]).unwrap().cursor_keys, keys);
+        assert!(!format!("{:?}", parse(&["--cursor-key", &both]).unwrap()).contains("0f"));
         for wrong in ["", "0f", &"0g".repeat(32), &"+f".repeat(32), &"é".repeat(32)] {
             assert!(parse(&["--cursor-key", wrong]).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn at_least_one_request_may_be_under_way() {
+        assert!(parse(&["--max-in-flight", "0"]).is_err());
+        assert_eq!(parse(&["--max-in-flight", "1"]).unwrap().in_flight_max, 1);
     }
 }

@@ -1,21 +1,41 @@
-//! What every request shares.
+//! What every request shares. The stores are asked through here only, so that each of their calls is measured and an
+//! answer of the page index is judged in one place.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
-use model::ProductId;
-use stores::{PageIndex, Table};
+use model::{Comment, CommentId, Filter, Language, Order, ProductId, Revision};
+use stores::{
+    PageIndex, StoreError, Table, now,
+    page_index::{IndexAnswer, PageStart, PageStartQuery, Position, Stats},
+    table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, WriteError},
+};
 
-use crate::{auth::WriteTokens, cursor::CursorSealer, settings::ApiSettings, table_id::TableId};
+use crate::{
+    auth::WriteTokens,
+    cursor::CursorSealer,
+    operations::{
+        load::Load,
+        metrics::{IndexAnswerKind, Metrics, StoreCall},
+    },
+    settings::ApiSettings,
+    table_id::TableId,
+};
 
-/// The stores and the secrets.
+/// The stores, the secrets and the counters.
 pub(crate) struct State {
-    pub(crate) table: Table,
-    pub(crate) index: PageIndex,
+    table: Table,
+    index: PageIndex,
     pub(crate) cursors: CursorSealer,
     pub(crate) write_tokens: WriteTokens,
     pub(crate) sample_products: Vec<ProductId>,
+    pub(crate) metrics: Metrics,
+    pub(crate) load: Load,
+    pub(crate) cache_max_age_seconds: u32,
     /// Whether the page index had an answer when it was last asked.
-    pub(crate) index_available: AtomicBool,
+    index_available: AtomicBool,
     pub(crate) table_id: Arc<TableId>,
 }
 
@@ -25,10 +45,109 @@ impl State {
             table_id: TableId::of(table.clone()),
             table,
             index,
-            cursors: CursorSealer::new(settings.cursor_key),
-            write_tokens: WriteTokens::new(&settings.write_tokens),
+            cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
+            write_tokens: WriteTokens::new(settings.write_tokens),
             sample_products: settings.sample_products,
+            metrics: Metrics::new(),
+            cache_max_age_seconds: settings.cache_max_age_seconds,
+            load: Load::new(settings.in_flight_max),
             index_available: AtomicBool::new(true),
         }
+    }
+
+    /// The comment of this id, strongly consistent.
+    pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
+        self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await
+    }
+
+    /// A page of the table.
+    pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
+        self.metrics.timed(StoreCall::Page, self.table.page(query)).await
+    }
+
+    /// Creates a comment.
+    pub(crate) async fn create(
+        &self,
+        new: NewComment,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Created, WriteError> {
+        self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
+    }
+
+    /// Changes a comment.
+    pub(crate) async fn patch(
+        &self,
+        id: &CommentId,
+        expected: Option<Revision>,
+        patch: &CommentPatch,
+    ) -> Result<Comment, WriteError> {
+        self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await
+    }
+
+    /// Deletes a comment.
+    pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
+        self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await
+    }
+
+    /// Where a page starts; `None` when the page index is unavailable, for whatever reason: the answer of a page that can
+    /// do without is the same.
+    pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
+        let table_id = self.table_id.get().await?;
+        let asking = self.index.page_start(query, &table_id, now());
+        self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
+    }
+
+    /// Where a comment stands; `None` when the page index is unavailable.
+    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
+        let table_id = self.table_id.get().await?;
+        let cd = comment.cd();
+        let asking = self.index.position(&comment.product, filter, &cd, order, &table_id, now());
+        self.available(self.metrics.timed(StoreCall::Position, asking).await)
+    }
+
+    /// How many comments a product has; `None` when the page index is unavailable.
+    pub(crate) async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Option<Stats> {
+        let table_id = self.table_id.get().await?;
+        let asking = self.index.stats(product, language, &table_id, now());
+        self.available(self.metrics.timed(StoreCall::Stats, asking).await)
+    }
+
+    /// How many partitions of the page index are ready, of how many; `None` when the table's id, which alone tells
+    /// whether the index belongs to it, is unknown.
+    pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
+        let Some(table_id) = self.table_id.get().await else {
+            self.index.ping().await?;
+            return Ok(None);
+        };
+        let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
+        Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
+    }
+
+    /// The page index's answer; `None` when it has none that may be believed.
+    ///
+    /// Only a change is logged: while Redis is out, every request finds that out anew.
+    fn available<T>(&self, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
+        let kind = match &answer {
+            Ok(Ok(_)) => IndexAnswerKind::Ready,
+            Ok(Err(_)) => IndexAnswerKind::NotReady,
+            Err(error) if error.is_unavailable() => IndexAnswerKind::Unreachable,
+            Err(_) => IndexAnswerKind::Broken,
+        };
+        self.metrics.count_index_answer(kind);
+        let was_available = self.index_available.swap(kind == IndexAnswerKind::Ready, Ordering::Relaxed);
+        match answer {
+            Ok(Ok(answer)) => {
+                if !was_available {
+                    tracing::info!("the page index answers again");
+                }
+                return Some(answer);
+            }
+            Ok(Err(_)) | Err(_) if !was_available => {}
+            Ok(Err(not_ready)) => tracing::warn!(%not_ready, "the page index is not ready"),
+            Err(error) if error.is_unavailable() => tracing::warn!(%error, "the page index is out of reach"),
+            // A wrong password, a missing permission, a member that is no id: page 1 and cursors must not suffer from it.
+            Err(error) => tracing::error!(%error, "the page index does not work"),
+        }
+        None
     }
 }

@@ -217,7 +217,7 @@ impl Stack {
         let index_state = keeper.state();
 
         let api_settings = ApiSettings {
-            write_tokens: vec![settings.write_token],
+            write_tokens: vec![settings.write_token.hash()],
             sample_products: settings.sample_products,
             ..ApiSettings::default()
         };

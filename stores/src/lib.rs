@@ -28,7 +28,12 @@ pub fn now() -> model::Instant {
     model::Instant::from_system_time(SystemTime::now())
 }
 
-/// A new ULID, such as the id of a new comment.
+/// A new ULID of this instant.
 pub fn new_ulid() -> String {
-    model::Revision::after(None, now(), rand::random()).to_string()
+    new_ulid_at(now())
+}
+
+/// A new ULID of an instant, such as the id of a new comment.
+pub fn new_ulid_at(instant: model::Instant) -> String {
+    model::Revision::after(None, instant, rand::random()).to_string()
 }

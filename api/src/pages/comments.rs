@@ -6,7 +6,7 @@ use model::{ANY, Filter, Language, Order, PageNumber, PageSize, RatingSet};
 use super::{render, view::CommentsPage};
 use crate::{
     error::{ApiError, PageError},
-    listing::{self, ListingQuery, available},
+    listing::{self, ListingQuery},
     request,
     state::State,
 };
@@ -15,10 +15,7 @@ use crate::{
 pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let (query, number) = read(&request)?;
     // The counts of the filters come from the page index too; without it the page does without them.
-    let stats = async {
-        let table_id = state.table_id.get().await?;
-        available(&state, state.index.stats(&query.product, query.filter.language(), &table_id, stores::now()).await)
-    };
+    let stats = state.stats(&query.product, query.filter.language());
     let (listing, stats) = tokio::join!(listing::read_page(&state, &query, number, None), stats);
     let listing = listing?;
     let stats = stats.filter(|_| listing.total.is_some());

@@ -9,16 +9,16 @@ mod view;
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
     http::header::{self, ContentType},
+    middleware::{Compress, from_fn},
     web,
 };
 use askama::Template;
 use model::{Filter, Order, PageNumber, PageSize};
 
 use crate::{
+    caching,
     error::{ApiError, PageError},
-    links,
-    listing::available,
-    request,
+    links, request,
     routes::{get, not_allowed},
     state::State,
 };
@@ -30,7 +30,13 @@ const CONTENT_SECURITY_POLICY: &str =
 /// Registers the pages.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
     let mut page = |path: &str, route: actix_web::Route| {
-        config.service(web::resource(path).route(route).default_service(not_allowed("GET, HEAD")));
+        config.service(
+            web::resource(path)
+                .route(route)
+                .wrap(from_fn(caching::revalidate))
+                .wrap(Compress::default())
+                .default_service(not_allowed("GET, HEAD")),
+        );
     };
     page("/", get().to(start));
     page("/static/style.css", get().to(style_sheet));
@@ -97,12 +103,8 @@ async fn style_sheet() -> HttpResponse {
 /// Leads to the page that shows a comment.
 async fn comment(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let id = request::comment_id(&request, 2)?;
-    let comment = state.table.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let cd = comment.cd();
-    let table_id = state.table_id.get().await.ok_or(ApiError::IndexUnavailable)?;
-    let answer =
-        state.index.position(&comment.product, &Filter::ANY, &cd, Order::Newest, &table_id, stores::now()).await;
-    let position = available(&state, answer).ok_or(ApiError::IndexUnavailable)?;
+    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let position = state.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
     let number = PageNumber::of_rank(position.rank, PageSize::default());
     let page = links::page(&comment.product, &Filter::ANY, number);
     // The page changes as comments come in, so nobody may remember it.

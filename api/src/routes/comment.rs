@@ -7,9 +7,8 @@ use serde::Serialize;
 use super::CommentBody;
 use crate::{
     body::Fields,
-    conditional::{IfMatch, client_has, etag},
+    conditional::{IfMatch, etag},
     error::ApiError,
-    listing::available,
     request::{self, Parameters},
     state::State,
 };
@@ -18,11 +17,11 @@ use crate::{
 pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let id = request::comment_id(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
-    let comment = state.table.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    if client_has(&request, comment.revision) {
-        return Ok(HttpResponse::NotModified().insert_header((header::ETAG, etag(comment.revision))).finish());
-    }
-    Ok(answer(&comment))
+    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let mut answer = answer(&comment);
+    // What is read here may be changed next, so nobody may answer for the table.
+    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
+    Ok(answer)
 }
 
 /// Changes a comment.
@@ -38,7 +37,7 @@ pub(crate) async fn patch(
     let accepted = &["application/json", "application/merge-patch+json"];
     let patch = Fields::read(&request, payload, accepted).await?.patch()?;
     let expected = expected_revision(&state, &id, if_match).await?;
-    Ok(answer(&state.table.patch_comment(&id, expected, &patch).await?))
+    Ok(answer(&state.patch(&id, expected, &patch).await?))
 }
 
 /// Deletes a comment.
@@ -47,7 +46,7 @@ pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Res
     let id = request::comment_id(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
     let expected = expected_revision(&state, &id, IfMatch::read(&request)?).await?;
-    state.table.delete_comment(&id, expected).await?;
+    state.delete(&id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -57,7 +56,7 @@ async fn expected_revision(state: &State, id: &CommentId, if_match: IfMatch) -> 
         IfMatch::Any => Ok(None),
         IfMatch::Revision(revision) => Ok(Some(revision)),
         IfMatch::Nothing => {
-            let comment = state.table.comment(id).await?.ok_or(ApiError::NoSuchComment)?;
+            let comment = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?;
             Err(ApiError::RevisionMismatch { current: comment.revision })
         }
     }
@@ -82,14 +81,12 @@ pub(crate) async fn position(request: HttpRequest, state: web::Data<State>) -> R
     let id = request::comment_id(&request, 4)?;
     let parameters = Parameters::read(&request, &["language", "page_size", "order"], &["rating"])?;
     let (filter, page_size, order) = (parameters.filter()?, parameters.page_size()?, parameters.order()?);
-    let comment = state.table.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     if !filter.matches(&comment.placement()) {
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let table_id = state.table_id.get().await.ok_or(ApiError::IndexUnavailable)?;
-    let answer = state.index.position(&comment.product, &filter, &comment.cd(), order, &table_id, stores::now()).await;
-    let position = available(&state, answer).ok_or(ApiError::IndexUnavailable)?;
+    let position = state.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(PositionBody {
         page: PageNumber::of_rank(position.rank, page_size),
         position: position.rank + 1,

@@ -38,16 +38,18 @@ pub(crate) async fn comment(
         Some(key) => Some(Idempotency { key, body_hash: content.hash(&product)? }),
         None => None,
     };
+    // One instant for both makes cursors at the comment shorter.
+    let created_at = stores::now();
     let new = NewComment {
-        id: CommentId::parse(&stores::new_ulid()).map_err(ApiError::internal)?,
+        id: CommentId::parse(&stores::new_ulid_at(created_at)).map_err(ApiError::internal)?,
         product,
         language: content.language,
         rating: content.rating,
-        created_at: stores::now(),
+        created_at,
         text: content.text,
     };
     // A repeated request gets the answer of the first one.
-    let (Created::New(comment) | Created::Before(comment)) = state.table.create_comment(new, idempotency).await?;
+    let (Created::New(comment) | Created::Before(comment)) = state.create(new, idempotency).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, etag(comment.revision)))

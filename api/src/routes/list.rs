@@ -1,11 +1,12 @@
 //! `GET /api/v1/products/{product}/comments`
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Instant, InvalidInput, Language, Order, PageNumber, PageSize, Rating};
 use serde::Serialize;
 
 use super::CommentBody;
 use crate::{
+    caching,
     cursor::{Cursor, CursorSealer},
     error::ApiError,
     links::ApiListing,
@@ -29,7 +30,13 @@ pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> R
         Place::Cursor { cursor, .. } => listing::read_at_cursor(&state, &query, cursor.clone()).await?,
     };
     let body = Body::new(&state.cursors, &query, &place, &listing, now)?;
-    Ok(HttpResponse::Ok().json(body))
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::ETAG, body.entity_tag(&listing)));
+    if listing.total.is_none() {
+        // It would be kept longer than the page index is away.
+        answer.insert_header(caching::NO_STORE);
+    }
+    Ok(answer.json(body))
 }
 
 fn read(request: &HttpRequest, cursors: &CursorSealer) -> Result<(ListingQuery, Place), ApiError> {
@@ -130,6 +137,14 @@ impl<'listing> Body<'listing> {
             links: links(query, place, total_pages, &cursor),
             cursor,
         })
+    }
+
+    /// The tag of what the page says. `as_of` is not part of it: it is another in every answer, and with the same comments
+    /// and the same total an earlier one numbers the pages just as well.
+    fn entity_tag(&self, listing: &Listing) -> String {
+        let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
+        let Self { links, total, .. } = self;
+        caching::weak_tag(format!("{links:?} {total:?} {revisions}").as_bytes())
     }
 }
 

@@ -1,29 +1,37 @@
-//! The JSON API and the health checks.
+//! The JSON API.
 
 mod comment;
 mod create;
 mod list;
 pub(crate) mod stats;
 
-use actix_web::{HttpRequest, Route, guard, web};
-
-use crate::{
-    error::{ApiError, Audience},
-    health,
+use actix_web::{
+    HttpRequest, Route, guard,
+    middleware::{Compress, from_fn},
+    web,
 };
 
-/// Registers everything under `/api/v1`, `/livez` and `/readyz`.
+use crate::{
+    caching,
+    error::{ApiError, Audience},
+};
+
+/// Registers everything under `/api/v1`.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
     config
         .service(
             web::resource("/api/v1/products/{product}/comments")
                 .route(get().to(list::comments))
                 .route(web::post().to(create::comment))
+                .wrap(from_fn(caching::revalidate))
+                .wrap(Compress::default())
                 .default_service(not_allowed("GET, HEAD, POST")),
         )
         .service(
             web::resource("/api/v1/products/{product}/stats")
                 .route(get().to(stats::product))
+                .wrap(from_fn(caching::revalidate))
+                .wrap(Compress::default())
                 .default_service(not_allowed("GET, HEAD")),
         )
         .service(
@@ -31,15 +39,16 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
                 .route(get().to(comment::get))
                 .route(web::patch().to(comment::patch))
                 .route(web::delete().to(comment::delete))
+                // Not compressed: its entity tag is a strong one, which stands for the very bytes.
+                .wrap(from_fn(caching::revalidate))
                 .default_service(not_allowed("GET, HEAD, PATCH, DELETE")),
         )
         .service(
             web::resource("/api/v1/comments/{id}/position")
                 .route(get().to(comment::position))
+                .wrap(from_fn(caching::revalidate))
                 .default_service(not_allowed("GET, HEAD")),
-        )
-        .service(web::resource("/livez").route(get().to(health::livez)).default_service(not_allowed("GET, HEAD")))
-        .service(web::resource("/readyz").route(get().to(health::readyz)).default_service(not_allowed("GET, HEAD")));
+        );
 }
 
 /// GET and HEAD: the answer to HEAD is that to GET without its body.

@@ -7,7 +7,6 @@ use stores::page_index::Stats;
 
 use crate::{
     error::ApiError,
-    listing::available,
     request::{self, Parameters},
     state::State,
 };
@@ -39,9 +38,7 @@ struct LanguageTotal<'stats> {
 pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let product = request::product(&request, 4)?;
     let language = Parameters::read(&request, &["language"], &[])?.parse("language", Language::parse)?;
-    let table_id = state.table_id.get().await.ok_or(ApiError::IndexUnavailable)?;
-    let answer = state.index.stats(&product, language.as_ref(), &table_id, stores::now()).await;
-    let stats = available(&state, answer).ok_or(ApiError::IndexUnavailable)?;
+    let stats = state.stats(&product, language.as_ref()).await.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),

@@ -1,15 +1,15 @@
 //! Routes whose answer needs no store.
 
 use actix_web::{
-    App,
+    body::MessageBody,
     http::{Method, StatusCode, header},
-    test::{TestRequest, call_service, init_service, read_body},
+    test::{TestRequest, init_service, read_body, try_call_service},
     web,
 };
 use serde_json::Value;
 use stores::{PageIndex, Table, page_index::PageIndexConfig, table::TableConfig};
 
-use crate::{ApiSettings, CursorKey, pages, routes, state::State};
+use crate::{ApiSettings, CursorKey, WriteToken, application::app, state::State};
 
 /// What a request was answered.
 struct Answer {
@@ -28,24 +28,34 @@ impl Answer {
 }
 
 /// Answers a request by a service whose stores are out of reach: nobody listens at port 1.
-async fn ask_with_tokens(request: TestRequest, tokens: &[&str]) -> Answer {
+async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
-    let mut settings = ApiSettings::new(CursorKey::new([7; 32]));
-    settings.write_tokens = tokens.iter().map(|token| token.parse().unwrap()).collect();
-    let app = init_service(
-        App::new()
-            .app_data(web::Data::new(State::new(table, index, settings)))
-            .wrap(actix_web::middleware::from_fn(crate::deadline::bound))
-            .configure(routes::configure)
-            .configure(pages::configure)
-            .default_service(web::to(routes::no_route)),
-    )
-    .await;
-    let response = call_service(&app, request.to_request()).await;
-    let (status, headers) = (response.status(), response.headers().clone());
-    let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
-    Answer { status, headers, body }
+    let with_operations = settings.operations_listen.is_none();
+    let app = init_service(app(web::Data::new(State::new(table, index, settings)), with_operations)).await;
+    match try_call_service(&app, request.to_request()).await {
+        Ok(response) => {
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+            Answer { status, headers, body }
+        }
+        // The server itself makes an answer of it.
+        Err(error) => {
+            let response = error.error_response();
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = String::from_utf8(response.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
+            Answer { status, headers, body }
+        }
+    }
+}
+
+fn settings(tokens: &[&str]) -> ApiSettings {
+    let hashes = tokens.iter().map(|token| token.parse::<WriteToken>().unwrap().hash());
+    ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::new(CursorKey::new([7; 32])) }
+}
+
+async fn ask_with_tokens(request: TestRequest, tokens: &[&str]) -> Answer {
+    ask_with(request, settings(tokens)).await
 }
 
 async fn ask(request: TestRequest) -> Answer {
@@ -184,4 +194,59 @@ async fn the_start_page_and_its_style_need_no_store() {
     assert!(page.headers.get(header::CONTENT_TYPE).unwrap().to_str().unwrap().starts_with("text/html"));
     assert!(page.body.contains(crate::links::STYLE_SHEET));
     assert_eq!(ask(TestRequest::with_uri(crate::links::STYLE_SHEET)).await.status, StatusCode::OK);
+}
+
+#[actix_web::test]
+async fn every_answer_names_its_request() {
+    let given = TestRequest::with_uri("/livez").insert_header(("X-Request-Id", "caller-7"));
+    assert_eq!(ask(given).await.headers.get("x-request-id").unwrap(), "caller-7");
+    let made = ask(TestRequest::with_uri("/nothing")).await;
+    assert_eq!(made.headers.get("x-request-id").unwrap().len(), 26);
+}
+
+#[actix_web::test]
+async fn beyond_the_limit_requests_are_turned_away_at_once() {
+    let full = || ApiSettings { in_flight_max: 0, ..settings(&["secret"]) };
+    for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
+        let answer = ask_with(TestRequest::with_uri(uri), full()).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:overloaded");
+        assert!(answer.headers.contains_key(header::RETRY_AFTER));
+    }
+    let page = ask_with(TestRequest::with_uri("/product/p/comments"), full()).await;
+    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(page.body.starts_with("<!doctype html>"));
+    assert_eq!(ask_with(TestRequest::with_uri("/livez"), full()).await.status, StatusCode::OK);
+    let metrics = ask_with(TestRequest::with_uri("/metrics"), full()).await;
+    assert_eq!(metrics.status, StatusCode::OK);
+}
+
+#[actix_web::test]
+async fn health_and_metrics_are_not_public_when_they_have_an_address_of_their_own() {
+    let elsewhere = ApiSettings { operations_listen: Some(([127, 0, 0, 1], 0).into()), ..settings(&[]) };
+    for uri in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(ask_with(TestRequest::with_uri(uri), elsewhere.clone()).await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[actix_web::test]
+async fn what_has_not_changed_is_not_sent_again_and_texts_are_compressed() {
+    let style = crate::links::STYLE_SHEET;
+    let first = ask(TestRequest::with_uri(style)).await;
+    let tag = first.headers.get(header::ETAG).unwrap().clone();
+    assert_eq!(first.headers.get(header::VARY).unwrap(), "accept-encoding");
+    for method in [Method::GET, Method::HEAD] {
+        let again = TestRequest::with_uri(style)
+            .method(method)
+            .insert_header((header::IF_NONE_MATCH, tag.clone()))
+            .insert_header((header::ACCEPT_ENCODING, "gzip"));
+        let again = ask(again).await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        assert_eq!(again.body, "");
+        assert_eq!(again.headers.get(header::ETAG), Some(&tag));
+        assert!(again.headers.contains_key(header::CACHE_CONTROL));
+        assert!(!again.headers.contains_key(header::CONTENT_ENCODING), "{:?}", again.headers);
+    }
+    let other = TestRequest::with_uri(style).insert_header((header::IF_NONE_MATCH, "W/\"other\""));
+    assert_eq!(ask(other).await.body, first.body);
 }

@@ -1,0 +1,288 @@
+//! What is counted, and `/metrics`: the OpenMetrics text format, which Prometheus reads.
+//!
+//! **Invariant:** no label holds what a client sends: routes are told by their patterns, unknown methods as `other`. So
+//! the number of time series is bounded.
+
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
+
+use actix_web::{
+    HttpResponse,
+    http::{Method, StatusCode, header},
+    web,
+};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+
+use crate::{error::ApiError, state::State};
+
+/// Upper bounds of durations, in seconds: from a plain answer to a request's time-out.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
+
+/// A call of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum StoreCall {
+    Comment,
+    Page,
+    Create,
+    Patch,
+    Delete,
+    PageStart,
+    Position,
+    Stats,
+    Readiness,
+}
+
+impl StoreCall {
+    /// The store, and the name of the call.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Comment => ("table", "comment"),
+            Self::Page => ("table", "page"),
+            Self::Create => ("table", "create"),
+            Self::Patch => ("table", "patch"),
+            Self::Delete => ("table", "delete"),
+            Self::PageStart => ("page_index", "page_start"),
+            Self::Position => ("page_index", "position"),
+            Self::Stats => ("page_index", "stats"),
+            Self::Readiness => ("page_index", "readiness"),
+        }
+    }
+}
+
+/// What the page index answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum IndexAnswerKind {
+    Ready,
+    NotReady,
+    Unreachable,
+    /// It refuses, or holds what it must not: an operator has to look.
+    Broken,
+}
+
+impl IndexAnswerKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NotReady => "not_ready",
+            Self::Unreachable => "unreachable",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// How table and page index were seen to differ when a page was read. A write that is still on its way looks the same,
+/// so a few are normal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum DriftSign {
+    /// The table has fewer comments for the page than the ranks promise.
+    ShortPage,
+    /// The page shows comments that the ranks do not count.
+    Unranked,
+    /// The page index promises comments, and the table has none of them.
+    EmptyPage,
+}
+
+impl DriftSign {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ShortPage => "short_page",
+            Self::Unranked => "unranked",
+            Self::EmptyPage => "empty_page",
+        }
+    }
+}
+
+/// A text of ours as a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Name(&'static str);
+
+impl EncodeLabelValue for Name {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        encoder.write_str(self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    method: Name,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    store: Name,
+    call: Name,
+    outcome: Name,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    answer: Name,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignLabels {
+    sign: Name,
+}
+
+/// Everything that the service counts.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    in_flight: Gauge,
+    shed: Counter,
+    store_calls: Family<CallLabels, Histogram, fn() -> Histogram>,
+    index_answers: Family<AnswerLabels, Counter>,
+    index_available: Gauge,
+    drift_signs: Family<SignLabels, Counter>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("pagemark");
+        let metrics = Self {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            in_flight: Gauge::default(),
+            shed: Counter::default(),
+            store_calls: Family::new_with_constructor(durations),
+            index_answers: Family::default(),
+            index_available: Gauge::default(),
+            drift_signs: Family::default(),
+            registry: Registry::default(),
+        };
+        registry.register("http_requests", "Requests answered", metrics.requests.clone());
+        let help = "Time from a request's head to its answer";
+        registry.register_with_unit("http_request_duration", help, Unit::Seconds, metrics.durations.clone());
+        registry.register("http_requests_in_flight", "Requests under way", metrics.in_flight.clone());
+        registry.register("http_requests_shed", "Requests turned away, too many were under way", metrics.shed.clone());
+        let help = "Time of a call of a store with its retries";
+        registry.register_with_unit("store_call_duration", help, Unit::Seconds, metrics.store_calls.clone());
+        registry.register("page_index_answers", "What the page index answered", metrics.index_answers.clone());
+        let help = "Whether the page index had an answer to believe when it was last asked";
+        registry.register("page_index_available", help, metrics.index_available.clone());
+        let help = "Pages where the table and the page index did not agree; a write on its way looks the same";
+        registry.register("drift_signs", help, metrics.drift_signs.clone());
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The version that runs", build);
+        // Rates need a beginning: what has not happened yet is 0 and not absent.
+        for sign in [DriftSign::ShortPage, DriftSign::Unranked, DriftSign::EmptyPage] {
+            drop(metrics.drift_signs.get_or_create_owned(&SignLabels { sign: Name(sign.name()) }));
+        }
+        Self { registry, ..metrics }
+    }
+
+    /// Counts an answered request. `route` is the pattern that its path matched.
+    pub(crate) fn count_request(&self, route: Option<String>, method: &Method, status: StatusCode, took: Duration) {
+        let route = route.unwrap_or_else(|| "none".to_owned());
+        self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
+        let labels = RequestLabels { route, method: Name(method_name(method)), status: status.as_u16() };
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts a request that was turned away.
+    pub(crate) fn count_shed(&self) {
+        self.shed.inc();
+    }
+
+    /// Counts an answer of the page index.
+    pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
+        self.index_available.set(i64::from(answer == IndexAnswerKind::Ready));
+        self.index_answers.get_or_create(&AnswerLabels { answer: Name(answer.name()) }).inc();
+    }
+
+    /// Counts a sign of drift.
+    pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
+        self.drift_signs.get_or_create(&SignLabels { sign: Name(sign.name()) }).inc();
+    }
+
+    /// Makes a call of a store and measures it.
+    pub(crate) async fn timed<T, E>(
+        &self,
+        call: StoreCall,
+        calling: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let began = Instant::now();
+        let result = calling.await;
+        let (store, call) = call.names();
+        let outcome = if result.is_ok() { "ok" } else { "error" };
+        let labels = CallLabels { store: Name(store), call: Name(call), outcome: Name(outcome) };
+        self.store_calls.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+        result
+    }
+
+    /// Everything, in the OpenMetrics text format.
+    fn text(&self, under_way: usize) -> Result<String, std::fmt::Error> {
+        self.in_flight.set(i64::try_from(under_way).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+fn durations() -> Histogram {
+    Histogram::new(DURATION_BUCKETS)
+}
+
+fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        _ => "other",
+    }
+}
+
+/// Answers everything that is counted.
+pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
+    let text = state.metrics.text(state.load.under_way()).map_err(ApiError::internal)?;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_hold_nothing_that_a_client_sends() {
+        let metrics = Metrics::new();
+        let strange = Method::from_bytes(b"BREW").unwrap();
+        metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
+        let text = metrics.text(1).unwrap();
+        assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
+        assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
+        assert!(text.contains(r#"pagemark_drift_signs_total{sign="short_page"} 0"#), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[tokio::test]
+    async fn a_call_is_measured_whatever_its_outcome() {
+        let metrics = Metrics::new();
+        assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
+        assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
+        let text = metrics.text(0).unwrap();
+        for outcome in ["ok", "error"] {
+            let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
+            assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What whoever runs the service sees of it, and what protects it.
+//!
+//! - `health`: `/livez` and `/readyz`.
+//! - `metrics`: what is counted, and `/metrics`.
+//! - `access`: request ids, trace context, access logs.
+//! - `load`: how many requests may be under way.
+
+pub(crate) mod access;
+mod health;
+pub(crate) mod load;
+pub(crate) mod metrics;
+mod trace_context;
+
+use actix_web::web;
+
+use crate::routes::{get, not_allowed};
+
+/// The paths of [`configure`]: they are answered however many requests are under way, and logged for debugging only.
+const PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
+/// Registers `/livez`, `/readyz` and `/metrics`.
+pub(crate) fn configure(config: &mut web::ServiceConfig) {
+    let mut resource = |path: &str, route: actix_web::Route| {
+        config.service(web::resource(path).route(route).default_service(not_allowed("GET, HEAD")));
+    };
+    resource("/livez", get().to(health::livez));
+    resource("/readyz", get().to(health::readyz));
+    resource("/metrics", get().to(metrics::metrics));
+}
+
+/// Whether a path belongs to whoever runs the service.
+pub(crate) fn is_operational(path: &str) -> bool {
+    PATHS.contains(&path)
+}

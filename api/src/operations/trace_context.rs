@@ -1,0 +1,71 @@
+//! The header `traceparent` (W3C Trace Context, level 1, section 3.2): which trace a request belongs to.
+
+use actix_web::http::header::HeaderMap;
+
+/// The trace that a caller names, and the span of it that made the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TraceParent<'header> {
+    /// 32 hex digits.
+    pub(crate) trace_id: &'header str,
+    /// 16 hex digits.
+    pub(crate) parent_id: &'header str,
+}
+
+impl<'header> TraceParent<'header> {
+    /// Reads the header. One that is repeated or breaks the rules is ignored, as the standard wants it.
+    pub(crate) fn read(headers: &'header HeaderMap) -> Option<Self> {
+        let mut values = headers.get_all("traceparent");
+        let value = values.next()?.to_str().ok()?;
+        if values.next().is_some() { None } else { Self::parse(value) }
+    }
+
+    fn parse(value: &'header str) -> Option<Self> {
+        let mut parts = value.split('-');
+        let version = hex(parts.next()?, 2)?;
+        let (trace_id, parent_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
+        hex(parts.next()?, 2)?;
+        // Later versions may append parts; version ff is forbidden, and version 00 has just these.
+        if version == "ff" || (version == "00" && parts.next().is_some()) {
+            return None;
+        }
+        Some(Self { trace_id: not_zero(trace_id)?, parent_id: not_zero(parent_id)? })
+    }
+}
+
+fn hex(part: &str, len: usize) -> Option<&str> {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (part.len() == len && part.bytes().all(digit)).then_some(part)
+}
+
+fn not_zero(id: &str) -> Option<&str> {
+    id.bytes().any(|byte| byte != b'0').then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const PARENT: &str = "00f067aa0ba902b7";
+
+    #[test]
+    fn a_trace_parent_is_read_or_ignored() {
+        let whole = format!("00-{TRACE}-{PARENT}-01");
+        assert_eq!(TraceParent::parse(&whole), Some(TraceParent { trace_id: TRACE, parent_id: PARENT }));
+        assert!(TraceParent::parse(&format!("01-{TRACE}-{PARENT}-01-later")).is_some());
+        let (zero_trace, zero_parent) = ("0".repeat(32), "0".repeat(16));
+        for broken in [
+            String::new(),
+            format!("{whole}-more"),
+            format!("ff-{TRACE}-{PARENT}-01"),
+            format!("00-{}-{PARENT}-01", TRACE.to_uppercase()),
+            format!("00-{zero_trace}-{PARENT}-01"),
+            format!("00-{TRACE}-{zero_parent}-01"),
+            format!("00-{TRACE}-{PARENT}"),
+            format!("00-{TRACE}-{PARENT}-1"),
+            format!("00-{}-{PARENT}-01", &TRACE[1..]),
+        ] {
+            assert_eq!(TraceParent::parse(&broken), None, "{broken}");
+        }
+    }
+}
