@@ -12,6 +12,7 @@
 
 mod cluster;
 mod deployed;
+mod described;
 mod edits;
 mod engines;
 mod failures;
@@ -27,4 +28,5 @@ mod rebuild;
 mod replay;
 mod secured;
 mod selection;
+mod serving;
 mod writes;

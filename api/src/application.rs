@@ -19,7 +19,7 @@ use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
-    deadline,
+    deadline, openapi,
     operations::{self, access, load},
     pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
@@ -201,6 +201,7 @@ pub(crate) fn app(
         .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
         .wrap(from_fn(access::observe))
         .configure(routes::configure)
+        .configure(openapi::configure)
         .configure(pages::configure)
         .default_service(web::to(routes::no_route));
     if with_operations { app.configure(operations::configure) } else { app }

@@ -131,12 +131,11 @@ fn parse_language(value: &Value) -> Result<Language, ApiError> {
 }
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
-    match value.as_u64() {
-        Some(number) => Ok(Rating::new(number)?),
-        None => {
-            Err(ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value))))
-        }
-    }
+    // To JSON, 4 and 4.0 are the same number.
+    let number = value.as_f64();
+    Rating::ALL.into_iter().find(|rating| number == Some(rating.get().into())).ok_or_else(|| {
+        ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
+    })
 }
 
 fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
@@ -236,6 +235,14 @@ mod tests {
         assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "id": "x"}"#)), "id");
         let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
         assert_eq!(field_of(content(&long)).chars().count(), 81);
+    }
+
+    #[test]
+    fn a_rating_is_a_number_however_it_is_written() {
+        for rating in ["4", "4.0", "0.4e1"] {
+            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
+            assert_eq!(content(&json).unwrap().rating, Rating::new(4).unwrap());
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use ulid::Ulid;
 use crate::{error::ApiError, settings::CursorKey};
 
 /// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
-const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
+pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
 
 /// What a cursor belongs to: one more part of what is sealed.
 const PURPOSE: &[u8] = b"pagemark cursor";

@@ -12,6 +12,7 @@ use model::{InvalidInput, Revision};
 use serde::Serialize;
 use stores::{StoreError, table::WriteError};
 use thiserror::Error;
+use utoipa::ToSchema;
 
 use crate::{body::BODY_MAX_BYTES, conditional::etag, pages};
 
@@ -19,7 +20,7 @@ use crate::{body::BODY_MAX_BYTES, conditional::etag, pages};
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The media type of problems.
-const PROBLEM_JSON: &str = "application/problem+json";
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Why a request is not answered as asked.
 #[derive(Debug, Error)]
@@ -200,13 +201,25 @@ fn shortened(field: Cow<'static, str>) -> Cow<'static, str> {
     }
 }
 
-#[derive(Serialize)]
-struct Problem<'problem> {
+/// Why a request is not answered as asked (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({
+    "type": "urn:pagemark:problem:invalid-input", "title": "Bad Request", "status": 400,
+    "detail": "rating: \"6\" is not a rating: 1 to 5", "field": "rating"
+}))]
+pub(crate) struct Problem<'problem> {
+    /// Which problem: it stays the same, texts may change.
+    #[schema(pattern = "^urn:pagemark:problem:[a-z-]+$")]
     r#type: String,
+    /// What the status means.
     title: &'static str,
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// What was wrong, and what would be right.
     detail: String,
+    /// The parameter, field, header or part of the path that breaks a rule.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     field: Option<&'problem str>,
 }
 

@@ -4,6 +4,7 @@
 //! - [`Application`]: binds, serves, stops.
 //! - `listing`: one page of comments, by number or by cursor; used by the JSON API and the pages.
 //! - `routes`: the JSON API; `pages`: HTML.
+//! - `openapi`: the description of the JSON API.
 //! - `operations`: health, metrics, access logs, and the bound on requests under way.
 //! - [`links`]: every URL that the service gives out.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
@@ -24,6 +25,7 @@ mod deadline;
 mod error;
 pub mod links;
 mod listing;
+mod openapi;
 mod operations;
 mod pages;
 mod request;

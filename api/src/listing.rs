@@ -44,6 +44,11 @@ impl ListingQuery {
         CursorScope { product: &self.product, filter: &self.filter, order: self.order, page_size: self.page_size }
     }
 
+    /// What to ask the page index for.
+    fn page_start(&self, skip: u64, as_of: Option<Instant>) -> PageStartQuery<'_> {
+        PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
+    }
+
     fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
         let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
         PageQuery { key, order, limit, start }
@@ -73,7 +78,7 @@ pub(crate) async fn read_page(
     as_of: Option<Instant>,
 ) -> Result<Listing, ApiError> {
     let skip = number.skip(query.page_size);
-    let start = page_start(state, query, skip, as_of).await;
+    let start = state.page_start(&query.page_start(skip, as_of)).await;
     let plan = plan_page(query, number, as_of, start.as_ref())?;
     let mut page = state.page(&plan).await?;
     if let Some(as_of) = as_of {
@@ -109,12 +114,8 @@ async fn existing_total(
     skip: u64,
     as_of: Option<Instant>,
 ) -> Result<u64, ApiError> {
-    // The page after the first comment of this one starts at it.
-    let start = page_start(state, query, skip + 1, as_of).await.ok_or(ApiError::IndexUnavailable)?;
-    if start.total <= skip {
-        return Ok(start.total);
-    }
-    let first = start.before.ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
+    let first = state.first_of_page(&query.page_start(skip, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+    let Some(first) = first else { return Ok(skip) };
     let comment = state.comment(&first.id).await?;
     match comment.filter(|comment| comment.product == query.product && query.filter.matches(&comment.placement())) {
         Some(_) => Err(ApiError::NotYetListed),
@@ -132,14 +133,9 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
         Direction::Backward => query.order.reversed(),
     };
     let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at));
-    let (start, page) = tokio::join!(page_start(state, query, 0, None), state.page(&plan));
+    let beginning = query.page_start(0, None);
+    let (start, page) = tokio::join!(state.page_start(&beginning), state.page(&plan));
     Ok(cut_at_cursor(query, cursor.direction, start.map(|start| start.total), page?))
-}
-
-/// Asks the page index where a page starts; `None` when it is unavailable.
-async fn page_start(state: &State, query: &ListingQuery, skip: u64, as_of: Option<Instant>) -> Option<PageStart> {
-    let ListingQuery { product, filter, order, .. } = query;
-    state.page_start(&PageStartQuery { product, filter, skip, order: *order, as_of }).await
 }
 
 /// What to ask the table for.

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use model::{Comment, CommentId, Filter, Language, Order, ProductId, Revision};
+use model::{Cd, Comment, CommentId, Filter, Language, Order, ProductId, Revision};
 use stores::{
     PageIndex, StoreError, Table, now,
     page_index::{IndexAnswer, PageStart, PageStartQuery, Position, Stats},
@@ -94,6 +94,13 @@ impl State {
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let table_id = self.table_id.get().await?;
         let asking = self.index.page_start(query, &table_id, now());
+        self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
+    }
+
+    /// The first comment that the ranks promise for a page; `None` within when it lies past the end.
+    pub(crate) async fn first_of_page(&self, query: &PageStartQuery<'_>) -> Option<Option<Cd>> {
+        let table_id = self.table_id.get().await?;
+        let asking = self.index.first_of_page(query, &table_id, now());
         self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 

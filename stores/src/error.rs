@@ -131,9 +131,10 @@ impl StoreError {
     {
         let detail = describe(&error);
         let remedy = if let SdkError::ServiceError(answer) = &error {
-            match answer.raw().status().is_server_error() {
-                true => Remedy::TryAgain,
-                false => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
+            match answer.raw().status().is_client_error() {
+                true => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
+                // It fails, or its answer did not arrive whole.
+                false => Remedy::TryAgain,
             }
         } else if matches!(error, SdkError::ConstructionFailure(_)) {
             Remedy::CallOperator

@@ -249,7 +249,18 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// Answers everything that is counted.
+/// Everything that is counted, for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operations",
+    responses((
+        status = 200,
+        description = "The metrics, in the OpenMetrics text format",
+        body = String,
+        content_type = "application/openmetrics-text",
+    )),
+)]
 pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let text = state.metrics.text(state.load.under_way()).map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()

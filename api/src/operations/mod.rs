@@ -6,7 +6,7 @@
 //! - `load`: how many requests may be under way.
 
 pub(crate) mod access;
-mod health;
+pub(crate) mod health;
 pub(crate) mod load;
 pub(crate) mod metrics;
 mod trace_context;

@@ -3,17 +3,39 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, PageNumber, Revision};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::CommentBody;
 use crate::{
     body::Fields,
     conditional::{IfMatch, etag},
     error::ApiError,
+    openapi::{
+        self, BodyErrors, CommentPath, IfMatchHeader, LanguageParameter, NotAtRevision, NotFound, PortionParameters,
+        RatingParameter, ReadErrors, WriteErrors,
+    },
     request::{self, Parameters},
     state::State,
 };
 
-/// Answers a comment.
+/// A comment, as it is now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/comments/{id}",
+    operation_id = "get_comment",
+    tag = "comments",
+    params(CommentPath),
+    responses(
+        (
+            status = 200,
+            description = "The comment",
+            body = CommentBody<'static>,
+            headers(("ETag" = String, description = "Its revision, for `If-Match`")),
+        ),
+        NotFound,
+        ReadErrors,
+    ),
+)]
 pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let id = request::comment_id(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
@@ -24,7 +46,31 @@ pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result
     Ok(answer)
 }
 
-/// Changes a comment.
+/// A change of a comment.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/comments/{id}",
+    operation_id = "change_comment",
+    tag = "comments",
+    params(CommentPath, IfMatchHeader),
+    request_body(content(
+        (openapi::CommentChange = "application/merge-patch+json"),
+        (openapi::CommentChange = "application/json"),
+    )),
+    responses(
+        (
+            status = 200,
+            description = "The comment after the change",
+            body = CommentBody<'static>,
+            headers(("ETag" = String, description = "Its new revision")),
+        ),
+        NotFound,
+        BodyErrors,
+        NotAtRevision,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
 pub(crate) async fn patch(
     request: HttpRequest,
     payload: web::Payload,
@@ -40,7 +86,21 @@ pub(crate) async fn patch(
     Ok(answer(&state.patch(&id, expected, &patch).await?))
 }
 
-/// Deletes a comment.
+/// The end of a comment.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/comments/{id}",
+    operation_id = "delete_comment",
+    tag = "comments",
+    params(CommentPath, IfMatchHeader),
+    responses(
+        (status = 204, description = "It is gone; pages stop showing it a moment later"),
+        NotFound,
+        NotAtRevision,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
 pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     state.write_tokens.check(&request)?;
     let id = request::comment_id(&request, 4)?;
@@ -66,9 +126,12 @@ fn answer(comment: &Comment) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::ETAG, etag(comment.revision))).json(CommentBody::from(comment))
 }
 
-#[derive(Debug, Serialize)]
-struct PositionBody {
+/// Where a comment stands in a listing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Position)]
+pub(crate) struct PositionBody {
     /// The page that shows the comment.
+    #[schema(value_type = u64, minimum = 1)]
     page: PageNumber,
     /// Its place in the whole listing, from 1.
     position: u64,
@@ -76,7 +139,19 @@ struct PositionBody {
     total: u64,
 }
 
-/// Answers which page a comment is on under a filter.
+/// Which page a comment is on under a filter.
+#[utoipa::path(
+    get,
+    path = "/api/v1/comments/{id}/position",
+    operation_id = "comment_position",
+    tag = "comments",
+    params(CommentPath, LanguageParameter, RatingParameter, PortionParameters),
+    responses(
+        (status = 200, description = "Its page and place", body = PositionBody),
+        NotFound,
+        ReadErrors,
+    ),
+)]
 pub(crate) async fn position(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let id = request::comment_id(&request, 4)?;
     let parameters = Parameters::read(&request, &["language", "page_size", "order"], &["rating"])?;

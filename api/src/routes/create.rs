@@ -14,6 +14,7 @@ use crate::{
     conditional::{etag, single_header},
     error::ApiError,
     links,
+    openapi::{self, BodyErrors, IdempotencyKeyHeader, ProductPath, RepeatedDifferently, WriteErrors},
     request::{self, Parameters},
     state::State,
 };
@@ -21,9 +22,40 @@ use crate::{
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest `Idempotency-Key`.
-const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
+pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 
-/// Creates a comment.
+/// A new comment.
+///
+/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time and creates nothing.
+#[utoipa::path(
+    post,
+    path = "/api/v1/products/{product}/comments",
+    operation_id = "create_comment",
+    tag = "comments",
+    params(ProductPath, IdempotencyKeyHeader),
+    request_body(content = openapi::NewComment, content_type = "application/json"),
+    responses(
+        (
+            status = 201,
+            description = "The comment; pages show it a moment later",
+            body = CommentBody<'static>,
+            headers(
+                ("Location" = String, description = "Its address"),
+                ("ETag" = String, description = "Its revision, for `If-Match`"),
+            ),
+            links(
+                ("read" = (operation_id = "get_comment", parameters(("id" = "$response.body#/id")))),
+                ("change" = (operation_id = "change_comment", parameters(("id" = "$response.body#/id")))),
+                ("delete" = (operation_id = "delete_comment", parameters(("id" = "$response.body#/id")))),
+                ("position" = (operation_id = "comment_position", parameters(("id" = "$response.body#/id")))),
+            ),
+        ),
+        BodyErrors,
+        RepeatedDifferently,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
 pub(crate) async fn comment(
     request: HttpRequest,
     payload: web::Payload,

@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Instant, InvalidInput, Language, Order, PageNumber, PageSize, Rating};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::CommentBody;
 use crate::{
@@ -11,6 +12,9 @@ use crate::{
     error::ApiError,
     links::ApiListing,
     listing::{self, Listing, ListingQuery},
+    openapi::{
+        LanguageParameter, PastTheEnd, PlaceParameters, PortionParameters, ProductPath, RatingParameter, ReadErrors,
+    },
     request::{self, Parameters},
     state::State,
 };
@@ -21,7 +25,30 @@ enum Place {
     Cursor { cursor: Cursor, text: String },
 }
 
-/// Answers one page.
+/// One page of comments.
+///
+/// By number, with totals; or by cursor, for walking from page to page. While the page index is away (`index` is
+/// `unavailable`), page 1 and cursors are answered without totals, and other pages with 503.
+#[utoipa::path(
+    get,
+    path = "/api/v1/products/{product}/comments",
+    operation_id = "list_comments",
+    tag = "comments",
+    params(ProductPath, LanguageParameter, RatingParameter, PlaceParameters, PortionParameters),
+    responses(
+        (
+            status = 200,
+            description = "The page; an empty page 1 means that there are no such comments",
+            body = Body<'static>,
+            headers(
+                ("ETag" = String, description = "Weak"),
+                ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
+            ),
+        ),
+        PastTheEnd,
+        ReadErrors,
+    ),
+)]
 pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let (query, place) = read(&request, &state.cursors)?;
     let now = stores::now();
@@ -65,42 +92,74 @@ fn read(request: &HttpRequest, cursors: &CursorSealer) -> Result<(ListingQuery, 
     Ok((query, Place::Cursor { cursor, text: text.to_owned() }))
 }
 
-#[derive(Debug, Serialize)]
-struct Body<'listing> {
+/// One page of comments.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Page)]
+pub(crate) struct Body<'listing> {
     product: &'listing str,
     filter: FilterBody<'listing>,
+    #[schema(value_type = String, pattern = "^(newest|oldest)$")]
     order: Order,
+    /// The page's number; null for a cursor.
+    #[schema(value_type = Option<u64>, minimum = 1, required)]
     page: Option<PageNumber>,
+    #[schema(value_type = u8, minimum = 1, maximum = 100)]
     page_size: PageSize,
+    /// How many comments the filter matches; null while the page index is away.
+    #[schema(required)]
     total: Option<u64>,
+    /// How many pages there are; null while the page index is away.
+    #[schema(required)]
     total_pages: Option<u64>,
+    /// As of when pages are numbered: given back, it keeps them from shifting. Null for a cursor.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Instant>,
-    index: &'static str,
+    index: IndexState,
     comments: Vec<CommentBody<'listing>>,
     links: Links,
     cursor: Cursors,
 }
 
-#[derive(Debug, Serialize)]
+/// Whether totals and page numbers can be told.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum IndexState {
+    Ready,
+    Unavailable,
+}
+
+/// Which comments.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Filter)]
 struct FilterBody<'listing> {
+    /// Null: any.
+    #[schema(required)]
     language: Option<&'listing str>,
+    /// Null: any.
+    #[schema(value_type = Option<Vec<u8>>, required)]
     ratings: Option<Vec<Rating>>,
 }
 
-/// URLs of pages; where page numbers are unavailable, of cursors.
-#[derive(Debug, Serialize)]
+/// URLs of pages; while page numbers are unavailable, of cursors.
+#[derive(Debug, Serialize, ToSchema)]
 struct Links {
     #[serde(rename = "self")]
     this: String,
     first: String,
+    #[schema(required)]
     prev: Option<String>,
+    #[schema(required)]
     next: Option<String>,
+    #[schema(required)]
     last: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// Where the neighbouring pages start; they need no page numbers, and new comments do not shift them.
+#[derive(Debug, Serialize, ToSchema)]
 struct Cursors {
+    #[schema(required)]
     next: Option<String>,
+    #[schema(required)]
     prev: Option<String>,
 }
 
@@ -132,7 +191,7 @@ impl<'listing> Body<'listing> {
             total: listing.total,
             total_pages,
             as_of: page.map(|_| as_of.unwrap_or(now)),
-            index: if listing.total.is_some() { "ready" } else { "unavailable" },
+            index: if listing.total.is_some() { IndexState::Ready } else { IndexState::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links: links(query, place, total_pages, &cursor),
             cursor,

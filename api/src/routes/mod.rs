@@ -1,8 +1,8 @@
 //! The JSON API.
 
-mod comment;
-mod create;
-mod list;
+pub(crate) mod comment;
+pub(crate) mod create;
+pub(crate) mod list;
 pub(crate) mod stats;
 
 use actix_web::{
@@ -69,17 +69,31 @@ pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, actix
     Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
 }
 
-/// A comment as the API shows it.
-#[derive(Debug, serde::Serialize)]
+/// A comment.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = Comment, example = json!({
+    "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
+    "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+    "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+}))]
 pub(crate) struct CommentBody<'comment> {
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$")]
     id: &'comment str,
     product: &'comment str,
+    /// A BCP 47 tag.
     language: &'comment str,
+    #[schema(minimum = 1, maximum = 5)]
     rating: u8,
+    /// When it was made; it never changes.
+    #[schema(value_type = String, format = DateTime)]
     created_at: model::Instant,
+    #[schema(required)]
     title: Option<&'comment str>,
     body: &'comment str,
+    #[schema(required)]
     author: Option<&'comment str>,
+    /// Its version, a ULID: in quotes it is its entity tag.
+    #[schema(value_type = String)]
     revision: model::Revision,
 }
 

@@ -4,37 +4,59 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use model::{Instant, Language, Rating};
 use serde::Serialize;
 use stores::page_index::Stats;
+use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
+    openapi::{LanguageParameter, ProductPath, ReadErrors},
     request::{self, Parameters},
     state::State,
 };
 
-#[derive(Debug, Serialize)]
-struct Body<'stats> {
+/// How many comments a product has.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Stats)]
+pub(crate) struct Body<'stats> {
     product: &'stats str,
+    /// Null: of all languages.
+    #[schema(required)]
     language: Option<&'stats str>,
+    /// How many there are, in the language when one is given.
     total: u64,
+    /// By rating, all five, in the language when one is given.
     by_rating: Vec<RatingTotal>,
+    /// By language, always all of them.
     by_language: Vec<LanguageTotal<'stats>>,
+    /// The average rating, to two decimals; null without comments.
+    #[schema(minimum = 1, maximum = 5, required)]
     average: Option<f64>,
+    /// When the newest was made; null without comments.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
     last_commented_at: Option<Instant>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct RatingTotal {
+    #[schema(value_type = u8, minimum = 1, maximum = 5)]
     rating: Rating,
     total: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct LanguageTotal<'stats> {
     language: &'stats str,
     total: u64,
 }
 
-/// Answers how many comments a product has.
+/// How many comments a product has, by rating and by language.
+#[utoipa::path(
+    get,
+    path = "/api/v1/products/{product}/stats",
+    operation_id = "product_stats",
+    tag = "comments",
+    params(ProductPath, LanguageParameter),
+    responses((status = 200, description = "The totals", body = Body<'static>), ReadErrors),
+)]
 pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let product = request::product(&request, 4)?;
     let language = Parameters::read(&request, &["language"], &[])?.parse("language", Language::parse)?;

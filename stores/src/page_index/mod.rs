@@ -122,6 +122,13 @@ pub struct PageStartQuery<'query> {
     pub as_of: Option<Instant>,
 }
 
+/// Which comment at the start of a page is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Reach {
+    JustBefore,
+    First,
+}
+
 /// Where a page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageStart {
@@ -180,11 +187,39 @@ impl PageIndex {
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
+        self.start_of_page(query, Reach::JustBefore, table_id, now).await
+    }
+
+    /// The first comment of a page; `None` when the page lies past the end.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn first_of_page(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Instant,
+    ) -> Result<IndexAnswer<Option<Cd>>, StoreError> {
+        let answer = self.start_of_page(query, Reach::First, table_id, now).await?;
+        Ok(answer.map(|start| start.before))
+    }
+
+    async fn start_of_page(
+        &self,
+        query: &PageStartQuery<'_>,
+        reach: Reach,
+        table_id: &str,
+        now: Instant,
+    ) -> Result<IndexAnswer<PageStart>, StoreError> {
         let mut keys = vec![self.marker_of(query.product)];
         keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
         let mut call = Routed::call(&self.scripts.page_start, &keys);
         call.arg(query.skip).arg(query.order.to_string());
         call.arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()));
+        call.arg(match reach {
+            Reach::JustBefore => 1,
+            Reach::First => 0,
+        });
         type Answer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>);
         let (table, watermark, total, member, score): Answer = self.ask(call).await?;
         if let Err(not_ready) = self.judge(table, watermark, table_id, now) {

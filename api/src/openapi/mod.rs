@@ -1,0 +1,119 @@
+//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the types of their answers.
+//!
+//! **Invariant:** the description that is served is the committed one, `docs/openapi.json`
+//! (`the_description_is_the_committed_one`), and it says what the service does: every request that it allows is taken, any
+//! other is refused, and every answer has a shape that it names (the module `described` of the package `tests`).
+
+mod parameters;
+mod requests;
+mod responses;
+mod schemas;
+
+use std::sync::LazyLock;
+
+use actix_web::{
+    HttpResponse,
+    http::header::{self, ContentType},
+    web,
+};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        OpenApi as Description,
+        security::{Http, HttpAuthScheme, SecurityScheme},
+    },
+};
+
+pub(crate) use parameters::{
+    CommentPath, IdempotencyKeyHeader, IfMatchHeader, LanguageParameter, PlaceParameters, PortionParameters,
+    ProductPath, RatingParameter,
+};
+pub(crate) use requests::{CommentChange, NewComment};
+pub(crate) use responses::{
+    BodyErrors, NotAtRevision, NotFound, PastTheEnd, ReadErrors, RepeatedDifferently, WriteErrors,
+};
+
+use crate::{
+    error::{ApiError, Problem},
+    operations::{health, metrics},
+    routes::{comment, create, get, list, not_allowed, stats},
+};
+
+/// The description. Its text is made once.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Pagemark",
+        description = "Comments of products: any filter in one query, page numbers as stable URLs.\n\n\
+                       Errors are problem details (RFC 9457). A parameter or a field that is not described is refused \
+                       with 400. 503 means: later, see `Retry-After`; it is never told as 404 that something cannot be \
+                       found out now.",
+        license(name = "MIT", identifier = "MIT"),
+    ),
+    paths(
+        list::comments,
+        create::comment,
+        stats::product,
+        comment::get,
+        comment::patch,
+        comment::delete,
+        comment::position,
+        health::livez,
+        health::readyz,
+        metrics::metrics,
+    ),
+    components(schemas(Problem<'static>)),
+    modifiers(&WriteToken),
+    tags(
+        (name = "comments", description = "The comments of products"),
+        (name = "operations", description = "For whoever runs the service; perhaps at another address"),
+    ),
+)]
+struct ApiDescription;
+
+/// Writes need a bearer token.
+struct WriteToken;
+
+impl Modify for WriteToken {
+    fn modify(&self, description: &mut Description) {
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("write_token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+static TEXT: LazyLock<Result<String, serde_json::Error>> =
+    LazyLock::new(|| ApiDescription::openapi().to_pretty_json().map(|text| text + "\n"));
+
+/// Registers `/openapi.json`.
+pub(crate) fn configure(config: &mut web::ServiceConfig) {
+    use actix_web::middleware::{Compress, from_fn};
+    config.service(
+        web::resource("/openapi.json")
+            .route(get().to(description))
+            .wrap(from_fn(crate::caching::revalidate))
+            .wrap(Compress::default())
+            .default_service(not_allowed("GET, HEAD")),
+    );
+}
+
+async fn description() -> Result<HttpResponse, ApiError> {
+    let text = TEXT.as_ref().map_err(|error| ApiError::internal(error.to_string()))?;
+    // Tools in browsers may read it from anywhere.
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentType::json())
+        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"))
+        .body(text.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+
+    /// After a change, `UPDATE_EXPECT=1 cargo test -p api the_description` writes the file anew.
+    #[test]
+    fn the_description_is_the_committed_one() {
+        expect_file!["../../../docs/openapi.json"].assert_eq(TEXT.as_ref().unwrap());
+    }
+}

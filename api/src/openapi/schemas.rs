@@ -1,0 +1,104 @@
+//! What the values that clients send must be, by the limits of `model`.
+//!
+//! A value that a schema allows is taken, any other is refused.
+
+use model::{CommentId, CommentText, Language, PageNumber, PageSize, ProductId, Rating};
+use serde_json::Value;
+use utoipa::openapi::{
+    Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
+    schema::SchemaType,
+};
+
+use crate::routes::create::IDEMPOTENCY_KEY_MAX_LEN;
+
+/// A character of a text of one line: anything but the control characters (Unicode category Cc).
+const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
+/// The same and line feeds, carriage returns and tabs.
+const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
+/// A character that can be seen.
+const VISIBLE: &str = r"[^\s\u0000-\u001f\u007f-\u009f]";
+
+/// A well-formed language tag (RFC 5646 section 2.1), without the grandfathered ones that are irregular.
+const LANGUAGE: &str = "^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?\
+                        (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
+                        (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
+                        |[xX](?:-[A-Za-z0-9]{1,8})+)$";
+
+fn text(pattern: impl Into<String>) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+}
+
+fn number(least: u64, greatest: u64) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(greatest))
+}
+
+fn or_null(schema: ObjectBuilder) -> Object {
+    schema.schema_type(SchemaType::from_iter([Type::String, Type::Null])).build()
+}
+
+pub(super) fn product() -> Object {
+    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductId::MAX_CHARS)).build()
+}
+
+pub(super) fn comment_id() -> Object {
+    text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).build()
+}
+
+pub(super) fn language() -> Object {
+    text(LANGUAGE).max_length(Some(Language::MAX_LEN)).build()
+}
+
+pub(super) fn rating() -> Object {
+    let [least, .., greatest] = Rating::ALL;
+    number(least.get().into(), greatest.get().into()).build()
+}
+
+pub(super) fn ratings() -> Array {
+    ArrayBuilder::new().items(rating()).build()
+}
+
+pub(super) fn page() -> Object {
+    number(1, PageNumber::MAX.get()).build()
+}
+
+pub(super) fn page_size() -> Object {
+    let default = Value::from(PageSize::default().get());
+    number(1, PageSize::MAX.get().into()).default(Some(default)).build()
+}
+
+pub(super) fn order() -> Object {
+    let values = ["newest", "oldest"];
+    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values));
+    schema.default(Some(Value::from("newest"))).build()
+}
+
+pub(super) fn date_time() -> Object {
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build()
+}
+
+pub(super) fn cursor() -> Object {
+    text("^[A-Za-z0-9_-]+$").max_length(Some(crate::cursor::SEALED_MAX_LEN)).build()
+}
+
+pub(super) fn title() -> Object {
+    or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::TITLE_MAX_CHARS)))
+}
+
+pub(super) fn author() -> Object {
+    or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::AUTHOR_MAX_CHARS)))
+}
+
+pub(super) fn body() -> Object {
+    let pattern = format!("^{LINES}*{VISIBLE}{LINES}*$");
+    text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS)).build()
+}
+
+pub(super) fn if_match() -> Schema {
+    let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
+    Schema::OneOf(OneOfBuilder::new().item(any).item(text(r#"^"[!#-~]*"$"#)).build())
+}
+
+pub(super) fn idempotency_key() -> Object {
+    text("^[!-~]+$").max_length(Some(IDEMPOTENCY_KEY_MAX_LEN)).build()
+}

@@ -1,0 +1,97 @@
+//! The API is as its description says, and its metrics are as Prometheus wants them: by the tools that read them.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use crate::fixture::{
+    http::{WRITE_TOKEN, good_comment},
+    python,
+    stack::Running,
+};
+
+/// Requests of each kind for each operation. More find more; these take some 20 s.
+const EXAMPLES: &str = "40";
+
+/// Runs a program of Python's, gives it a text, and returns what it said; it must end well.
+async fn run(program: &str, arguments: &[&str], input: &str) -> String {
+    let mut process = Command::new(python::program(program))
+        .args(arguments)
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    // A program that does not read to the end says why itself.
+    stdin.write_all(input.as_bytes()).await.ok();
+    drop(stdin);
+    let output = process.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{program}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[tokio::test]
+async fn every_request_that_the_description_allows_is_taken_and_every_answer_is_as_described() {
+    let running = Running::start().await;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("described/schemathesis.toml");
+    let url = format!("{}/openapi.json", running.stack.api_url());
+    let authorization = format!("Authorization: Bearer {WRITE_TOKEN}");
+    let said = run(
+        "schemathesis",
+        &[
+            "--config-file",
+            here.to_str().unwrap(),
+            "run",
+            &url,
+            "--header",
+            &authorization,
+            "--checks",
+            "all",
+            "--max-examples",
+            EXAMPLES,
+            "--generation-deterministic",
+            "--continue-on-failure",
+            "--no-color",
+        ],
+        "",
+    )
+    .await;
+    assert!(said.contains("No issues found"), "{said}");
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_served_description_is_the_committed_one_and_valid() {
+    let running = Running::start().await;
+    let served = running.http.get("/openapi.json").await;
+    assert_eq!((served.status, served.header("content-type")), (200, Some("application/json")));
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
+    assert!(served.body == std::fs::read_to_string(committed).unwrap(), "another description is served");
+    run("openapi-spec-validator", &["--schema", "3.1", "-"], &served.body).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn prometheus_can_read_the_metrics() {
+    const READ: &str = "
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+print(*sorted(family.name for family in text_string_to_metric_families(sys.stdin.read())))
+";
+    let mut running = Running::start().await;
+    running.http.post("p", &good_comment("en", 5, "Body")).await.expect(201);
+    running.settle().await;
+    running.http.get("/api/v1/products/p/comments").await.expect(200);
+    let metrics = running.http.get("/metrics").await;
+    let families = run("python", &["-c", READ], &metrics.body).await;
+    let expected = "pagemark_build pagemark_drift_signs pagemark_http_request_duration_seconds pagemark_http_requests \
+                    pagemark_http_requests_in_flight pagemark_http_requests_shed pagemark_page_index_answers \
+                    pagemark_page_index_available pagemark_store_call_duration_seconds";
+    assert_eq!(families.trim(), expected);
+    running.finish().await;
+}

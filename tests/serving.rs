@@ -1,0 +1,328 @@
+//! The API as it is deployed: what readers get while a store is slow, throttled or away, while there are too many of
+//! them, while the service stops, and where ranks and table differ. Nobody is told that something does not exist because
+//! a part is down (I5), and nobody waits without bound.
+
+use std::time::{Duration, Instant};
+
+use api::ApiSettings;
+use futures_util::future::join_all;
+use hyper::Method;
+use model::{BaseSet, CommentId, Placement, ProductId, plan::index_edits};
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    api::{ApiProcess, Served, api_variables, metric},
+    faults::{
+        Schedule,
+        table::{TableFault, faulty_table},
+    },
+    function::{SECRET, with},
+    gate::Gate,
+    http::{Answer, Http, good_comment, ids, product_path},
+    redis_server::{self, OwnRedis},
+    stores::Stores,
+    wait_for,
+};
+
+/// The product of these tests.
+const PRODUCT: &str = "a/b";
+
+/// The longest that a request may take by the service's own settings, and a little for a busy machine.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+fn product() -> ProductId {
+    ProductId::parse(PRODUCT).unwrap()
+}
+
+fn listing(query: &str) -> String {
+    format!("{}/comments?{query}", product_path(PRODUCT))
+}
+
+/// Stores with 45 comments, fanned out and indexed, and a page index that is ready.
+async fn filled(stores: &Stores) {
+    for number in 0..45 {
+        stores.create_numbered(number, product()).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+}
+
+fn assert_later(answer: &Answer) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
+}
+
+/// Every kind of reading, and of writing.
+async fn everything(http: &Http) -> Vec<Answer> {
+    let started = Instant::now();
+    let comment = good_comment("en", 5, SECRET);
+    let reads = [
+        listing("page=1"),
+        listing("page=2"),
+        format!("{}/comments", product_path("nobody/commented/this")),
+        "/api/v1/comments/c0001".to_owned(),
+        "/api/v1/comments/no-such-comment".to_owned(),
+        "/api/v1/comments/c0001/position".to_owned(),
+        "/product/a%2Fb/comments".to_owned(),
+        "/product/a%2Fb/comments?page=2".to_owned(),
+        "/comments/c0001".to_owned(),
+    ];
+    let mut answers = join_all(reads.iter().map(|target| http.get(target))).await;
+    answers.push(http.post(PRODUCT, &comment).await);
+    answers.push(http.patch("c0001", &json!({ "rating": 4 })).await);
+    answers.push(http.delete("c0002").await);
+    assert!(started.elapsed() < 2 * ANSWER_WITHIN, "{:?}", started.elapsed());
+    answers
+}
+
+#[tokio::test]
+async fn a_table_that_does_not_answer_is_later_for_everybody_and_costs_no_memory() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let gate = Gate::for_calls(&stores.engine_url()).await;
+    let variables = with(
+        api_variables(&stores),
+        &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/')), ("PAGEMARK_MAX_IN_FLIGHT", "16")],
+    );
+    let api = ApiProcess::start(variables).await;
+    api.http.get(&listing("page=2")).await.expect(200);
+
+    gate.hold_after(0);
+    for answer in everything(&api.http).await {
+        assert_later(&answer);
+    }
+    let ready = api.operations.get("/readyz").await.expect(503);
+    assert_eq!((&ready["status"], &ready["table"]["state"]), (&json!("unavailable"), &json!("error")));
+    api.operations.get("/livez").await.expect(200);
+
+    let before = api.resident_bytes();
+    let target = listing("page_size=100");
+    let crowd = join_all((0..400).map(|_| api.http.get(&target))).await;
+    let overloaded =
+        crowd.iter().filter(|answer| answer.problem()["type"] == "urn:pagemark:problem:overloaded").count();
+    crowd.iter().for_each(assert_later);
+    assert!(overloaded >= 400 - 16 * 3, "{overloaded} of 400 were turned away");
+    let shed = api.metric("pagemark_http_requests_shed_total").await;
+    assert!(shed >= overloaded as f64, "{shed} of {overloaded} were counted");
+    let grown = api.resident_bytes().saturating_sub(before);
+    assert!(grown < 64 << 20, "400 readers of a table that does not answer took {grown} bytes");
+
+    gate.open();
+    wait_for("pages again", async || {
+        let answer = api.http.get(&listing("page=2")).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer) }
+    })
+    .await;
+    api.operations.get("/readyz").await.expect(200);
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let faults =
+        [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
+    for fault in faults {
+        let always = Schedule::new(1, u32::MAX, 100, &[fault]);
+        let table = faulty_table(&stores.table, &stores.engine_url(), always).await;
+        let api = Served::start(table, stores.index.clone(), ApiSettings::default());
+        for answer in everything(&api.http).await {
+            assert_eq!(answer.status, 503, "{fault:?}: {answer:?}");
+            assert_later(&answer);
+        }
+        api.finish().await;
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    filled(&stores).await;
+    let api = ApiProcess::start(api_variables(&stores)).await;
+    let ready = api.http.get(&listing("page=1")).await.expect(200);
+    assert_eq!((&ready["total"], &ready["index"]), (&json!(45), &json!("ready")));
+    assert_eq!(api.metric("pagemark_page_index_available").await, 1.0);
+
+    redis.signal("STOP");
+    let first = api.http.get(&listing("page=1")).await;
+    assert_eq!(first.header("cache-control"), Some("no-store"), "{first:?}");
+    let first = first.expect(200);
+    assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")));
+    assert_eq!(ids(&first), ids(&ready));
+    assert_later(&api.http.get(&listing("page=2")).await);
+    assert_later(&api.http.get(&listing("page=1000")).await);
+    assert_later(&api.http.get("/product/a%2Fb/comments?page=2").await);
+    assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
+    assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
+    let health = api.operations.get("/readyz").await.expect(200);
+    assert_eq!((&health["status"], &health["page_index"]["state"]), (&json!("degraded"), &json!("unreachable")));
+    redis.signal("CONT");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_service_that_is_told_to_end_finishes_what_it_has_begun() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let gate = Gate::for_calls(&stores.engine_url()).await;
+    let variables = with(api_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/'))]);
+    let api = ApiProcess::start(variables).await;
+    api.http.get(&listing("page=1")).await.expect(200);
+    gate.hold_after(0);
+    let (http, target) = (api.http.clone(), listing("page=2"));
+    let begun = tokio::spawn(async move { http.get(&target).await });
+    wait_for("a request under way", async || if gate.is_holding() { Ok(()) } else { Err("none") }).await;
+    api.terminate();
+    wait_for("the log of the end", async || {
+        let log = api.log();
+        if log.iter().any(|line| line["fields"]["message"] == "stopping") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    gate.open();
+    let page = begun.await.unwrap().expect(200);
+    assert_eq!(ids(&page).len(), 20);
+    assert!(api.ended().await.success());
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = ApiProcess::start(api_variables(&stores)).await;
+    let headers = [
+        ("x-request-id", "the-readers-own"),
+        ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ];
+    let answer = api.http.send(Method::GET, &listing("page=2"), &headers, b"").await;
+    assert_eq!(answer.header("x-request-id"), Some("the-readers-own"));
+    let access = api.logged("the-readers-own").await.pop().unwrap();
+    let (fields, span) = (&access["fields"], &access["span"]);
+    assert_eq!((&fields["method"], &fields["status"]), (&json!("GET"), &json!(200)));
+    assert_eq!(fields["target"], listing("page=2"));
+    assert_eq!(fields["route"], "/api/v1/products/{product}/comments");
+    assert_eq!(fields["client"], "127.0.0.1");
+    assert!(fields["took_ms"].as_f64().unwrap() > 0.0, "{access}");
+    assert_eq!(span["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(span["parent_id"], "00f067aa0ba902b7");
+
+    let posted = api.http.post(PRODUCT, &good_comment("en", 5, SECRET)).await;
+    let id = posted.header("x-request-id").unwrap().to_owned();
+    api.logged(&id).await;
+    for line in api.log() {
+        let line = line.to_string();
+        assert!(!line.contains(SECRET) && !line.contains("the-tests-token"), "{line}");
+    }
+    for target in ["/metrics", "/readyz", "/livez"] {
+        assert_eq!(api.http.get(target).await.status, 404, "{target} is public");
+        assert_eq!(api.operations.get(target).await.status, 200, "{target}");
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_that_has_not_changed_is_not_sent_again_and_a_deleted_text_is_gone() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let newest = ids(&api.http.get(&listing("page=1")).await.expect(200))[0].clone();
+    let mut tags = Vec::new();
+    let targets = [listing("page=1"), format!("{}/stats", product_path(PRODUCT)), "/product/a%2Fb/comments".to_owned()];
+    for target in &targets {
+        let first = api.http.get(target).await;
+        assert_eq!(first.header("cache-control"), Some("public, max-age=30, must-revalidate"), "{first:?}");
+        let tag = first.header("etag").unwrap().to_owned();
+        let again = api.http.send(Method::GET, target, &[("if-none-match", &tag)], b"").await;
+        assert_eq!((again.status, again.body.as_str()), (304, ""), "{again:?}");
+        assert_eq!(again.header("etag"), Some(tag.as_str()));
+        let packed = api.http.send(Method::HEAD, target, &[("accept-encoding", "gzip")], b"").await;
+        assert_eq!(packed.header("content-encoding"), Some("gzip"), "{packed:?}");
+        assert_eq!(packed.header("etag"), Some(tag.as_str()), "compression changes the bytes, not what they say");
+        tags.push(tag);
+    }
+    let comment = api.http.get(&format!("/api/v1/comments/{newest}")).await;
+    let revision = comment.header("etag").unwrap().to_owned();
+    assert_eq!(comment.header("cache-control"), Some("no-cache"));
+    let known = [("if-none-match", revision.as_str()), ("accept-encoding", "gzip")];
+    let again = api.http.send(Method::GET, &format!("/api/v1/comments/{newest}"), &known, b"").await;
+    assert_eq!(again.status, 304, "{again:?}");
+
+    api.http.delete(&newest).await.expect(204);
+    stores.deliver_all().await;
+    for (target, tag) in targets.iter().zip(&tags) {
+        let after = api.http.send(Method::GET, target, &[("if-none-match", tag)], b"").await;
+        assert_eq!(after.status, 200, "{after:?}");
+        assert!(!after.body.contains(&newest), "{after:?}");
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+/// Changes the ranks of a product, as no part of the product does.
+async fn spoil_ranks(stores: &Stores, product: &ProductId, command: &str, arguments: &[&str]) {
+    let set = BaseSet { product: product.clone(), language: None, rating: None }.to_string();
+    let names = stores.index.key_names().await.unwrap();
+    let key = names.iter().find(|name| name.ends_with(&set)).unwrap_or_else(|| panic!("{set} in {names:?}"));
+    let mut connection = redis_server::connection(&stores.redis_url).await;
+    redis::cmd(command).arg(key).arg(arguments).exec_async(&mut connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let signs = async || {
+        let sign =
+            async |sign: &str| metric(&api.http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
+        [sign("short_page").await, sign("unranked").await, sign("empty_page").await]
+    };
+    let third = api.http.get(&listing("page=3")).await.expect(200);
+    assert_eq!(ids(&third).len(), 5);
+    assert_eq!(signs().await, [0.0, 0.0, 0.0]);
+
+    // Ranks of comments that do not exist, older than all others: they promise a fourth page.
+    let ghosts: Vec<String> = (0..18).flat_map(|number| ["5".to_owned(), format!("ghost-{number}")]).collect();
+    spoil_ranks(&stores, &product(), "ZADD", &ghosts.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
+    assert_eq!(signs().await, [1.0, 0.0, 0.0]);
+    assert_eq!(api.http.get(&listing("page=4")).await.problem()["type"], "urn:pagemark:problem:past-the-end");
+    assert_eq!(signs().await, [1.0, 0.0, 1.0]);
+
+    // A comment that has no rank.
+    spoil_ranks(&stores, &product(), "ZREMRANGEBYSCORE", &["-inf", "5"]).await;
+    spoil_ranks(&stores, &product(), "ZREM", &[ids(&third)[4].as_str()]).await;
+    assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
+    assert_eq!(signs().await, [1.0, 1.0, 1.0]);
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_empty_page_is_looked_into() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let at = |product: &str, query: &str| format!("{}/comments?{query}", product_path(product));
+
+    // A comment that is ranked and still being fanned out: it exists, so nobody says that there is nothing.
+    let late = stores.create_numbered(1001, ProductId::parse("late").unwrap()).await;
+    let edits = index_edits(&late.id, Some((&late.placement(), late.created_at)), &[]);
+    stores.index.apply(&edits).await.unwrap();
+    let waiting = api.http.get(&at("late", "language=ko&page=1")).await;
+    assert_later(&waiting);
+    assert_eq!(waiting.problem()["type"], "urn:pagemark:problem:not-yet-listed");
+
+    // A rank without a comment: there is nothing.
+    let gone = CommentId::parse("gone").unwrap();
+    let placement = Placement { product: ProductId::parse("empty").unwrap(), ..late.placement() };
+    stores.index.apply(&index_edits(&gone, Some((&placement, late.created_at)), &[])).await.unwrap();
+    let empty = api.http.get(&at("empty", "page=1")).await.expect(200);
+    assert_eq!((ids(&empty).len(), &empty["total"]), (0, &json!(0)));
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
