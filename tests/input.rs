@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    http::{Answer, Http, encoded, good_comment, ids, product_path},
+    http::{Answer, Http, encoded, good_comment, ids, page_path, product_path},
     invariants::Contents,
     stack::Running,
 };
@@ -285,7 +285,7 @@ async fn every_product_id_is_taken_exactly_or_refused_by_name() {
         assert_eq!(ids(&page), [id.as_str()], "each product has its own comment only");
         let stats = running.http.get(&format!("{}/stats", product_path(product))).await.expect(200);
         assert_eq!(stats["total"], 1, "{stats}");
-        let shown = running.http.get(&format!("/product/{}/comments/~/4", encoded(product))).await;
+        let shown = running.http.get(&format!("{}/~/4", page_path(product))).await;
         assert_eq!(shown.status, 200, "{shown:?}");
         assert!(shown.body.contains(&format!("id=\"comment-{id}\"")), "{shown:?}");
     }

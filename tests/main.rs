@@ -22,6 +22,7 @@ mod import;
 mod input;
 mod ordering;
 mod outage;
+mod pages;
 mod payloads;
 mod readiness;
 mod rebuild;

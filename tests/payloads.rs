@@ -12,7 +12,7 @@ use stores::{
 };
 
 use crate::fixture::{
-    http::{Http, encoded, ids, product_path},
+    http::{Http, ids, page_path, product_path},
     stack::{Running, settings},
 };
 
@@ -89,7 +89,7 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
         // Pages for programs and for people, and single comments, show every text.
         let page = list(&running.http, "page_size=20").await;
         assert_eq!(ids(&page), (0..11).rev().map(|number| format!("c{number}")).collect_vec());
-        let html = running.http.get(&format!("/product/{}/comments", encoded(PRODUCT))).await;
+        let html = running.http.get(&page_path(PRODUCT)).await;
         for number in 0..11_u32 {
             let shown = &page["comments"][10 - number as usize];
             assert!(shown["body"].as_str().unwrap().starts_with(&format!("mark {number}")), "{shown}");

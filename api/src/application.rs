@@ -23,6 +23,7 @@ use crate::{
     operations::{self, access, load},
     pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
+    site::SiteSettings,
     state::State,
     table_id::TableId,
 };
@@ -93,12 +94,14 @@ impl Application {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
             CursorKey::random()
         });
+        let site = SiteSettings { public_url: Some(settings.public_url), choices: settings.site, comment_form: false };
         let api = ApiSettings {
             write_tokens: settings.write_tokens,
             other_cursor_keys: cursor_keys.collect(),
             operations_listen: settings.operations_listen,
             in_flight_max: settings.in_flight_max,
             cache_max_age_seconds: settings.cache_max_age_seconds,
+            site,
             ..ApiSettings::new(cursor_key)
         };
         Self::on(listener, settings.listen, table, index, api)
@@ -126,7 +129,7 @@ impl Application {
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
-        let state = web::Data::new(State::new(table, index, settings));
+        let state = web::Data::new(State::new(table, index, settings, address));
         let table_id = Arc::clone(&state.table_id);
         let operations = match operations_listen {
             Some(listen) => Some(operations_server(listen, state.clone())?),

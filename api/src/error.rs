@@ -245,31 +245,27 @@ impl ResponseError for ApiError {
 
 /// An error of a page for people.
 #[derive(Debug, Error)]
-#[error(transparent)]
-pub(crate) struct PageError(#[from] ApiError);
-
-impl From<InvalidInput> for PageError {
-    fn from(error: InvalidInput) -> Self {
-        Self(error.into())
-    }
+#[error("{error}")]
+pub(crate) struct PageError {
+    pub(crate) error: ApiError,
+    /// What leads on from there.
+    pub(crate) help: pages::Help,
 }
 
-impl From<StoreError> for PageError {
-    fn from(error: StoreError) -> Self {
-        Self(error.into())
+impl<E: Into<ApiError>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), help: pages::Help::default() }
     }
 }
 
 impl ResponseError for PageError {
     fn status_code(&self) -> StatusCode {
-        self.0.kind().0
+        self.error.kind().0
     }
 
     fn error_response(&self) -> HttpResponse {
-        let status = self.0.kind().0;
-        let title = status.canonical_reason().unwrap_or_default();
-        let body = pages::error_page(title, &self.0.to_string());
-        pages::html(&mut self.0.answer(), body)
+        let body = pages::error_page(self.error.kind().0, &self.error.to_string(), &self.help);
+        pages::html(&mut self.error.answer(), body)
     }
 }
 
@@ -295,7 +291,7 @@ impl Audience {
     pub(crate) fn error(self, error: ApiError) -> actix_web::Error {
         match self {
             Self::Program => error.into(),
-            Self::Person => PageError(error).into(),
+            Self::Person => PageError::from(error).into(),
         }
     }
 }

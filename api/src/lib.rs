@@ -7,6 +7,7 @@
 //! - `openapi`: the description of the JSON API.
 //! - `operations`: health, metrics, access logs, and the bound on requests under way.
 //! - [`links`]: every URL that the service gives out.
+//! - `site`: the address that the site is known by, and what search engines are told.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
 //!
 //! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
@@ -31,8 +32,10 @@ mod pages;
 mod request;
 mod routes;
 mod settings;
+mod site;
 mod state;
 mod table_id;
 
 pub use application::{Application, StartError};
 pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};
+pub use site::{Indexable, PastTheEnd, PublicUrl, SiteArgs, SiteSettings};

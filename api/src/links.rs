@@ -1,5 +1,5 @@
 //! Every URL that the service gives out is built here. All are relative to the host, so that they are right behind any
-//! proxy.
+//! proxy; where an absolute one must be, `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
@@ -97,6 +97,17 @@ pub(crate) fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> 
     }
 }
 
+/// Where a comment on a product can be posted by form, if it can.
+pub(crate) fn comment_form(product: &ProductId) -> String {
+    format!("/local/product/{}/comments", encoded(product.as_str()))
+}
+
+/// The value of a header `Link` (RFC 8288). The targets have everything percent-encoded that could end one.
+pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
+    links.collect::<Vec<_>>().join(", ")
+}
+
 /// The place of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {
     format!("#{}", element_id(id))
@@ -111,9 +122,6 @@ pub(crate) fn element_id(id: &CommentId) -> String {
 pub(crate) fn permalink(id: &CommentId) -> String {
     format!("/comments/{}", encoded(id.as_str()))
 }
-
-/// The style sheet; its URL changes with the version, so that browsers may keep it.
-pub(crate) const STYLE_SHEET: &str = concat!("/static/style.css?v=", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]
 mod tests {

@@ -114,11 +114,20 @@ impl Parameters {
     }
 }
 
+/// The parameter `page` of a page for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PageParameter {
+    /// Its value, decoded.
+    pub(crate) value: String,
+    /// Name and value as they were sent.
+    pub(crate) spelling: String,
+}
+
 /// The parameter `page` of a page for people, which ignores all others: campaign tags and the like.
 ///
 /// # Errors
 /// The parameter is no percent-encoded UTF-8, or repeated.
-pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<PageParameter>, ApiError> {
     let mut found = None;
     for pair in request.query_string().split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -126,7 +135,7 @@ pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<String>, Ap
             continue;
         }
         let value = decode_form(value).ok_or_else(|| ApiError::invalid("page", "is not percent-encoded UTF-8"))?;
-        if found.replace(value).is_some() {
+        if found.replace(PageParameter { value, spelling: pair.to_owned() }).is_some() {
             return Err(ApiError::invalid("page", "is given more than once"));
         }
     }
@@ -198,7 +207,11 @@ mod tests {
     #[test]
     fn pages_for_people_ignore_all_parameters_but_the_page() {
         let page = |query: &str| page_parameter(&TestRequest::with_uri(&format!("/?{query}")).to_http_request());
-        assert_eq!(page("utm_source=%FF&page=3&x").unwrap().as_deref(), Some("3"));
+        let parameter = |value: &str, spelling: &str| {
+            Some(PageParameter { value: value.to_owned(), spelling: spelling.to_owned() })
+        };
+        assert_eq!(page("utm_source=%FF&page=3&x").unwrap(), parameter("3", "page=3"));
+        assert_eq!(page("p%61ge=+3").unwrap(), parameter(" 3", "p%61ge=+3"));
         assert_eq!(page("utm_source=a").unwrap(), None);
         assert_eq!(refused_field(page("page=1&page=2")), "page");
         assert_eq!(refused_field(page("page=%FF")), "page");

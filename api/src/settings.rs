@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 use stores::config::{CommentBlobArgs, PageIndexArgs, TableArgs};
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::site::{PublicUrl, SiteArgs, SiteSettings};
+
 /// Requests under way at the same time, unless told otherwise. A page of 100 of the longest comments takes some 5 MB
 /// while it is made, a usual one of 20 some 100 KB.
 const DEFAULT_IN_FLIGHT_MAX: usize = 256;
@@ -34,6 +36,13 @@ pub struct Settings {
     /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub operations_listen: Option<SocketAddr>,
+    /// The scheme, host and port that readers and crawlers know the site by, such as https://comments.example.com:
+    /// canonical links and sitemaps are made of it.
+    #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
+    pub public_url: PublicUrl,
+    /// What a site may choose.
+    #[command(flatten)]
+    pub site: SiteArgs,
     /// The hash of a bearer token that allows writing, `sha256:` and 64 hex digits; repeatable, or separated by commas.
     /// Without one, nobody may write.
     #[arg(
@@ -94,10 +103,12 @@ pub struct ApiSettings {
     pub cache_max_age_seconds: u32,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
+    /// What the pages are told.
+    pub site: SiteSettings,
 }
 
 impl ApiSettings {
-    /// Nobody may write, no products on the start page, everything at one address.
+    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens.
     pub fn new(cursor_key: CursorKey) -> Self {
         Self {
             write_tokens: Vec::new(),
@@ -107,6 +118,7 @@ impl ApiSettings {
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
             sample_products: Vec::new(),
+            site: SiteSettings::default(),
         }
     }
 }
@@ -246,6 +258,7 @@ mod tests {
 
     fn parse(flags: &[&str]) -> Result<Settings, clap::Error> {
         let needed = ["api", "--table", "comments", "--redis-url", "redis://127.0.0.1"];
+        let needed = needed.into_iter().chain(["--public-url", "https://example.com"]).collect::<Vec<_>>();
         Settings::try_parse_from(needed.iter().chain(flags))
     }
 

@@ -1,9 +1,12 @@
 //! What every request shares. The stores are asked through here only, so that each of their calls is measured and an
 //! answer of the page index is judged in one place.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use model::{Cd, Comment, CommentId, Filter, Language, Order, ProductId, Revision};
@@ -21,6 +24,7 @@ use crate::{
         metrics::{IndexAnswerKind, Metrics, StoreCall},
     },
     settings::ApiSettings,
+    site::Site,
     table_id::TableId,
 };
 
@@ -34,13 +38,15 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) load: Load,
     pub(crate) cache_max_age_seconds: u32,
+    pub(crate) site: Site,
     /// Whether the page index had an answer when it was last asked.
     index_available: AtomicBool,
     pub(crate) table_id: Arc<TableId>,
 }
 
 impl State {
-    pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings) -> Self {
+    /// `address` is where the service listens.
+    pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
         Self {
             table_id: TableId::of(table.clone()),
             table,
@@ -51,6 +57,7 @@ impl State {
             metrics: Metrics::new(),
             cache_max_age_seconds: settings.cache_max_age_seconds,
             load: Load::new(settings.in_flight_max),
+            site: Site::new(settings.site, address),
             index_available: AtomicBool::new(true),
         }
     }

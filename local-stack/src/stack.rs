@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use api::{ApiSettings, Application, WriteToken};
+use api::{ApiSettings, Application, SiteSettings, WriteToken};
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 use futures_util::FutureExt;
 use model::{BlobFormat, ProductId};
@@ -61,6 +61,8 @@ pub struct StackSettings {
     pub write_token: WriteToken,
     /// Products to link from the start page.
     pub sample_products: Vec<ProductId>,
+    /// What the pages are told.
+    pub site: SiteSettings,
     /// How duplicates are written.
     pub fan_out: FanOut,
     /// The format in which comments' texts are written.
@@ -87,6 +89,7 @@ impl StackSettings {
             data_dir: None,
             write_token,
             sample_products: Vec::new(),
+            site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
         }
@@ -219,6 +222,7 @@ impl Stack {
         let api_settings = ApiSettings {
             write_tokens: vec![settings.write_token.hash()],
             sample_products: settings.sample_products,
+            site: settings.site,
             ..ApiSettings::default()
         };
         // Clients of its own: their connections live on the API's threads and end with them.

@@ -1,10 +1,26 @@
-//! The pages for people: server-rendered HTML that works without JavaScript.
+//! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
 //!
-//! Whatever a template is given is escaped by it; nothing is marked safe.
+//! - `address`: which addresses there are, and which of them is canonical.
+//! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
+//! - `assets`: the files that pages load.
+//! - `help`: errors, and what leads on from there.
+//! - `words`, `language_name`: how people write what programs know.
+//!
+//! **Invariant:** whatever a template is given is escaped by it. The only exception is [`script_json::ScriptJson`],
+//! which escapes for the place where it stands.
 
+mod address;
+mod assets;
 mod comments;
+mod filters;
+mod head;
+mod help;
+mod language_name;
 mod page_bar;
+mod script_json;
+mod structured_data;
 mod view;
+mod words;
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
@@ -22,10 +38,13 @@ use crate::{
     routes::{get, not_allowed},
     state::State,
 };
+use head::{Head, Robots};
+pub(crate) use help::{Help, error_page};
 
-/// The pages need their style sheet and nothing else, so whatever else a text might smuggle in is not loaded.
+/// The pages need their style sheet and icon and nothing else, so whatever else a text might smuggle in is not loaded.
+/// Structured data is no script to a browser: it is not executed, so no source of scripts needs to be allowed.
 const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Registers the pages.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
@@ -39,10 +58,10 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
         );
     };
     page("/", get().to(start));
-    page("/static/style.css", get().to(style_sheet));
+    page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
+    page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
-    page("/product/{product}/comments/{language}", get().to(comments::page));
-    page("/product/{product}/comments/{language}/{ratings}", get().to(comments::page));
+    page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/comments/{id}", get().to(comment));
 }
 
@@ -54,29 +73,19 @@ pub(crate) fn html(answer: &mut HttpResponseBuilder, body: String) -> HttpRespon
         .body(body)
 }
 
-fn render(template: &impl Template) -> Result<HttpResponse, PageError> {
+fn render(state: &State, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
-    Ok(html(&mut HttpResponse::Ok(), body))
-}
-
-#[derive(Template)]
-#[template(path = "error.html")]
-struct ErrorPage<'error> {
-    style_sheet: &'static str,
-    title: &'error str,
-    detail: &'error str,
-}
-
-/// The page that tells of an error.
-pub(crate) fn error_page(title: &str, detail: &str) -> String {
-    // Rendering text into text does not fail; if it did, the status still tells.
-    ErrorPage { style_sheet: links::STYLE_SHEET, title, detail }.render().unwrap_or_default()
+    let mut answer = HttpResponse::Ok();
+    if let Some(links) = head.link_header(&state.site) {
+        answer.insert_header((header::LINK, links));
+    }
+    Ok(html(&mut answer, body))
 }
 
 #[derive(Template)]
 #[template(path = "start.html")]
 struct StartPage<'state> {
-    style_sheet: &'static str,
+    head: Head,
     products: Vec<SampleProduct<'state>>,
 }
 
@@ -90,14 +99,12 @@ async fn start(state: web::Data<State>) -> Result<HttpResponse, PageError> {
         .sample_products
         .iter()
         .map(|product| SampleProduct { name: product.as_str(), href: links::product_page(product) });
-    render(&StartPage { style_sheet: links::STYLE_SHEET, products: products.collect() })
-}
-
-async fn style_sheet() -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, "text/css; charset=utf-8"))
-        .insert_header((header::CACHE_CONTROL, "public, max-age=86400"))
-        .body(include_str!("../../static/style.css"))
+    let robots = Robots::index_if(state.site.indexable.admits(&Filter::ANY));
+    let mut head = Head::new(&state.site, "/", "Pagemark: comments of products".to_owned(), robots);
+    head.description =
+        Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
+    let page = StartPage { head, products: products.collect() };
+    render(&state, &page.head, &page)
 }
 
 /// Leads to the page that shows a comment.
@@ -107,9 +114,5 @@ async fn comment(request: HttpRequest, state: web::Data<State>) -> Result<HttpRe
     let position = state.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
     let number = PageNumber::of_rank(position.rank, PageSize::default());
     let page = links::page(&comment.product, &Filter::ANY, number);
-    // The page changes as comments come in, so nobody may remember it.
-    Ok(HttpResponse::Found()
-        .insert_header((header::LOCATION, page + &links::fragment(&id)))
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .finish())
+    Ok(comments::lead_to(&(page + &links::fragment(&id))))
 }

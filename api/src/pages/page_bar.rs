@@ -2,7 +2,7 @@
 
 use model::{Filter, PageNumber, ProductId};
 
-use super::view::grouped;
+use super::words::grouped;
 use crate::links;
 
 /// How many pages are shown on each side of the current one.

@@ -1,262 +1,170 @@
 //! What the template of a page of comments shows, as texts.
 
 use askama::Template;
-use model::{Comment, Filter, Instant, Language, PageNumber, Rating, RatingSet};
+use model::{Comment, Filter, PageNumber, Rating};
 use stores::page_index::Stats;
 
-use super::page_bar::PageBar;
-use crate::{
-    links,
-    listing::{Listing, ListingQuery},
-    routes::stats::{average_hundredths, total},
+use super::{
+    address::Address,
+    filters::Filters,
+    head::{Head, Neighbours, Robots},
+    language_name::{LanguageName, direction, text_direction},
+    page_bar::PageBar,
+    structured_data,
+    words::{Average, counted, day, grouped, in_words, minute},
 };
+use crate::{error::ApiError, links, listing::Listing, site::Site};
 
 /// A page of comments.
 #[derive(Template)]
 #[template(path = "comments.html")]
 pub(super) struct CommentsPage {
-    style_sheet: &'static str,
+    pub(super) head: Head,
     product: String,
-    /// The language that the filter wants.
-    language: Option<String>,
-    /// What the filter wants, in words; empty when it wants everything.
-    filter: String,
-    /// "page 3 of 392,716"; empty when there is one page only.
-    place: String,
-    /// "12,275 comments"; `None` when the page index is unavailable.
-    total: Option<String>,
-    /// The average of all comments of the language.
+    /// What the filter wants and which page it is, as in "in English, rated 5, page 3"; empty for the first page of
+    /// everything.
+    which: String,
+    /// The average of the whole product.
     average: Option<Average>,
+    /// That of the language which the filter wants, and its name.
+    average_of_language: Option<(String, Average)>,
+    filters: Filters,
+    /// "12,275 comments in English, page 3 of 614".
+    heading: String,
     comments: Vec<CommentView>,
-    languages: Vec<Choice>,
-    ratings: Vec<RatingChoice>,
-    /// Where the filter by rating is taken off; `None` when there is none.
-    any_rating: Option<String>,
+    /// Whether the page index had no answer.
+    is_degraded: bool,
+    is_filtered: bool,
+    /// The page itself, and the first page of everything.
+    itself: String,
+    all_comments: String,
+    comment_form: Option<String>,
     page_bar: Option<PageBar>,
-}
-
-struct Average {
-    /// "4.27".
-    text: String,
-    /// Of how many comments.
-    total: String,
-}
-
-struct Choice {
-    label: String,
-    count: Option<String>,
-    href: String,
-    current: bool,
-}
-
-struct RatingChoice {
-    rating: Rating,
-    count: Option<String>,
-    /// The share of all comments, 0 to 100.
-    percent: u64,
-    href: String,
-    selected: bool,
 }
 
 struct CommentView {
     element_id: String,
     permalink: String,
     language: String,
+    language_name: String,
+    direction: &'static str,
     rating: Rating,
     stars: String,
-    title: Option<String>,
-    body: String,
-    author: String,
+    title: Option<DirectedText>,
+    body: DirectedText,
+    author: Option<String>,
     instant: String,
-    date: String,
+    time: String,
+}
+
+struct DirectedText {
+    text: String,
+    direction: &'static str,
 }
 
 impl CommentsPage {
-    pub(super) fn new(query: &ListingQuery, number: PageNumber, listing: &Listing, stats: Option<&Stats>) -> Self {
+    /// The page at an address. Without the page index there are neither totals nor stats.
+    ///
+    /// # Errors
+    /// A mistake of ours.
+    pub(super) fn new(
+        site: &Site,
+        address: &Address,
+        listing: &Listing,
+        stats: Option<&Stats>,
+    ) -> Result<Self, ApiError> {
+        let Address { query, number } = address;
         let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
-        let place = match total_pages {
-            Some(1) => String::new(),
-            Some(total_pages) => format!("page {} of {}", grouped(number.get()), grouped(total_pages)),
-            None => format!("page {}", grouped(number.get())),
+        let filter = in_words(&query.filter);
+        let average = stats.and_then(Average::of_product);
+        let average_of_language = query
+            .filter
+            .language()
+            .and_then(|language| Some((LanguageName::of(language).in_english(), Average::of(&stats?.by_rating)?)));
+        let place = total_pages
+            .filter(|total_pages| *total_pages > 1)
+            .map(|total_pages| format!("page {} of {}", grouped(number.get()), grouped(total_pages)));
+        let subject = match filter.is_empty() {
+            true => format!("Comments on {}", query.product),
+            false => format!("Comments on {}, {filter}", query.product),
         };
-        Self {
-            style_sheet: links::STYLE_SHEET,
+        let title = joined(Some(subject.clone()), place.clone());
+        // Nobody looks for a page without comments; and any address at all is a page of some product without comments.
+        let robots = Robots::index_if(site.indexable.admits(&query.filter) && !listing.comments.is_empty());
+        let mut head = Head::new(site, &address.canonical(), title, robots);
+        head.description = Some(describe(address, listing, average.as_ref(), &subject));
+        head.neighbours = total_pages.map(|total_pages| Neighbours::new(address, total_pages)).unwrap_or_default();
+        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
+        let counted = listing.total.map_or_else(|| "The newest comments".to_owned(), counted);
+        let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
+        let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
+        Ok(Self {
+            head,
             product: query.product.to_string(),
-            language: query.filter.language().map(Language::to_string),
-            filter: in_words(&query.filter),
-            place,
-            total: listing.total.map(counted),
-            average: stats.and_then(|stats| {
-                let hundredths = average_hundredths(stats)?;
-                let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-                Some(Average { text, total: counted(total(stats)) })
-            }),
+            which: joined((!filter.is_empty()).then_some(filter), page),
+            average,
+            average_of_language,
+            filters: Filters::new(site, query, stats),
+            heading: joined(Some(counted), place),
             comments: listing.comments.iter().map(CommentView::new).collect(),
-            languages: languages(query, stats),
-            ratings: ratings(query, stats),
-            any_rating: query.filter.ratings().map(|_| first_page(query, query.filter.language().cloned(), None)),
+            is_degraded: listing.total.is_none(),
+            is_filtered: query.filter != Filter::ANY,
+            itself: address.canonical(),
+            all_comments: links::product_page(&query.product),
+            comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
             page_bar: total_pages
                 .and_then(|total_pages| PageBar::new(&query.product, &query.filter, number.get(), total_pages)),
-        }
+        })
     }
 }
 
 impl CommentView {
     fn new(comment: &Comment) -> Self {
+        let language_direction = direction(&comment.language);
+        let directed =
+            |text: &String| DirectedText { text: text.clone(), direction: text_direction(language_direction, text) };
         Self {
             element_id: links::element_id(&comment.id),
             permalink: links::permalink(&comment.id),
             language: comment.language.to_string(),
+            language_name: LanguageName::of(&comment.language).in_english(),
+            direction: language_direction,
             rating: comment.rating,
             stars: stars(comment.rating),
-            title: comment.text.title.clone(),
-            body: comment.text.body.clone(),
-            author: comment.text.author.clone().unwrap_or_else(|| "Anonymous".to_owned()),
+            title: comment.text.title.as_ref().map(directed),
+            body: directed(&comment.text.body),
+            author: comment.text.author.clone(),
             instant: comment.created_at.to_string(),
-            date: date(comment.created_at),
+            time: minute(comment.created_at),
         }
     }
 }
 
-/// Any language, then each that the product has. Without stats only the one in use is known.
-fn languages(query: &ListingQuery, stats: Option<&Stats>) -> Vec<Choice> {
-    let current = query.filter.language();
-    let ratings = query.filter.ratings();
-    let any = Choice {
-        label: "All languages".to_owned(),
-        count: stats.map(|stats| grouped(stats.by_language.iter().map(|(_, total)| total).sum())),
-        href: first_page(query, None, ratings),
-        current: current.is_none(),
-    };
-    let mut known: Vec<(&Language, Option<u64>)> = match stats {
-        Some(stats) => stats.by_language.iter().map(|(language, total)| (language, Some(*total))).collect(),
-        None => Vec::new(),
-    };
-    known.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
-    if let Some(current) = current
-        && !known.iter().any(|(language, _)| *language == current)
-    {
-        known.push((current, stats.map(|_| 0)));
+/// What search engines may show below the title: distinct for every page.
+fn describe(address: &Address, listing: &Listing, average: Option<&Average>, subject: &str) -> String {
+    let mut told = format!("{subject}.");
+    if let Some(average) = average {
+        told.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
     }
-    let choices = known.into_iter().map(|(language, total)| Choice {
-        label: language.to_string(),
-        count: total.map(grouped),
-        href: first_page(query, Some(language.clone()), ratings),
-        current: Some(language) == current,
-    });
-    std::iter::once(any).chain(choices).collect()
-}
-
-/// Five to one; each link puts its rating into the set, or takes it out.
-fn ratings(query: &ListingQuery, stats: Option<&Stats>) -> Vec<RatingChoice> {
-    let set = query.filter.ratings();
-    let all = stats.map_or(0, total);
-    let choices = Rating::ALL.into_iter().rev().map(|rating| {
-        let count =
-            stats.and_then(|stats| stats.by_rating.iter().find(|(of, _)| *of == rating)).map(|(_, total)| *total);
-        RatingChoice {
-            rating,
-            count: count.map(grouped),
-            percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
-            href: first_page(query, query.filter.language().cloned(), toggled(set, rating)),
-            selected: set.is_some_and(|set| set.contains(rating)),
+    if let (Some(first), Some(last)) = (listing.comments.first(), listing.comments.last()) {
+        let before = address.number.skip(address.query.page_size);
+        let shown = u64::try_from(listing.comments.len()).unwrap_or(u64::MAX);
+        let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+        let (from, to) = (grouped(before + 1), grouped(before.saturating_add(shown)));
+        told.push_str(&format!(" Comments {from} to {to}{of}, newest first"));
+        match (day(first.created_at), day(last.created_at)) {
+            (newest, oldest) if newest == oldest => told.push_str(&format!(": {newest}.")),
+            (newest, oldest) => told.push_str(&format!(": {newest} to {oldest}.")),
         }
-    });
-    choices.collect()
+    }
+    told
 }
 
-/// The set with the rating put in, or taken out. Taking the last one out, or putting the last one in, ends the filter.
-fn toggled(set: Option<RatingSet>, rating: Rating) -> Option<RatingSet> {
-    let has = |of: Rating| set.is_some_and(|set| set.contains(of));
-    RatingSet::of(Rating::ALL.into_iter().filter(|of| has(*of) != (*of == rating)))
-}
-
-fn first_page(query: &ListingQuery, language: Option<Language>, ratings: Option<RatingSet>) -> String {
-    links::page(&query.product, &Filter::new(language, ratings), PageNumber::FIRST)
-}
-
-fn in_words(filter: &Filter) -> String {
-    let language = filter.language().map(|language| format!("in {language}"));
-    let ratings = filter.ratings().map(|ratings| {
-        let numbers: Vec<String> = ratings.iter().map(|rating| rating.to_string()).collect();
-        match numbers.split_last() {
-            Some((last, [])) => format!("rated {last}"),
-            Some((last, others)) => format!("rated {} or {last}", others.join(", ")),
-            None => String::new(),
-        }
-    });
-    language.into_iter().chain(ratings).collect::<Vec<_>>().join(", ")
+fn joined(first: Option<String>, second: Option<String>) -> String {
+    first.into_iter().chain(second).collect::<Vec<_>>().join(", ")
 }
 
 fn stars(rating: Rating) -> String {
     let filled = usize::from(rating.get());
     "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
-}
-
-fn counted(total: u64) -> String {
-    match total {
-        1 => "1 comment".to_owned(),
-        _ => format!("{} comments", grouped(total)),
-    }
-}
-
-/// The number with its thousands separated, `392,716`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// The day of an instant, `29 Feb 2024`.
-fn date(instant: Instant) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let text = instant.to_string();
-    let part = |from, to| text.get(from..to).unwrap_or_default();
-    let month = part(5, 7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
-    format!("{} {} {}", part(8, 10).trim_start_matches('0'), month.copied().unwrap_or_default(), part(0, 4))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rating_link_toggles_its_rating() {
-        let toggled = |set: &str, rating| {
-            toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap()).map(|set| set.to_string())
-        };
-        assert_eq!(toggled("~", 4).as_deref(), Some("4"));
-        assert_eq!(toggled("4", 5).as_deref(), Some("4.5"));
-        assert_eq!(toggled("4.5", 4).as_deref(), Some("5"));
-        assert_eq!(toggled("5", 5), None);
-    }
-
-    #[test]
-    fn a_filter_is_told_in_words() {
-        let words = |language: &str, ratings: &str| {
-            in_words(&Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok()))
-        };
-        assert_eq!(words("~", "~"), "");
-        assert_eq!(words("en", "~"), "in en");
-        assert_eq!(words("en", "5"), "in en, rated 5");
-        assert_eq!(words("~", "1.2.5"), "rated 1, 2 or 5");
-    }
-
-    #[test]
-    fn numbers_and_days_are_written_for_people() {
-        let days = |text: &str| date(Instant::parse(text).unwrap());
-        assert_eq!(
-            (grouped(0), grouped(999), grouped(1_000), grouped(392_716)),
-            ("0".into(), "999".into(), "1,000".into(), "392,716".into())
-        );
-        assert_eq!(days("2024-02-29T23:59:59Z"), "29 Feb 2024");
-        assert_eq!(days("2016-12-05T00:00:00Z"), "5 Dec 2016");
-        assert_eq!((counted(1), counted(12_275)), ("1 comment".into(), "12,275 comments".into()));
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
     caching,
     cursor::{Cursor, CursorSealer},
     error::ApiError,
-    links::ApiListing,
+    links::{self, ApiListing},
     listing::{self, Listing, ListingQuery},
     openapi::{
         LanguageParameter, PastTheEnd, PlaceParameters, PortionParameters, ProductPath, RatingParameter, ReadErrors,
@@ -58,7 +58,7 @@ pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> R
     };
     let body = Body::new(&state.cursors, &query, &place, &listing, now)?;
     let mut answer = HttpResponse::Ok();
-    answer.insert_header((header::ETAG, body.entity_tag(&listing)));
+    answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
     if listing.total.is_none() {
         // It would be kept longer than the page index is away.
         answer.insert_header(caching::NO_STORE);
@@ -154,6 +154,16 @@ struct Links {
     last: Option<String>,
 }
 
+impl Links {
+    /// The header `Link`: the same, but the page itself.
+    fn header(&self) -> String {
+        let Self { this: _, first, prev, next, last } = self;
+        let others =
+            [("first", Some(first)), ("prev", prev.as_ref()), ("next", next.as_ref()), ("last", last.as_ref())];
+        links::link_header(others.into_iter().filter_map(|(rel, target)| Some((rel, target?.clone()))))
+    }
+}
+
 /// Where the neighbouring pages start; they need no page numbers, and new comments do not shift them.
 #[derive(Debug, Serialize, ToSchema)]
 struct Cursors {
@@ -193,7 +203,7 @@ impl<'listing> Body<'listing> {
             as_of: page.map(|_| as_of.unwrap_or(now)),
             index: if listing.total.is_some() { IndexState::Ready } else { IndexState::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
-            links: links(query, place, total_pages, &cursor),
+            links: page_links(query, place, total_pages, &cursor),
             cursor,
         })
     }
@@ -207,7 +217,7 @@ impl<'listing> Body<'listing> {
     }
 }
 
-fn links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
+fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
     let as_of = match place {
         Place::Page { as_of, .. } => *as_of,
         Place::Cursor { .. } => None,

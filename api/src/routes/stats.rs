@@ -3,7 +3,6 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use model::{Instant, Language, Rating};
 use serde::Serialize;
-use stores::page_index::Stats;
 use utoipa::ToSchema;
 
 use crate::{
@@ -64,7 +63,7 @@ pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Re
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
-        total: total(&stats),
+        total: total(&stats.by_rating),
         by_rating: stats
             .by_rating
             .iter()
@@ -75,20 +74,20 @@ pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Re
             .iter()
             .map(|(language, total)| LanguageTotal { language: language.as_str(), total: *total })
             .collect(),
-        average: average_hundredths(&stats).map(|hundredths| f64::from(hundredths) / 100.0),
+        average: average_hundredths(&stats.by_rating).map(|hundredths| f64::from(hundredths) / 100.0),
         last_commented_at: stats.last_commented_at,
     }))
 }
 
 /// How many comments there are.
-pub(crate) fn total(stats: &Stats) -> u64 {
-    stats.by_rating.iter().map(|(_, total)| total).sum()
+pub(crate) fn total(by_rating: &[(Rating, u64)]) -> u64 {
+    by_rating.iter().map(|(_, total)| total).sum()
 }
 
 /// The average rating in hundredths, rounded half up; `None` when there are no comments.
-pub(crate) fn average_hundredths(stats: &Stats) -> Option<u16> {
-    let total = u128::from(total(stats));
-    let sum: u128 = stats.by_rating.iter().map(|(rating, total)| u128::from(rating.get()) * u128::from(*total)).sum();
+pub(crate) fn average_hundredths(by_rating: &[(Rating, u64)]) -> Option<u16> {
+    let total = u128::from(total(by_rating));
+    let sum: u128 = by_rating.iter().map(|(rating, total)| u128::from(rating.get()) * u128::from(*total)).sum();
     u16::try_from((sum * 200 + total).checked_div(total * 2)?).ok()
 }
 
@@ -98,10 +97,7 @@ mod tests {
 
     #[test]
     fn the_average_is_rounded_to_two_decimals() {
-        let average = |totals: [u64; 5]| {
-            let by_rating = Rating::ALL.into_iter().zip(totals).collect();
-            average_hundredths(&Stats { by_rating, by_language: Vec::new(), last_commented_at: None })
-        };
+        let average = |totals: [u64; 5]| average_hundredths(&Rating::ALL.into_iter().zip(totals).collect::<Vec<_>>());
         assert_eq!(average([0, 0, 0, 0, 0]), None);
         assert_eq!(average([0, 0, 0, 0, 7]), Some(500));
         assert_eq!(average([1, 0, 0, 0, 2]), Some(367));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
-use api::WriteToken;
+use api::{PublicUrl, SiteArgs, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::ProductId;
 use stores::config::CommentBlobArgs;
@@ -42,6 +42,11 @@ pub(super) struct Args {
     /// Use this Redis server (7.0 or newer, or Valkey) instead of starting one.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
+    /// The scheme, host and port that the pages are known by [default: http:// and where they listen]
+    #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
+    public_url: Option<PublicUrl>,
+    #[command(flatten)]
+    site: SiteArgs,
     /// Bearer token for writes [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     write_token: Option<WriteToken>,
@@ -85,6 +90,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
+        site: SiteSettings { public_url: args.public_url, choices: args.site, comment_form: true },
         fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,
     };

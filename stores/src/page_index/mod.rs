@@ -152,6 +152,8 @@ pub struct Position {
 pub struct Stats {
     /// By rating, all five of them.
     pub by_rating: Vec<(Rating, u64)>,
+    /// The same whatever the language, also when one was asked for.
+    pub by_rating_in_any_language: Vec<(Rating, u64)>,
     /// By language, ascending by tag.
     pub by_language: Vec<(Language, u64)>,
     /// When the last was made.
@@ -261,7 +263,7 @@ impl PageIndex {
         }))
     }
 
-    /// How many comments a product has, by rating (of one language, when `language` is given) and by language.
+    /// How many comments a product has, by rating (also of one language, when `language` is given) and by language.
     ///
     /// # Errors
     /// The store's.
@@ -279,11 +281,13 @@ impl PageIndex {
         for _ in 0..STATS_TRIES_MAX {
             let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
             keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
+            keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
             keys.push(set(language, None));
             keys.extend(languages.iter().map(|known| set(Some(known), None)));
             let call = Routed::call(&self.scripts.stats, &keys);
-            type Answer = (Option<String>, Option<i64>, Vec<String>, Vec<u64>, Option<f64>, Vec<u64>);
-            let (table, watermark, found, by_rating, last, by_language): Answer = self.ask(call).await?;
+            type Answer = (Option<String>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
+            let (table, watermark, found, by_rating, in_any_language, last, by_language): Answer =
+                self.ask(call).await?;
             if let Err(not_ready) = self.judge(table, watermark, table_id, now) {
                 return Ok(Err(not_ready));
             }
@@ -298,6 +302,7 @@ impl PageIndex {
             }
             return Ok(Ok(Stats {
                 by_rating: Rating::ALL.into_iter().zip(by_rating).collect(),
+                by_rating_in_any_language: Rating::ALL.into_iter().zip(in_any_language).collect(),
                 by_language: languages.into_iter().zip(by_language).collect(),
                 last_commented_at: last.map(instant_of).transpose()?,
             }));

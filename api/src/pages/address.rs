@@ -1,0 +1,186 @@
+//! The addresses of pages of comments: every spelling is understood, one of them is canonical.
+//!
+//! | asked for | leads to |
+//! | --- | --- |
+//! | `?page=1`, `?page=03`, `?page=+3` | the number as it is written, none for page 1 |
+//! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
+//! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
+//! | a tag in another case (`pt-br`) | `pt-BR` |
+//! | other percent-encoding (`%7E`, `%2f`, `a:b`) | that of [`links`] |
+//!
+//! Parameters other than `page` change nothing, so they neither lead elsewhere nor are refused.
+//!
+//! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_leads_nowhere_else`).
+
+use actix_web::HttpRequest;
+use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
+
+use crate::{
+    error::ApiError,
+    links,
+    listing::ListingQuery,
+    request::{self, PageParameter},
+};
+
+/// What an address asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) query: ListingQuery,
+    pub(super) number: PageNumber,
+}
+
+impl Address {
+    /// The path and query of the page, in their canonical spelling.
+    pub(super) fn canonical(&self) -> String {
+        self.page(self.number)
+    }
+
+    /// The same for another page of the listing.
+    pub(super) fn page(&self, number: PageNumber) -> String {
+        links::page(&self.query.product, &self.query.filter, number)
+    }
+}
+
+/// Reads the address of a request, and tells whether it is spelt as its canonical one.
+///
+/// # Errors
+/// Names the part that no page has.
+pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
+    let product = request::product(request, 2)?;
+    let path = request.uri().path();
+    // Behind /product/{product}/comments there are two parts at most.
+    let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
+    if parts.len() > 2 || parts.contains(&"") {
+        return Err(ApiError::NoRoute);
+    }
+    parts.resize(2, "");
+    let language = match request::path_part(request, 4, "language")?.as_str() {
+        "" | ANY => None,
+        tag => Some(Language::parse(tag)?),
+    };
+    let ratings = match request::path_part(request, 5, "rating")?.as_str() {
+        "" | ANY => None,
+        set => parse_ratings(set)?,
+    };
+    let parameter = request::page_parameter(request)?;
+    let number = match &parameter {
+        Some(PageParameter { value, .. }) => parse_number(value)?,
+        None => PageNumber::FIRST,
+    };
+    let query = ListingQuery {
+        product,
+        filter: Filter::new(language, ratings),
+        order: Order::Newest,
+        page_size: PageSize::default(),
+    };
+    let address = Address { query, number };
+    let is_number_canonical = match parameter {
+        Some(PageParameter { spelling, .. }) => number != PageNumber::FIRST && spelling == format!("page={number}"),
+        None => true,
+    };
+    let is_canonical = is_number_canonical && address.page(PageNumber::FIRST) == path;
+    Ok((address, is_canonical))
+}
+
+/// A set of ratings in any order.
+fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
+    let ratings: Vec<Rating> = text.split('.').map(Rating::parse).collect::<Result<_, _>>()?;
+    Ok(RatingSet::of(ratings))
+}
+
+/// A page number, perhaps with a plus sign or zeros in front.
+fn parse_number(text: &str) -> Result<PageNumber, InvalidInput> {
+    let text = text.trim_matches(' ');
+    PageNumber::parse(text.strip_prefix('+').unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {
+        read(&TestRequest::with_uri(uri).to_http_request())
+    }
+
+    #[test]
+    fn every_spelling_leads_to_the_canonical_one() {
+        for (asked, canonical) in [
+            ("comments?page=1", "comments"),
+            ("comments/", "comments"),
+            ("comments//", "comments"),
+            ("comments/~", "comments"),
+            ("comments/~/~?page=3", "comments?page=3"),
+            ("comments/%7E/5", "comments/~/5"),
+            ("comments/~/5.1", "comments/~/1.5"),
+            ("comments/~/1.1.5?utm_source=x&page=2", "comments/~/1.5?page=2"),
+            ("comments/EN/~", "comments/en"),
+            ("comments/pt-br/%34", "comments/pt-BR/4"),
+            ("comments/en/5.4.3.2.1", "comments/en"),
+            ("comments/en/", "comments/en"),
+            ("comments?page=03", "comments?page=3"),
+            ("comments?page=+3", "comments?page=3"),
+            ("comments?page=%2B3", "comments?page=3"),
+            ("comments?p%61ge=3", "comments?page=3"),
+            ("comments?page=0001", "comments"),
+        ] {
+            let (address, is_canonical) = read_at(&format!("/product/p/{asked}")).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/p/{canonical}"), false), "{asked}");
+        }
+        for (asked, canonical) in [
+            ("a%2fb", "a%2Fb"),
+            ("a+b", "a%2Bb"),
+            ("a%7Eb", "a~b"),
+            ("%61", "a"),
+            ("a:b", "a%3Ab"),
+            ("%e2%98%95", "%E2%98%95"),
+        ] {
+            let (address, is_canonical) = read_at(&format!("/product/{asked}/comments")).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}/comments"), false));
+        }
+    }
+
+    #[test]
+    fn a_canonical_address_leads_nowhere_else() {
+        for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
+            for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
+                for page in ["", "?page=2", "?page=1000000000000"] {
+                    let uri = format!("/product/{product}/comments{filter}{page}");
+                    let (address, is_canonical) = read_at(&uri).unwrap();
+                    assert_eq!((address.canonical(), is_canonical), (uri, true));
+                }
+            }
+        }
+        // What is ignored does not count.
+        for query in ["?", "?utm_source=x", "?x=%FF&page=2&y"] {
+            assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_no_page_has_is_named() {
+        for (path, named) in [
+            ("comments/e", "language"),
+            ("comments/en_US", "language"),
+            ("comments/%FF", "language"),
+            ("comments/en/6", "rating"),
+            ("comments/en/5.", "rating"),
+            ("comments/en/1,5", "rating"),
+            ("comments/en/%F", "rating"),
+            ("comments?page=0", "page"),
+            ("comments?page=-1", "page"),
+            ("comments?page=%2B%2B3", "page"),
+            ("comments?page=two", "page"),
+            ("comments?page=", "page"),
+            ("comments?page=2&page=2", "page"),
+            ("comments?page=1000000000001", "page"),
+        ] {
+            let refused = read_at(&format!("/product/p/{path}")).unwrap_err();
+            assert!(matches!(refused, ApiError::Invalid { ref field, .. } if field == named), "{path}: {refused}");
+        }
+        for path in ["comments/en/5/5", "comments//5", "comments/en//"] {
+            let read = read_at(&format!("/product/p/{path}"));
+            assert_eq!(matches!(read, Err(ApiError::NoRoute)), path != "comments/en//", "{path}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The files that pages load. The URL of each changes with its content, so that browsers may keep it.
+
+use std::sync::LazyLock;
+
+use actix_web::{HttpResponse, http::header};
+use sha2::{Digest, Sha256};
+
+/// The style sheet.
+pub(super) static STYLE_SHEET: Asset = Asset {
+    media_type: "text/css; charset=utf-8",
+    content: include_str!("../../static/style.css"),
+    url: LazyLock::new(|| STYLE_SHEET.versioned("/static/style.css")),
+};
+
+/// The icon.
+pub(super) static ICON: Asset = Asset {
+    media_type: "image/svg+xml",
+    content: include_str!("../../static/icon.svg"),
+    url: LazyLock::new(|| ICON.versioned("/static/icon.svg")),
+};
+
+/// A file.
+pub(super) struct Asset {
+    media_type: &'static str,
+    content: &'static str,
+    url: LazyLock<String>,
+}
+
+impl Asset {
+    /// Its URL, for the pages that load it.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn versioned(&self, path: &str) -> String {
+        let hash = Sha256::digest(self.content.as_bytes());
+        let version: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        format!("{path}?v={version}")
+    }
+
+    /// The file.
+    pub(super) fn answer(&self) -> HttpResponse {
+        HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, self.media_type))
+            .insert_header((header::CACHE_CONTROL, "public, max-age=86400"))
+            .body(self.content)
+    }
+}

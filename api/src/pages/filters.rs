@@ -1,0 +1,175 @@
+//! The filters of a page: the histogram of ratings, the choice of a language, and what takes a filter off again.
+
+use model::{Filter, Language, PageNumber, Rating, RatingSet};
+use stores::page_index::Stats;
+
+use super::{
+    language_name::{LanguageName, direction},
+    words::{grouped, listed},
+};
+use crate::{links, listing::ListingQuery, routes::stats::total, site::Site};
+
+/// How many languages are shown before one asks for the others.
+const LANGUAGES_SHOWN: usize = 8;
+
+/// A link to a filter.
+pub(super) struct FilterLink {
+    pub(super) href: String,
+    /// Pages that are not for indexing are many; crawlers need not follow every link to them.
+    pub(super) nofollow: bool,
+}
+
+/// A bar of the histogram.
+pub(super) struct RatingChoice {
+    pub(super) rating: Rating,
+    pub(super) count: Option<String>,
+    /// The share of all comments, 0 to 100.
+    pub(super) percent: u64,
+    pub(super) link: FilterLink,
+    pub(super) selected: bool,
+}
+
+/// A language to choose.
+pub(super) struct LanguageChoice {
+    pub(super) tag: String,
+    pub(super) direction: &'static str,
+    /// In the language itself, where it has a name there that differs from the English one.
+    pub(super) native: Option<String>,
+    pub(super) english: String,
+    pub(super) count: Option<String>,
+    pub(super) link: FilterLink,
+    pub(super) current: bool,
+}
+
+/// A part of the filter, with the way to take it off.
+pub(super) struct Chip {
+    /// "Language: English".
+    pub(super) label: String,
+    pub(super) link: FilterLink,
+}
+
+/// All there is to choose.
+pub(super) struct Filters {
+    /// Five to one.
+    pub(super) ratings: Vec<RatingChoice>,
+    /// Whether every language is wanted, with how many comments that are.
+    pub(super) any_language: LanguageChoice,
+    /// The most frequent ones.
+    pub(super) languages: Vec<LanguageChoice>,
+    pub(super) more_languages: Vec<LanguageChoice>,
+    pub(super) chips: Vec<Chip>,
+    /// Without any filter; where there is more than one chip.
+    pub(super) clear: Option<String>,
+}
+
+impl Filters {
+    pub(super) fn new(site: &Site, query: &ListingQuery, stats: Option<&Stats>) -> Self {
+        let to = |language: Option<Language>, ratings: Option<RatingSet>| {
+            let filter = Filter::new(language, ratings);
+            let href = links::page(&query.product, &filter, PageNumber::FIRST);
+            FilterLink { href, nofollow: !site.indexable.admits(&filter) }
+        };
+        let (language, set) = (query.filter.language(), query.filter.ratings());
+        let all = stats.map_or(0, |stats| total(&stats.by_rating));
+        let ratings = Rating::ALL.into_iter().rev().map(|rating| {
+            let count =
+                stats.and_then(|stats| stats.by_rating.iter().find(|(of, _)| *of == rating)).map(|(_, total)| *total);
+            RatingChoice {
+                rating,
+                count: count.map(grouped),
+                percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
+                link: to(language.cloned(), toggled(set, rating)),
+                selected: set.is_some_and(|set| set.contains(rating)),
+            }
+        });
+        let any_language = LanguageChoice {
+            tag: "en".to_owned(),
+            direction: "ltr",
+            native: None,
+            english: "All languages".to_owned(),
+            count: stats.map(|stats| grouped(total(&stats.by_rating_in_any_language))),
+            link: to(None, set),
+            current: language.is_none(),
+        };
+        let mut languages: Vec<LanguageChoice> = known_languages(language, stats)
+            .into_iter()
+            .map(|(known, count)| LanguageChoice::new(known, count, to(Some(known.clone()), set), language))
+            .collect();
+        // One more takes no more room than the line that tells of it.
+        let more_languages = match languages.len() > LANGUAGES_SHOWN + 1 {
+            true => languages.split_off(LANGUAGES_SHOWN),
+            false => Vec::new(),
+        };
+        let mut chips = Vec::new();
+        if let Some(language) = language {
+            let label = format!("Language: {}", LanguageName::of(language).in_english());
+            chips.push(Chip { label, link: to(None, set) });
+        }
+        if let Some(set) = set {
+            chips.push(Chip { label: format!("Rating: {}", listed(set.iter())), link: to(language.cloned(), None) });
+        }
+        let clear = (chips.len() > 1).then(|| links::product_page(&query.product));
+        Self { ratings: ratings.collect(), any_language, languages, more_languages, chips, clear }
+    }
+
+    /// Whether the language in use is among those that are shown on demand.
+    pub(super) fn more_is_open(&self) -> bool {
+        self.more_languages.iter().any(|choice| choice.current)
+    }
+}
+
+impl LanguageChoice {
+    fn new(language: &Language, count: Option<u64>, link: FilterLink, current: Option<&Language>) -> Self {
+        let name = LanguageName::of(language);
+        let english = name.in_english();
+        Self {
+            tag: language.to_string(),
+            direction: direction(language),
+            native: name.in_itself().filter(|native| *native != english),
+            english,
+            count: count.map(grouped),
+            link,
+            current: Some(language) == current,
+        }
+    }
+}
+
+/// The languages of the product, the most frequent first, and the one in use. Without stats only that is known.
+fn known_languages<'query>(
+    current: Option<&'query Language>,
+    stats: Option<&'query Stats>,
+) -> Vec<(&'query Language, Option<u64>)> {
+    let mut known: Vec<(&Language, Option<u64>)> = match stats {
+        Some(stats) => stats.by_language.iter().map(|(language, total)| (language, Some(*total))).collect(),
+        None => Vec::new(),
+    };
+    known.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    if let Some(current) = current
+        && !known.iter().any(|(language, _)| *language == current)
+    {
+        known.push((current, stats.map(|_| 0)));
+    }
+    known
+}
+
+/// The set with the rating put in, or taken out. Taking the last one out, or putting the last one in, ends the filter.
+fn toggled(set: Option<RatingSet>, rating: Rating) -> Option<RatingSet> {
+    let has = |of: Rating| set.is_some_and(|set| set.contains(of));
+    RatingSet::of(Rating::ALL.into_iter().filter(|of| has(*of) != (*of == rating)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rating_link_toggles_its_rating() {
+        let toggled = |set: &str, rating| {
+            toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap()).map(|set| set.to_string())
+        };
+        assert_eq!(toggled("~", 4).as_deref(), Some("4"));
+        assert_eq!(toggled("4", 5).as_deref(), Some("4.5"));
+        assert_eq!(toggled("4.5", 4).as_deref(), Some("5"));
+        assert_eq!(toggled("5", 5), None);
+    }
+}

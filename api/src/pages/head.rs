@@ -1,0 +1,95 @@
+//! What the head of a page, and its header `Link`, say to browsers and search engines.
+//!
+//! **Invariant:** URLs are absolute only where they must be: the canonical one, structured data, sitemaps, and `Link`.
+
+use model::PageNumber;
+
+use super::{address::Address, assets, script_json::ScriptJson};
+use crate::{links, site::Site};
+
+/// What search engines may do with a page. Links are always followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Robots {
+    Index,
+    NoIndex,
+}
+
+impl Robots {
+    pub(super) fn index_if(may_index: bool) -> Self {
+        if may_index { Self::Index } else { Self::NoIndex }
+    }
+
+    fn directives(self) -> &'static str {
+        match self {
+            Self::Index => "index,follow",
+            Self::NoIndex => "noindex,follow",
+        }
+    }
+}
+
+/// The head of a page.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) style_sheet: &'static str,
+    pub(super) icon: &'static str,
+    pub(super) title: String,
+    pub(super) description: Option<String>,
+    pub(super) robots: &'static str,
+    /// The absolute URL of the page itself; errors have none.
+    pub(super) canonical: Option<String>,
+    pub(super) neighbours: Neighbours,
+    pub(super) structured_data: Option<ScriptJson>,
+}
+
+/// Other pages of the same listing, by path and query. The first and the last are known when the total is.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    pub(super) first: Option<String>,
+    pub(super) prev: Option<String>,
+    pub(super) next: Option<String>,
+    pub(super) last: Option<String>,
+}
+
+impl Neighbours {
+    /// Those of a page of a listing of `total_pages`.
+    pub(super) fn new(address: &Address, total_pages: u64) -> Self {
+        let current = address.number.get();
+        let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
+        Self {
+            first: page(1),
+            prev: current.checked_sub(1).and_then(page),
+            next: (current < total_pages).then(|| current + 1).and_then(page),
+            last: page(total_pages),
+        }
+    }
+}
+
+impl Head {
+    /// The head of a page at a path.
+    pub(super) fn new(site: &Site, path: &str, title: String, robots: Robots) -> Self {
+        Self { canonical: Some(site.public_url.join(path)), ..Self::uncanonical(title, robots) }
+    }
+
+    /// The head of a page that has no address worth remembering.
+    pub(super) fn uncanonical(title: String, robots: Robots) -> Self {
+        Self {
+            style_sheet: assets::STYLE_SHEET.url(),
+            icon: assets::ICON.url(),
+            title,
+            description: None,
+            robots: robots.directives(),
+            canonical: None,
+            neighbours: Neighbours::default(),
+            structured_data: None,
+        }
+    }
+
+    /// The header `Link` (RFC 8288); the canonical URL first (RFC 6596).
+    pub(super) fn link_header(&self, site: &Site) -> Option<String> {
+        let canonical = self.canonical.clone()?;
+        let Neighbours { first, prev, next, last } = &self.neighbours;
+        let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
+        let others = others.into_iter().filter_map(|(rel, path)| Some((rel, site.public_url.join(path.as_ref()?))));
+        Some(links::link_header([("canonical", canonical)].into_iter().chain(others)))
+    }
+}

@@ -1,0 +1,50 @@
+//! JSON inside a `<script>` element.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// JSON that may stand in an HTML `<script>` as it is: whatever HTML or JavaScript could take for something else is
+/// written as an escape sequence of JSON (`a_text_cannot_end_the_script`). So this, and nothing else, is put into
+/// pages unescaped.
+#[derive(Debug)]
+pub(super) struct ScriptJson(String);
+
+impl ScriptJson {
+    /// # Errors
+    /// The value cannot be written as JSON.
+    pub(super) fn new(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let plain = serde_json::to_string(value)?;
+        let mut escaped = String::with_capacity(plain.len());
+        // Outside of texts, JSON has none of these.
+        for character in plain.chars() {
+            match character {
+                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+                }
+                other => escaped.push(other),
+            }
+        }
+        Ok(Self(escaped))
+    }
+}
+
+impl fmt::Display for ScriptJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_end_the_script() {
+        for hostile in ["</script><script>alert(1)", "<!--<script>", "]]>", "&lt;", "a\u{2028}b\u{2029}c", "\"\\</"] {
+            let json = ScriptJson::new(&[hostile]).unwrap().to_string();
+            assert!(!json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{json}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [hostile]);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a page tells search engines about its product, as JSON-LD in the words of schema.org.
+//!
+//! - It says nothing that the page does not show: the average is that of the whole product, which every page shows
+//!   whatever its filter, and a review is a comment of the page that has an author.
+//! - A `Product` needs an `aggregateRating` or a `review`; with neither there is nothing to tell. Without the page
+//!   index there is no average, so a page without a comment that has an author then tells nothing.
+
+use model::{Comment, Filter, Instant, PageNumber, ProductId};
+use serde::Serialize;
+
+use super::{script_json::ScriptJson, words::Average};
+use crate::{error::ApiError, links, site::Site};
+
+const BEST_RATING: u8 = 5;
+const WORST_RATING: u8 = 1;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Product<'page> {
+    #[serde(rename = "@context")]
+    context: &'static str,
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    #[serde(rename = "@id")]
+    id: &'page str,
+    url: &'page str,
+    /// Pagemark knows no other name than the id.
+    name: &'page str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate_rating: Option<AggregateRating<'page>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    review: Vec<Review<'page>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AggregateRating<'page> {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    /// As it is shown.
+    rating_value: &'page str,
+    best_rating: u8,
+    worst_rating: u8,
+    review_count: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'page> {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    #[serde(rename = "@id")]
+    id: String,
+    author: Person<'page>,
+    date_published: Instant,
+    in_language: &'page str,
+    review_rating: Rating,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'page str>,
+    review_body: &'page str,
+}
+
+#[derive(Serialize)]
+struct Person<'page> {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    name: &'page str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rating {
+    #[serde(rename = "@type")]
+    kind: &'static str,
+    rating_value: u8,
+    best_rating: u8,
+    worst_rating: u8,
+}
+
+/// The structured data of a page that shows these comments and this average of the whole product; `None` when there
+/// is nothing to tell.
+///
+/// # Errors
+/// Never, but the compiler does not know.
+pub(super) fn of_page(
+    site: &Site,
+    product: &ProductId,
+    average: Option<&Average>,
+    comments: &[Comment],
+) -> Result<Option<ScriptJson>, ApiError> {
+    let review: Vec<Review<'_>> = comments.iter().filter_map(|comment| review(site, comment)).collect();
+    if average.is_none() && review.is_empty() {
+        return Ok(None);
+    }
+    let url = site.public_url.join(&links::page(product, &Filter::ANY, PageNumber::FIRST));
+    let told = Product {
+        context: "https://schema.org",
+        kind: "Product",
+        id: &url,
+        url: &url,
+        name: product.as_str(),
+        aggregate_rating: average.map(|average| AggregateRating {
+            kind: "AggregateRating",
+            rating_value: &average.text,
+            best_rating: BEST_RATING,
+            worst_rating: WORST_RATING,
+            review_count: average.total,
+        }),
+        review,
+    };
+    ScriptJson::new(&told).map(Some).map_err(ApiError::internal)
+}
+
+fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {
+    let author = comment.text.author.as_deref()?;
+    Some(Review {
+        kind: "Review",
+        id: site.public_url.join(&links::permalink(&comment.id)),
+        author: Person { kind: "Person", name: author },
+        date_published: comment.created_at,
+        in_language: comment.language.as_str(),
+        review_rating: Rating {
+            kind: "Rating",
+            rating_value: comment.rating.get(),
+            best_rating: BEST_RATING,
+            worst_rating: WORST_RATING,
+        },
+        name: comment.text.title.as_deref(),
+        review_body: &comment.text.body,
+    })
+}

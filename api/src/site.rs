@@ -1,0 +1,203 @@
+//! What the site is to those outside: the address that it is known by, and what search engines are told of its pages.
+
+use std::{
+    fmt,
+    net::{Ipv6Addr, SocketAddr},
+    str::FromStr,
+};
+
+use actix_web::http::Uri;
+use clap::ValueEnum;
+use model::Filter;
+
+/// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl PublicUrl {
+    /// That of a server which is reached where it listens, without TLS.
+    pub fn of_address(address: SocketAddr) -> Self {
+        Self(format!("http://{address}"))
+    }
+
+    /// The absolute URL of a path on the site, which begins with a slash.
+    pub(crate) fn join(&self, path: &str) -> String {
+        [&self.0, path].concat()
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = &'static str;
+
+    /// Case and a port that goes without saying are normalised, because search engines compare URLs as texts.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const PROBLEM: &str = "the public URL must be http:// or https://, a host, and at most a port, such as https://comments.example.com";
+        // Parsing drops fragments silently.
+        if text.contains(['#', '?']) {
+            return Err(PROBLEM);
+        }
+        let uri: Uri = text.parse().map_err(|_| PROBLEM)?;
+        let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(PROBLEM);
+        };
+        let host = authority.host().to_ascii_lowercase();
+        let is_name = |host: &str| {
+            !host.is_empty()
+                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+        };
+        let is_host = match host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+            Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+            None => is_name(&host),
+        };
+        let rest = authority.as_str().get(host.len()..);
+        let port = match rest.map(|rest| rest.strip_prefix(':')) {
+            Some(None) if rest == Some("") => None,
+            Some(Some(port)) => Some(port.parse::<u16>().ok().filter(|port| *port > 0).ok_or(PROBLEM)?),
+            Some(None) | None => return Err(PROBLEM),
+        };
+        if !is_host || !matches!(uri.path(), "" | "/") {
+            return Err(PROBLEM);
+        }
+        match (scheme, port) {
+            (_, None) | ("http", Some(80)) | ("https", Some(443)) => Ok(Self(format!("{scheme}://{host}"))),
+            (_, Some(port)) => Ok(Self(format!("{scheme}://{host}:{port}"))),
+        }
+    }
+}
+
+/// Which pages search engines may put into their indexes. The others say `noindex`; links on them are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, ValueEnum)]
+pub enum Indexable {
+    /// None at all; there is no sitemap either.
+    None,
+    /// Those without a filter.
+    Unfiltered,
+    /// Also those of one language, or of one rating.
+    #[default]
+    Single,
+    /// Also those of a language and ratings, or of several ratings.
+    All,
+}
+
+impl Indexable {
+    /// Whether the pages of a filter may be indexed.
+    pub(crate) fn admits(self, filter: &Filter) -> bool {
+        let ratings = filter.ratings().map_or(0, |ratings| ratings.iter().count());
+        let needed = match (filter.language().is_some(), ratings) {
+            (false, 0) => Self::Unfiltered,
+            (true, 0) | (false, 1) => Self::Single,
+            _ => Self::All,
+        };
+        self >= needed
+    }
+}
+
+/// What a page for people is that lies past the end of its listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum PastTheEnd {
+    /// A 404 that leads to page 1 and to the last page.
+    #[default]
+    NotFound,
+    /// A redirect (302) to the last page.
+    Redirect,
+}
+
+/// What a site may choose.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct SiteArgs {
+    /// Which pages search engines may index.
+    #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "single")]
+    pub indexable: Indexable,
+    /// What a page past the end of its listing is.
+    #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
+    pub past_the_end: PastTheEnd,
+}
+
+/// What the pages are told.
+#[derive(Debug, Clone, Default)]
+pub struct SiteSettings {
+    /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
+    pub public_url: Option<PublicUrl>,
+    /// What a site may choose.
+    pub choices: SiteArgs,
+    /// Whether there is a form to post a comment with, for whoever tries Pagemark out.
+    pub comment_form: bool,
+}
+
+/// The same, with the address known.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) public_url: PublicUrl,
+    pub(crate) indexable: Indexable,
+    pub(crate) past_the_end: PastTheEnd,
+    pub(crate) comment_form: bool,
+}
+
+impl Site {
+    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
+        let SiteSettings { public_url, choices: SiteArgs { indexable, past_the_end }, comment_form } = settings;
+        let public_url = public_url.unwrap_or_else(|| PublicUrl::of_address(address));
+        Self { public_url, indexable, past_the_end, comment_form }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Language, RatingSet};
+
+    #[test]
+    fn a_public_url_is_a_scheme_a_host_and_perhaps_a_port() {
+        for (given, normal) in [
+            ("https://comments.example.com", "https://comments.example.com"),
+            ("HTTPS://Comments.Example.COM:443/", "https://comments.example.com"),
+            ("http://localhost:8080", "http://localhost:8080"),
+            ("http://127.0.0.1:80", "http://127.0.0.1"),
+            ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443"),
+        ] {
+            assert_eq!(given.parse::<PublicUrl>().map(|url| url.to_string()).as_deref(), Ok(normal), "{given}");
+        }
+        for wrong in [
+            "",
+            "example.com",
+            "//example.com",
+            "ftp://example.com",
+            "https://",
+            "https://example.com/comments",
+            "https://example.com?x",
+            "https://example.com#x",
+            "https://user@example.com",
+            "https://example.com:",
+            "https://example.com:0",
+            "https://example.com:65536",
+            "https://exam ple.com",
+            "https://exam'ple.com",
+            "https://[::1",
+            "https://[example]",
+            "https://例え.jp",
+        ] {
+            assert!(wrong.parse::<PublicUrl>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_policy_admits_what_the_one_before_does_and_more() {
+        let admitted = |language: &str, ratings: &str| {
+            let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+            let all = [Indexable::None, Indexable::Unfiltered, Indexable::Single, Indexable::All];
+            all.map(|policy| policy.admits(&filter))
+        };
+        assert_eq!(admitted("~", "~"), [false, true, true, true]);
+        assert_eq!(admitted("~", "1.2.3.4.5"), [false, true, true, true]);
+        assert_eq!(admitted("en", "~"), [false, false, true, true]);
+        assert_eq!(admitted("~", "5"), [false, false, true, true]);
+        assert_eq!(admitted("en", "5"), [false, false, false, true]);
+        assert_eq!(admitted("~", "1.5"), [false, false, false, true]);
+    }
+}

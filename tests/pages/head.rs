@@ -1,0 +1,124 @@
+//! What pages say of themselves: titles, descriptions, neighbours, and what search engines may do with them.
+
+use std::collections::BTreeSet;
+
+use api::Indexable;
+
+use super::{SITE, comment, html::Page, site_settings, start, three_pages};
+
+#[tokio::test]
+async fn each_page_says_which_it_is_and_what_is_beside_it() {
+    let running = start(site_settings(), &three_pages("a/b")).await;
+    let http = &running.http;
+    let url = |page: u64| match page {
+        1 => "/product/a%2Fb/comments".to_owned(),
+        page => format!("/product/a%2Fb/comments?page={page}"),
+    };
+    let (mut titles, mut descriptions) = (BTreeSet::new(), BTreeSet::new());
+    for number in 1..=3_u64 {
+        let page = Page::get(http, &url(number), 200).await;
+        let title = page.text("title");
+        assert_eq!(title, format!("Comments on a/b, page {number} of 3"));
+        titles.insert(title);
+        let description = page.attribute("meta[name=description]", "content").unwrap();
+        assert!(description.contains("Rated 3.00 out of 5 by 45 comments"), "{description}");
+        descriptions.insert(description);
+        let heading = page.text("h1");
+        assert_eq!(heading.contains(&format!("page {number}")), number > 1, "{heading}");
+        assert!(page.text("main h2").contains(&format!("45 comments, page {number} of 3")));
+        let prev = (number > 1).then(|| url(number - 1));
+        let next = (number < 3).then(|| url(number + 1));
+        assert_eq!(page.attribute("link[rel=prev]", "href"), prev);
+        assert_eq!(page.attribute("link[rel=next]", "href"), next);
+        assert_eq!(page.attribute("a[rel=prev]", "href"), prev);
+        assert_eq!(page.attribute("a[rel=next]", "href"), next);
+        let links = [
+            ("canonical", Some(url(number))),
+            ("first", Some(url(1))),
+            ("prev", prev),
+            ("next", next),
+            ("last", Some(url(3))),
+        ];
+        let links = links.into_iter().filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
+        assert_eq!(page.link_header(), links.collect::<Vec<_>>());
+        // HEAD is GET without the body.
+        let head = http.send(hyper::Method::HEAD, &url(number), &[], b"").await;
+        assert_eq!((head.status, head.header("link"), head.body.as_str()), (200, page.answer.header("link"), ""));
+    }
+    assert_eq!((titles.len(), descriptions.len()), (3, 3));
+    // The JSON listings say the same of themselves.
+    let listing = http.get("/api/v1/products/a%2Fb/comments?page=2").await;
+    let url = "/api/v1/products/a%2Fb/comments";
+    let expected = format!(
+        "<{url}?page=1>; rel=\"first\", <{url}?page=1>; rel=\"prev\", <{url}?page=3>; rel=\"next\", <{url}?page=3>; rel=\"last\""
+    );
+    assert_eq!(listing.header("link"), Some(expected.as_str()));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_filter_is_in_title_and_heading_and_can_be_taken_off() {
+    let running = start(site_settings(), &three_pages("p")).await;
+    let page = Page::get(&running.http, "/product/p/comments/en/1.5", 200).await;
+    assert_eq!(page.text("title"), "Comments on p, in English, rated 1 or 5");
+    assert_eq!(page.text("h1"), "Comments on p, in English, rated 1 or 5");
+    assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5");
+    let chips: Vec<(String, &str)> =
+        page.all(".chips a").into_iter().map(|chip| (super::html::text_of(chip), chip.attr("href").unwrap())).collect();
+    let expected = [
+        ("Remove Language: English ×", "/product/p/comments/~/1.5"),
+        ("Remove Rating: 1 or 5 ×", "/product/p/comments/en"),
+        ("Remove all filters", "/product/p/comments"),
+    ];
+    assert_eq!(chips, expected.map(|(label, href)| (label.to_owned(), href)));
+    running.finish().await;
+}
+
+/// The policies, and whether each lets pages be indexed: without a filter, of one language, of one rating, of several
+/// ratings, of a language and a rating.
+const POLICIES: [(Indexable, [bool; 5]); 4] = [
+    (Indexable::None, [false; 5]),
+    (Indexable::Unfiltered, [true, false, false, false, false]),
+    (Indexable::Single, [true, true, true, false, false]),
+    (Indexable::All, [true; 5]),
+];
+
+#[tokio::test]
+async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_not_to_be_followed() {
+    for (policy, indexed) in POLICIES {
+        let mut settings = site_settings();
+        settings.site.choices.indexable = policy;
+        let running = start(settings, &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
+        for (filter, indexed) in ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed) {
+            let target = format!("/product/p/comments{filter}");
+            let page = Page::get(&running.http, &target, 200).await;
+            let expected = if indexed { "index,follow" } else { "noindex,follow" };
+            assert_eq!(page.robots(), expected, "{policy:?} {filter}");
+            assert_eq!(page.canonical(), Some(format!("{SITE}{target}")));
+            for link in page.all(".filters a, .chips a") {
+                let href = link.attr("href").unwrap();
+                let leads_to = Page::get(&running.http, href, 200).await;
+                if link.attr("rel") != Some("nofollow")
+                    && !leads_to.all("article").is_empty()
+                    && policy != Indexable::None
+                {
+                    assert_eq!(leads_to.robots(), "index,follow", "{policy:?}: {href}");
+                }
+            }
+        }
+        running.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_without_comments_is_not_for_indexing() {
+    let running = start(site_settings(), &[comment("p", "en", 5, 1)]).await;
+    let page = Page::get(&running.http, "/product/nobody/comments", 200).await;
+    assert_eq!(page.robots(), "noindex,follow");
+    assert!(page.text("main").contains("Nobody has commented on this product yet."));
+    assert!(page.structured_data().is_none());
+    let page = Page::get(&running.http, "/product/p/comments/~/1", 200).await;
+    assert_eq!(page.robots(), "noindex,follow");
+    assert_eq!(page.attribute("main .notice a", "href").as_deref(), Some("/product/p/comments"));
+    running.finish().await;
+}

@@ -1,0 +1,78 @@
+//! Pages, parsed as browsers parse them.
+
+use itertools::Itertools;
+use scraper::{ElementRef, Html, Selector};
+use serde_json::Value;
+
+use crate::fixture::http::{Answer, Http};
+
+/// A parsed page.
+pub(super) struct Page {
+    pub(super) answer: Answer,
+    document: Html,
+}
+
+impl Page {
+    /// The page at an address, with its status.
+    pub(super) async fn get(http: &Http, target: &str, status: u16) -> Self {
+        let answer = http.get(target).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{answer:?}");
+        let document = Html::parse_document(&answer.body);
+        assert!(document.errors.is_empty(), "{target}: {:?}", document.errors);
+        Self { answer, document }
+    }
+
+    pub(super) fn all(&self, selector: &str) -> Vec<ElementRef<'_>> {
+        let selector = Selector::parse(selector).unwrap();
+        self.document.select(&selector).collect()
+    }
+
+    /// The only element that the selector finds.
+    pub(super) fn one(&self, selector: &str) -> ElementRef<'_> {
+        let found = self.all(selector);
+        found.into_iter().exactly_one().unwrap_or_else(|error| panic!("{}: {selector}: {error}", self.answer.request))
+    }
+
+    pub(super) fn attribute(&self, selector: &str, name: &str) -> Option<String> {
+        let found = self.all(selector);
+        assert!(found.len() < 2, "{selector}: {}", self.answer.body);
+        found.first().map(|element| element.attr(name).unwrap_or_else(|| panic!("{selector} has no {name}")).to_owned())
+    }
+
+    /// What is read where the selector leads, runs of white space as one space.
+    pub(super) fn text(&self, selector: &str) -> String {
+        text_of(self.one(selector))
+    }
+
+    pub(super) fn canonical(&self) -> Option<String> {
+        self.attribute("link[rel=canonical]", "href")
+    }
+
+    pub(super) fn robots(&self) -> String {
+        self.attribute("meta[name=robots]", "content").unwrap()
+    }
+
+    /// The structured data of the page.
+    pub(super) fn structured_data(&self) -> Option<Value> {
+        let scripts = self.all("script");
+        let script = scripts.into_iter().at_most_one().unwrap_or_else(|_| panic!("several scripts"))?;
+        assert_eq!(script.attr("type"), Some("application/ld+json"));
+        Some(serde_json::from_str(&script.text().collect::<String>()).unwrap())
+    }
+
+    /// The targets of the header `Link`, by relation.
+    pub(super) fn link_header(&self) -> Vec<(String, String)> {
+        let Some(header) = self.answer.header("link") else { return Vec::new() };
+        let link = |link: &str| {
+            let (target, rel) = link.split_once(">; rel=\"").unwrap();
+            (rel.trim_end_matches('"').to_owned(), target.trim_start_matches('<').to_owned())
+        };
+        header.split(", ").map(link).collect()
+    }
+}
+
+/// What is read in an element.
+pub(super) fn text_of(element: ElementRef<'_>) -> String {
+    element.text().collect::<String>().split_whitespace().join(" ")
+}

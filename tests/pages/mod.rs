@@ -1,0 +1,55 @@
+//! The pages that people and crawlers get: one address each, and nothing in them that is not so.
+//!
+//! - `html`: pages as their readers' programs see them.
+//! - `addresses`: which address leads where.
+//! - `head`: what pages say of themselves.
+
+mod addresses;
+mod head;
+mod html;
+
+use local_stack::stack::StackSettings;
+use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use stores::table::NewComment;
+
+use crate::fixture::stack::{Running, settings};
+
+/// The address that the tests' sites are known by; nothing is there.
+const SITE: &str = "https://comments.example.com";
+
+/// The settings of a stack that is known by [`SITE`].
+fn site_settings() -> StackSettings {
+    let mut settings = settings();
+    settings.site.public_url = Some(SITE.parse().unwrap());
+    settings
+}
+
+/// A comment with a time of its own.
+fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewComment {
+    let author = (number % 3 != 0).then(|| format!("Author {number}"));
+    let title = (number % 2 == 0).then(|| format!("Title {number}"));
+    NewComment {
+        id: CommentId::parse(&format!("{}-{language}-{rating}-{number}", product.len())).unwrap(),
+        product: ProductId::parse(product).unwrap(),
+        language: Language::parse(language).unwrap(),
+        rating: Rating::new(rating).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + number * 3_600_000).unwrap(),
+        text: CommentText::new(title, format!("Body {number} of {product}"), author).unwrap(),
+    }
+}
+
+/// 45 comments on `product`: three pages; 30 in English, 15 in German; ratings 1 to 5, nine each.
+fn three_pages(product: &str) -> Vec<NewComment> {
+    let of = |number: i64| {
+        let language = if number % 3 == 0 { "de" } else { "en" };
+        comment(product, language, u64::try_from(number % 5).unwrap() + 1, number)
+    };
+    (0..45).map(of).collect()
+}
+
+/// A stack with some comments.
+async fn start(settings: StackSettings, comments: &[NewComment]) -> Running {
+    let mut running = Running::start_with(settings).await;
+    running.import(comments).await;
+    running
+}
