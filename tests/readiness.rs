@@ -28,6 +28,8 @@ async fn ask(index: &PageIndex, table_id: &str, at: Instant) -> IndexAnswer<Page
     // The other questions are judged alike.
     let stats = index.stats(&product, None, table_id, at).await.unwrap();
     assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
+    let catalog = index.catalog(index.partition_of(&product), table_id, at).await.unwrap();
+    assert_eq!(catalog.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
     let cd = Cd { created_at: at, id: CommentId::parse("c1").unwrap() };
     let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
     assert_eq!(position.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));

@@ -24,6 +24,7 @@ use crate::{
     pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
     site::SiteSettings,
+    sitemap,
     state::State,
     table_id::TableId,
 };
@@ -206,6 +207,7 @@ pub(crate) fn app(
         .configure(routes::configure)
         .configure(openapi::configure)
         .configure(pages::configure)
+        .configure(sitemap::configure)
         .default_service(web::to(routes::no_route));
     if with_operations { app.configure(operations::configure) } else { app }
 }

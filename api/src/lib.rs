@@ -7,6 +7,7 @@
 //! - `openapi`: the description of the JSON API.
 //! - `operations`: health, metrics, access logs, and the bound on requests under way.
 //! - [`links`]: every URL that the service gives out.
+//! - `sitemap`: the sitemap and `robots.txt`.
 //! - `site`: the address that the site is known by, and what search engines are told.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
 //!
@@ -33,6 +34,7 @@ mod request;
 mod routes;
 mod settings;
 mod site;
+mod sitemap;
 mod state;
 mod table_id;
 

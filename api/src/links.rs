@@ -102,6 +102,21 @@ pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
 
+/// The sitemap index.
+pub(crate) const SITEMAP: &str = "/sitemap.xml";
+
+/// A part of the sitemap: of an index partition, the parts counted from 1.
+pub(crate) fn sitemap_part(partition: u16, part: usize) -> String {
+    format!("/sitemap/{partition}-{part}.xml")
+}
+
+/// The partition and the part that the last part of such a path names, in no other spelling.
+pub(crate) fn parse_sitemap_part(file: &str) -> Option<(u16, usize)> {
+    let (partition, part) = file.strip_suffix(".xml")?.split_once('-')?;
+    let (partition, part) = (partition.parse().ok()?, part.parse().ok()?);
+    sitemap_part(partition, part).ends_with(&format!("/{file}")).then_some((partition, part))
+}
+
 /// The value of a header `Link` (RFC 8288). The targets have everything percent-encoded that could end one.
 pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));

@@ -12,7 +12,7 @@ use std::{
 use model::{Cd, Comment, CommentId, Filter, Language, Order, ProductId, Revision};
 use stores::{
     PageIndex, StoreError, Table, now,
-    page_index::{IndexAnswer, PageStart, PageStartQuery, Position, Stats},
+    page_index::{IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
     table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, WriteError},
 };
 
@@ -25,6 +25,7 @@ use crate::{
     },
     settings::ApiSettings,
     site::Site,
+    sitemap::Catalogs,
     table_id::TableId,
 };
 
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) load: Load,
     pub(crate) cache_max_age_seconds: u32,
     pub(crate) site: Site,
+    /// What the sitemap is made of.
+    pub(crate) catalogs: Catalogs,
     /// Whether the page index had an answer when it was last asked.
     index_available: AtomicBool,
     pub(crate) table_id: Arc<TableId>,
@@ -57,6 +60,7 @@ impl State {
             metrics: Metrics::new(),
             cache_max_age_seconds: settings.cache_max_age_seconds,
             load: Load::new(settings.in_flight_max),
+            catalogs: Catalogs::default(),
             site: Site::new(settings.site, address),
             index_available: AtomicBool::new(true),
         }
@@ -124,6 +128,18 @@ impl State {
         let table_id = self.table_id.get().await?;
         let asking = self.index.stats(product, language, &table_id, now());
         self.available(self.metrics.timed(StoreCall::Stats, asking).await)
+    }
+
+    /// The partitions of the page index.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
+        self.index.partitions()
+    }
+
+    /// The products of a partition; `None` when the page index is unavailable.
+    pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
+        let table_id = self.table_id.get().await?;
+        let asking = self.index.catalog(partition, &table_id, now());
+        self.available(self.metrics.timed(StoreCall::Catalog, asking).await)
     }
 
     /// How many partitions of the page index are ready, of how many; `None` when the table's id, which alone tells

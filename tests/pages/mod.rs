@@ -3,10 +3,14 @@
 //! - `html`: pages as their readers' programs see them.
 //! - `addresses`: which address leads where.
 //! - `head`: what pages say of themselves.
+//! - `structured_data`: what they say in the words of schema.org.
+//! - `sitemap`: which pages there are.
 
 mod addresses;
 mod head;
 mod html;
+mod sitemap;
+mod structured_data;
 
 use local_stack::stack::StackSettings;
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};

@@ -36,6 +36,7 @@ pub(crate) enum StoreCall {
     PageStart,
     Position,
     Stats,
+    Catalog,
     Readiness,
 }
 
@@ -51,6 +52,7 @@ impl StoreCall {
             Self::PageStart => ("page_index", "page_start"),
             Self::Position => ("page_index", "position"),
             Self::Stats => ("page_index", "stats"),
+            Self::Catalog => ("page_index", "catalog"),
             Self::Readiness => ("page_index", "readiness"),
         }
     }

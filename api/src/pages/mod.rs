@@ -23,7 +23,7 @@ mod view;
 mod words;
 
 use actix_web::{
-    HttpRequest, HttpResponse, HttpResponseBuilder,
+    HttpRequest, HttpResponse, HttpResponseBuilder, Route,
     http::header::{self, ContentType},
     middleware::{Compress, from_fn},
     web,
@@ -48,21 +48,24 @@ const CONTENT_SECURITY_POLICY: &str =
 
 /// Registers the pages.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    let mut page = |path: &str, route: actix_web::Route| {
-        config.service(
-            web::resource(path)
-                .route(route)
-                .wrap(from_fn(caching::revalidate))
-                .wrap(Compress::default())
-                .default_service(not_allowed("GET, HEAD")),
-        );
-    };
+    let mut page = |path: &str, route: Route| serve(config, path, route);
     page("/", get().to(start));
     page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
     page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/comments/{id}", get().to(comment));
+}
+
+/// Serves at a path what may be kept for a while and asked about again.
+pub(crate) fn serve(config: &mut web::ServiceConfig, path: &str, route: Route) {
+    config.service(
+        web::resource(path)
+            .route(route)
+            .wrap(from_fn(caching::revalidate))
+            .wrap(Compress::default())
+            .default_service(not_allowed("GET, HEAD")),
+    );
 }
 
 /// An answer with an HTML body.

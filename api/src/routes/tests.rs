@@ -32,7 +32,11 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
     let with_operations = settings.operations_listen.is_none();
-    let app = init_service(app(web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into())), with_operations)).await;
+    let app = init_service(app(
+        web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into())),
+        with_operations,
+    ))
+    .await;
     match try_call_service(&app, request.to_request()).await {
         Ok(response) => {
             let (status, headers) = (response.status(), response.headers().clone());

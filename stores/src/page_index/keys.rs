@@ -16,6 +16,11 @@ impl IndexPartition {
         Self(u16::try_from(hash % u32::from(count.max(1))).unwrap_or(0))
     }
 
+    /// Its number, from 0.
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
     /// All partitions of `count`.
     pub(super) fn all(count: u16) -> impl Iterator<Item = Self> {
         (0..count.max(1)).map(Self)

@@ -5,12 +5,14 @@
 //! - `edits`: writing; used by `page-indexer` and the repair job.
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
 //! - `walk`: all keys there are, on every server.
+//! - `catalog`: which products there are.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
 //! - `connection`: which server a command goes to, and what happens when it is not there any more.
 //!
 //! **Invariant:** an answer about ranks and totals comes together with the partition's marker, from one script, so
 //! nobody concludes anything from a partition that is not ready.
 
+mod catalog;
 mod connection;
 mod edits;
 mod keys;
@@ -26,6 +28,7 @@ use model::{BaseSet, Cd, CommentId, Filter, Instant, Language, Malformed, Order,
 use redis::FromRedisValue;
 
 use crate::error::{Store, StoreError};
+pub use catalog::ProductTotal;
 use connection::{Connection, Routed};
 pub use keys::IndexPartition;
 use keys::Keys;

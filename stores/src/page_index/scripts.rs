@@ -11,6 +11,8 @@ pub(super) struct Scripts {
     pub(super) page_start: Script,
     pub(super) position: Script,
     pub(super) stats: Script,
+    pub(super) products: Script,
+    pub(super) totals: Script,
     pub(super) edit: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
@@ -31,6 +33,8 @@ impl Scripts {
                 include_str!("scripts/position.lua")
             )),
             stats: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/stats.lua"))),
+            products: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/products.lua"))),
+            totals: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/totals.lua"))),
             edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),

@@ -1,0 +1,147 @@
+//! The sitemap lists every page there is, once, by its canonical address; and nothing when that cannot be told.
+
+use std::collections::BTreeSet;
+
+use api::Indexable;
+use futures_util::{StreamExt, stream};
+use local_stack::{demo::demo_comments, stack::StackSettings};
+use model::{CommentId, Instant, Language, Placement, ProductId, Rating, plan::index_edits};
+use stores::{now, page_index::ProductTotal};
+
+use super::{SITE, html::Page, site_settings, start, three_pages};
+use crate::fixture::{
+    http::{Http, page_path},
+    redis_server::{self, OwnRedis},
+};
+
+/// The URLs that a sitemap, or an index of sitemaps, lists, as paths of the site.
+async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<String> {
+    let answer = http.get(path).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")));
+    let document = roxmltree::Document::parse(&answer.body).unwrap();
+    let namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
+    assert!(document.root_element().has_tag_name((namespace, root)), "{}", answer.body);
+    let entries = document.root_element().children().filter(roxmltree::Node::is_element);
+    let url = |node: roxmltree::Node<'_, '_>| {
+        assert!(node.has_tag_name((namespace, entry)));
+        let location = node.children().find(|child| child.has_tag_name((namespace, "loc"))).unwrap();
+        location.text().unwrap().strip_prefix(SITE).unwrap_or_else(|| panic!("{location:?}")).to_owned()
+    };
+    entries.map(url).collect()
+}
+
+/// Every page that the sitemap leads to.
+async fn walk(http: &Http) -> Vec<String> {
+    let robots = http.get("/robots.txt").await;
+    assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert!(robots.body.lines().any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")), "{}", robots.body);
+    let mut pages = Vec::new();
+    for part in listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await {
+        let urls = listed(http, &part, "urlset", "url").await;
+        assert!((1..=50_000).contains(&urls.len()), "{part}");
+        pages.extend(urls);
+    }
+    pages
+}
+
+#[tokio::test]
+async fn the_sitemap_leads_to_every_page_and_each_is_canonical_and_for_indexing() {
+    let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    let mut expected = BTreeSet::new();
+    let products: BTreeSet<&str> = comments.iter().map(|comment| comment.product.as_str()).collect();
+    for product in products {
+        let count = comments.iter().filter(|comment| comment.product.as_str() == product).count();
+        expected.insert(page_path(product));
+        expected.extend((2..=count.div_ceil(20)).map(|page| format!("{}?page={page}", page_path(product))));
+    }
+    let walked = walk(http).await;
+    assert_eq!(walked.iter().cloned().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(walked.len(), expected.len(), "none twice");
+    let fetched = stream::iter(&walked).map(async |path| {
+        let page = Page::get(http, path, 200).await;
+        assert_eq!((page.canonical(), page.robots()), (Some(format!("{SITE}{path}")), "index,follow".to_owned()));
+        assert!(!page.all("article").is_empty(), "{path}");
+    });
+    fetched.buffer_unordered(4).collect::<Vec<_>>().await;
+    for missing in ["/sitemap/0-0.xml", "/sitemap/00-1.xml", "/sitemap/256-1.xml", "/sitemap/0-1", "/sitemap/x-1.xml"] {
+        assert_eq!(http.get(missing).await.status, 404, "{missing}");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn without_a_ready_index_there_is_no_sitemap() {
+    let redis = OwnRedis::start().await;
+    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
+    let running = start(settings, &three_pages("p")).await;
+    let http = &running.http;
+    let part =
+        format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&ProductId::parse("p").unwrap()).number());
+    redis.kill().await;
+    for path in ["/sitemap.xml", &part, "/sitemap/0-1.xml"] {
+        let page = Page::get(http, path, 503).await;
+        assert!(page.answer.header("retry-after").is_some() && page.robots() == "noindex,follow");
+    }
+    assert_eq!(http.get("/robots.txt").await.status, 200);
+    redis.server.restart().await.unwrap();
+    let back = crate::fixture::wait_for("the sitemap", async || {
+        let answer = http.get(&part).await;
+        if answer.status == 200 { Ok(answer) } else { Err(answer) }
+    });
+    assert_eq!(back.await.body.matches("<loc>").count(), 3);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn where_nothing_is_to_be_indexed_or_nothing_is_there_no_sitemap_is_offered() {
+    let mut settings = site_settings();
+    settings.site.choices.indexable = Indexable::None;
+    let running = start(settings, &three_pages("p")).await;
+    assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
+    let robots = running.http.get("/robots.txt").await;
+    assert!(!robots.body.contains("Sitemap") && !robots.body.contains("Disallow: /\n"), "{}", robots.body);
+    running.finish().await;
+    let running = start(site_settings(), &[]).await;
+    assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_catalog_names_every_product_of_its_partition_that_has_comments() {
+    const PRODUCTS: usize = 2_500;
+    const TABLE_ID: &str = "the-table";
+    let index = redis_server::own_index().await;
+    let placement = |number: usize, rating| Placement {
+        product: ProductId::parse(&format!("{{product}} ~{number}")).unwrap(),
+        language: Language::parse("en").unwrap(),
+        rating: Rating::new(rating).unwrap(),
+    };
+    let id = |number: usize| CommentId::parse(&format!("c{number}")).unwrap();
+    let rebuild = index.begin_rebuild().await.unwrap();
+    let edits: Vec<_> = (0..PRODUCTS)
+        .flat_map(|number| {
+            let of = placement(number / 2, 1 + number as u64 % 5);
+            index_edits(&id(number), Some((&of, Instant::from_epoch_ms(number as i64).unwrap())), &[])
+        })
+        .collect();
+    index.apply(&edits).await.unwrap();
+    // One that had comments once.
+    let gone = placement(PRODUCTS, 3);
+    index.apply(&index_edits(&id(PRODUCTS), Some((&gone, now())), &[])).await.unwrap();
+    index.apply(&index_edits(&id(PRODUCTS), None, &[gone])).await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    let mut all = Vec::new();
+    for partition in index.partitions() {
+        let catalog = index.catalog(partition, TABLE_ID, now()).await.unwrap().unwrap();
+        assert!(catalog.is_sorted_by(|a, b| a.product < b.product));
+        assert!(catalog.iter().all(|of| index.partition_of(&of.product) == partition));
+        all.extend(catalog);
+    }
+    all.sort_by(|a, b| a.product.cmp(&b.product));
+    let mut expected: Vec<_> =
+        (0..PRODUCTS / 2).map(|number| ProductTotal { product: placement(number, 1).product, total: 2 }).collect();
+    expected.sort_by(|a, b| a.product.cmp(&b.product));
+    assert_eq!(all, expected);
+}

@@ -1,0 +1,126 @@
+//! What pages tell search engines in the words of schema.org is what they show.
+
+use model::CommentText;
+use serde_json::{Value, json};
+
+use super::{
+    SITE, comment,
+    html::{Page, text_of},
+    site_settings, start, three_pages,
+};
+use crate::fixture::redis_server::OwnRedis;
+use local_stack::stack::StackSettings;
+
+/// What the page shows of its comments, as `Review`s say it.
+fn shown_reviews(page: &Page) -> Vec<Value> {
+    let mut reviews = Vec::new();
+    for article in page.all("article") {
+        let find = |selector: &str| {
+            let selector = scraper::Selector::parse(selector).unwrap();
+            article.select(&selector).next()
+        };
+        // Anonymous comments have no element for their author.
+        let Some(author) = find(".byline > bdi") else { continue };
+        let id = article.attr("id").unwrap().strip_prefix("comment-").unwrap();
+        let rating: u64 = text_of(find(".meta").unwrap()).split(' ').nth(1).unwrap().parse().unwrap();
+        let mut review = json!({
+            "@type": "Review",
+            "@id": format!("{SITE}/comments/{id}"),
+            "author": { "@type": "Person", "name": author.text().collect::<String>() },
+            "datePublished": find("time").unwrap().attr("datetime").unwrap(),
+            "inLanguage": article.attr("lang").unwrap(),
+            "reviewRating": { "@type": "Rating", "ratingValue": rating, "bestRating": 5, "worstRating": 1 },
+            "reviewBody": find(".text").unwrap().text().collect::<String>(),
+        });
+        if let Some(title) = find("h3") {
+            review["name"] = title.text().collect::<String>().into();
+        }
+        reviews.push(review);
+    }
+    reviews
+}
+
+#[tokio::test]
+async fn structured_data_says_what_the_page_shows() {
+    let running = start(site_settings(), &three_pages("a b/c")).await;
+    let url = "/product/a%20b%2Fc/comments";
+    for (target, reviews) in [("", 14), ("?page=2", 13), ("?page=3", 3), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
+        let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;
+        let mut data = page.structured_data().unwrap();
+        let shown = shown_reviews(&page);
+        assert_eq!(shown.len(), reviews, "{target}");
+        let told = data.as_object_mut().unwrap().remove("review").unwrap_or_else(|| json!([]));
+        assert_eq!(told, json!(shown), "{target}");
+        let average = json!({
+            "@type": "AggregateRating", "ratingValue": "3.00", "bestRating": 5, "worstRating": 1, "reviewCount": 45,
+        });
+        assert_eq!(
+            data,
+            json!({
+                "@context": "https://schema.org", "@type": "Product", "@id": format!("{SITE}{url}"),
+                "url": format!("{SITE}{url}"), "name": "a b/c", "aggregateRating": average,
+            })
+        );
+        // The average of the whole product is what every page shows, whatever its filter.
+        assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 45 comments", "{target}");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn without_the_index_there_is_no_average_and_without_a_review_nothing() {
+    let redis = OwnRedis::start().await;
+    // Every third comment has no author.
+    let anonymous = comment("q", "en", 5, 3);
+    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
+    let running = start(settings, &[comment("p", "en", 5, 1), anonymous]).await;
+    assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_some());
+    redis.kill().await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    let data = page.structured_data().unwrap();
+    assert_eq!((data.get("aggregateRating"), &data["review"]), (None, &json!(shown_reviews(&page))));
+    assert!(page.text(".notice").contains("away for a moment"));
+    assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_none());
+    redis.server.restart().await.unwrap();
+    running.finish().await;
+}
+
+/// Texts that want to be more than texts.
+pub(super) const HOSTILE: [&str; 6] = [
+    "</script><script>document.title='owned'</script>",
+    "\"><img src=x onerror=\"document.title='owned'\">",
+    "'; </style></title></textarea><svg onload=alert(1)> {{ body }} {% raw %} ${7*7}",
+    "<!-- <b>bold</b> ]]> &lt;i&gt; &amp;amp; \u{2028}\u{2029}",
+    "\u{202e}right to left\u{202c} \u{2066}isolated\u{200f}",
+    "javascript:alert(1)//\u{feff}\u{fffd}",
+];
+
+#[tokio::test]
+async fn hostile_texts_stay_texts_wherever_they_stand() {
+    let mut comments = Vec::new();
+    for (number, hostile) in (0..).zip(HOSTILE) {
+        let mut comment = comment(hostile, "en", 5, number);
+        comment.text =
+            CommentText::new(Some(hostile.to_owned()), hostile.to_owned(), Some(hostile.to_owned())).unwrap();
+        comments.push(comment);
+    }
+    let running = start(site_settings(), &comments).await;
+    for hostile in HOSTILE {
+        let page = Page::get(&running.http, &crate::fixture::http::page_path(hostile), 200).await;
+        let element = |selector: &str| page.one(selector).text().collect::<String>();
+        for selector in ["h1 bdi", "article h3", "article .text", "article .byline bdi"] {
+            assert_eq!(element(selector), hostile, "{selector}");
+        }
+        assert_eq!(element("title"), format!("Comments on {hostile}"));
+        let data = page.structured_data().unwrap();
+        assert_eq!(data["name"], hostile);
+        let review = &data["review"][0];
+        assert_eq!(
+            (&review["reviewBody"], &review["name"], &review["author"]["name"]),
+            (&json!(hostile), &json!(hostile), &json!(hostile))
+        );
+        // Nothing has become an element or an attribute.
+        assert!(page.all("img, style, textarea, article b, article i, [onload], [onerror]").is_empty());
+    }
+    running.finish().await;
+}
