@@ -2,7 +2,7 @@
 # (for the bundled SQLite) and redis-server.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-dynamodb-local bench fmt lint doc tools redis python-tools
+.PHONY: help run test test-full test-dynamodb-local bench fmt lint doc tools redis python-tools browser lighthouse
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -15,14 +15,14 @@ run: tools redis ## Run the whole stack on this machine with generated comments 
 
 # The doc tests come before the others because cargo would run them last: so the output ends on the summary of the
 # package `tests`, the guarantees.
-test: tools redis python-tools ## Format, lints, docs and all tests
+test: tools redis python-tools browser ## Format, lints, docs and all tests
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 	cargo test --workspace --doc
 	cargo test --workspace --lib --bins --tests
 
-test-full: tools redis python-tools ## All tests on the whole of the reviews instead of a sample (long)
+test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)
 	PAGEMARK_TEST_FULL=1 cargo test --release --workspace --lib --bins --tests
 
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
@@ -66,3 +66,7 @@ redis:
 
 python-tools:
 	@sh scripts/ensure-python-tools.sh
+
+browser:
+	@sh scripts/ensure-chromium.sh
+	@sh scripts/ensure-node-tools.sh

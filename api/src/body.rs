@@ -38,23 +38,35 @@ impl Fields {
         payload: web::Payload,
         accepted: &'static [&'static str],
     ) -> Result<Self, ApiError> {
-        check_media_type(request, accepted)?;
-        let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
-            return Err(ApiError::BodyTooLarge);
-        }
-        let body = tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(BODY_MAX_BYTES))
-            .await
-            .map_err(|_| ApiError::BodyTooSlow)?
-            .map_err(|_| ApiError::BodyTooLarge)?
-            .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
-        Self::parse(&body)
+        Self::parse(&read(request, payload, accepted).await?)
     }
 
+    /// The fields of a form: texts, but the rating, which is a number. Empty ones were not filled in.
+    ///
+    /// # Errors
+    /// Names the field that is unknown or given twice.
+    pub(crate) fn of_form(pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ApiError> {
+        let mut fields = BTreeMap::new();
+        for (name, text) in pairs.into_iter().filter(|(_, text)| !text.is_empty()) {
+            let value = match text.parse::<u64>() {
+                Ok(number) if name == "rating" => Value::from(number),
+                // Forms send line feeds with carriage returns.
+                _ => Value::from(text.replace("\r\n", "\n")),
+            };
+            if fields.insert(name.clone(), value).is_some() {
+                return Err(ApiError::invalid(name, "is given more than once"));
+            }
+        }
+        Self::known(fields)
+    }
     fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let fields: Self = serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))?;
-        match fields.0.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-            None => Ok(fields),
+        let Self(fields) = serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        Self::known(fields)
+    }
+
+    fn known(fields: BTreeMap<String, Value>) -> Result<Self, ApiError> {
+        match fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+            None => Ok(Self(fields)),
             Some(unknown) => {
                 let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
                 Err(ApiError::invalid(unknown.clone(), problem))
@@ -111,6 +123,27 @@ impl Content {
             serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(said)))
     }
+}
+
+/// Reads the body of a request, which must be sent as one of the media types `accepted`.
+///
+/// # Errors
+/// Another media type, too large, or too slow.
+pub(crate) async fn read(
+    request: &HttpRequest,
+    payload: web::Payload,
+    accepted: &'static [&'static str],
+) -> Result<web::Bytes, ApiError> {
+    check_media_type(request, accepted)?;
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
+        return Err(ApiError::BodyTooLarge);
+    }
+    tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(BODY_MAX_BYTES))
+        .await
+        .map_err(|_| ApiError::BodyTooSlow)?
+        .map_err(|_| ApiError::BodyTooLarge)?
+        .map_err(|error| ApiError::BrokenBody(error.to_string()))
 }
 
 fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {

@@ -49,6 +49,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     #[error("Writes are off: this server was started without a write token.")]
     WritesOff,
+    #[error("This was sent from a page of another site.")]
+    CrossSite,
     #[error("There is nothing at this address.")]
     NoRoute,
     #[error("This address takes only {allow}.")]
@@ -118,6 +120,7 @@ impl ApiError {
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
             Self::WritesOff => (StatusCode::FORBIDDEN, "writes-off"),
+            Self::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
             Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
@@ -154,6 +157,7 @@ impl ApiError {
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
             | Self::WritesOff
+            | Self::CrossSite
             | Self::NoRoute
             | Self::MethodNotAllowed { .. }
             | Self::NoSuchComment
@@ -167,7 +171,7 @@ impl ApiError {
     }
 
     /// An answer with the status and the headers that belong to the error.
-    fn answer(&self) -> HttpResponseBuilder {
+    pub(crate) fn answer(&self) -> HttpResponseBuilder {
         self.log();
         let status = self.kind().0;
         let mut answer = HttpResponse::build(status);

@@ -142,6 +142,19 @@ pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<PageParamet
     Ok(found)
 }
 
+/// The names and values of an `application/x-www-form-urlencoded` text.
+///
+/// # Errors
+/// Names what is no percent-encoded UTF-8.
+pub(crate) fn form_pairs(text: &str) -> Result<Vec<(String, String)>, ApiError> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let refuse = || ApiError::invalid("form", "is not percent-encoded UTF-8");
+        Ok((decode_form(name).ok_or_else(refuse)?, decode_form(value).ok_or_else(refuse)?))
+    });
+    pairs.collect()
+}
+
 fn decode_form(encoded: &str) -> Option<String> {
     decode(&encoded.replace('+', " "))
 }

@@ -5,8 +5,12 @@
 //! - `head`: what pages say of themselves.
 //! - `structured_data`: what they say in the words of schema.org.
 //! - `sitemap`: which pages there are.
+//! - `form`: posting a comment from a page, in the local stack.
+//! - `browser`: all of it in a real browser.
 
 mod addresses;
+mod browser;
+mod form;
 mod head;
 mod html;
 mod sitemap;

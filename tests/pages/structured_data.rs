@@ -8,7 +8,7 @@ use super::{
     html::{Page, text_of},
     site_settings, start, three_pages,
 };
-use crate::fixture::redis_server::OwnRedis;
+use crate::fixture::{redis_server::OwnRedis, wait_for};
 use local_stack::stack::StackSettings;
 
 /// What the page shows of its comments, as `Review`s say it.
@@ -82,6 +82,11 @@ async fn without_the_index_there_is_no_average_and_without_a_review_nothing() {
     assert!(page.text(".notice").contains("away for a moment"));
     assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_none());
     redis.server.restart().await.unwrap();
+    wait_for("the average", async || {
+        let page = running.http.get("/product/p/comments").await;
+        if page.body.contains("aggregateRating") { Ok(()) } else { Err(page) }
+    })
+    .await;
     running.finish().await;
 }
 

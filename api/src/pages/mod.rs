@@ -3,6 +3,7 @@
 //! - `address`: which addresses there are, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
 //! - `assets`: the files that pages load.
+//! - `form`: a comment to post, in the local stack only.
 //! - `help`: errors, and what leads on from there.
 //! - `words`, `language_name`: how people write what programs know.
 //!
@@ -13,6 +14,7 @@ mod address;
 mod assets;
 mod comments;
 mod filters;
+mod form;
 mod head;
 mod help;
 mod language_name;
@@ -55,6 +57,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/comments/{id}", get().to(comment));
+    config.service(
+        web::resource("/local/product/{product}/comments")
+            .route(get().to(form::show))
+            .route(web::post().to(form::post))
+            .default_service(not_allowed("GET, HEAD, POST")),
+    );
 }
 
 /// Serves at a path what may be kept for a while and asked about again.

@@ -5,12 +5,12 @@ use actix_web::{
     http::header::{self, HeaderName},
     web,
 };
-use model::CommentId;
+use model::{Comment, CommentId, ProductId};
 use stores::table::{Created, Idempotency, NewComment};
 
 use super::CommentBody;
 use crate::{
-    body::Fields,
+    body::{Content, Fields},
     conditional::{etag, single_header},
     error::ApiError,
     links,
@@ -66,6 +66,23 @@ pub(crate) async fn comment(
     Parameters::read(&request, &[], &[])?;
     let idempotency_key = idempotency_key(&request)?;
     let content = Fields::read(&request, payload, &["application/json"]).await?.content()?;
+    let comment = create(&state, product, content, idempotency_key).await?;
+    Ok(HttpResponse::Created()
+        .insert_header((header::LOCATION, links::api_comment(&comment.id)))
+        .insert_header((header::ETAG, etag(comment.revision)))
+        .json(CommentBody::from(&comment)))
+}
+
+/// Creates a comment, made now; what was asked for before under the same key gives the comment that was made then.
+///
+/// # Errors
+/// The key was used for something else; the table's.
+pub(crate) async fn create(
+    state: &State,
+    product: ProductId,
+    content: Content,
+    idempotency_key: Option<String>,
+) -> Result<Comment, ApiError> {
     let idempotency = match idempotency_key {
         Some(key) => Some(Idempotency { key, body_hash: content.hash(&product)? }),
         None => None,
@@ -82,17 +99,21 @@ pub(crate) async fn comment(
     };
     // A repeated request gets the answer of the first one.
     let (Created::New(comment) | Created::Before(comment)) = state.create(new, idempotency).await?;
-    Ok(HttpResponse::Created()
-        .insert_header((header::LOCATION, links::api_comment(&comment.id)))
-        .insert_header((header::ETAG, etag(comment.revision)))
-        .json(CommentBody::from(&comment)))
+    Ok(comment)
 }
 
 fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
-    let Some(key) = single_header(request, &IDEMPOTENCY_KEY)? else { return Ok(None) };
+    single_header(request, &IDEMPOTENCY_KEY)?.map(parse_idempotency_key).transpose()
+}
+
+/// A key that tells repeated requests from others.
+///
+/// # Errors
+/// Empty, too long, or with other characters.
+pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");
         return Err(ApiError::invalid("Idempotency-Key", problem));
     }
-    Ok(Some(key.to_owned()))
+    Ok(key.to_owned())
 }

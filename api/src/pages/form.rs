@@ -1,0 +1,216 @@
+//! `/local/product/{product}/comments`: a form to post a comment, so that whoever tries Pagemark out can see it appear.
+//!
+//! It is there in the local stack only: a site has its own ways to know who writes. It asks for the write token, which the
+//! stack prints: a token of the form's own would be there to read for any page that a name made to lead to this machine,
+//! and a token that the browser keeps by itself would be sent by any site's pages.
+//!
+//! A form is sent with a key, so that sending it twice makes one comment. What goes wrong is shown in the form, with
+//! everything as it was typed but the token.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, ContentType, HeaderName},
+    web,
+};
+use askama::Template;
+use model::{CommentText, ProductId, Rating};
+
+use super::head::{Head, Robots};
+use crate::{
+    body::{self, Fields},
+    error::{ApiError, PageError},
+    links, request,
+    routes::create,
+    state::State,
+};
+
+/// As that of the other pages, but the form may be sent here.
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What was typed.
+#[derive(Debug, Default)]
+struct Typed {
+    language: String,
+    rating: String,
+    title: String,
+    body: String,
+    author: String,
+    token: String,
+    key: String,
+}
+
+impl Typed {
+    /// # Errors
+    /// Names the field that is unknown.
+    fn read(pairs: Vec<(String, String)>) -> Result<Self, ApiError> {
+        let mut typed = Self::default();
+        for (name, value) in pairs {
+            let field = match name.as_str() {
+                "language" => &mut typed.language,
+                "rating" => &mut typed.rating,
+                "title" => &mut typed.title,
+                "body" => &mut typed.body,
+                "author" => &mut typed.author,
+                "token" => &mut typed.token,
+                "key" => &mut typed.key,
+                _ => return Err(ApiError::invalid(name, "is not a field of this form")),
+            };
+            *field = value;
+        }
+        Ok(typed)
+    }
+
+    fn fields(&self) -> Result<Fields, ApiError> {
+        let Self { language, rating, title, body, author, .. } = self;
+        let fields = [("language", language), ("rating", rating), ("title", title), ("body", body), ("author", author)];
+        Fields::of_form(fields.map(|(name, value)| (name.to_owned(), value.clone())))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "form.html")]
+struct FormPage<'form> {
+    head: Head,
+    product: &'form str,
+    all_comments: String,
+    action: String,
+    typed: &'form Typed,
+    key: String,
+    ratings: [RatingInput; Rating::ALL.len()],
+    problem: Option<Problem>,
+    title_max: usize,
+    body_max: usize,
+    author_max: usize,
+}
+
+struct RatingInput {
+    rating: Rating,
+    checked: bool,
+}
+
+/// What went wrong, and with which field, empty for none.
+struct Problem {
+    field: String,
+    told: String,
+}
+
+impl Problem {
+    fn of(error: &ApiError) -> Self {
+        let (field, told) = if let ApiError::Invalid { field, problem } = error {
+            let mut name = field.chars();
+            let capital = name.next().map(|first| first.to_ascii_uppercase()).into_iter();
+            (field.to_string(), format!("{} {problem}", capital.chain(name).collect::<String>()))
+        } else if let ApiError::Unauthorized = error {
+            ("token".to_owned(), "This is not the write token.".to_owned())
+        } else if let ApiError::IdempotencyMismatch = error {
+            let told = "This form was sent before, with another text. Send it again to post this one too.";
+            (String::new(), told.to_owned())
+        } else {
+            (String::new(), error.to_string())
+        };
+        Self { field, told }
+    }
+}
+
+impl FormPage<'_> {
+    fn field_is(&self, field: &str) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problem.field == field)
+    }
+}
+
+/// Shows the empty form.
+pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
+    let product = product(&request, &state)?;
+    let typed = Typed { language: "en".to_owned(), ..Typed::default() };
+    let body = render(&product, &typed, stores::new_ulid(), None)?;
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentType::html())
+        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+        // Its key is good for one comment.
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(body))
+}
+
+/// Creates the comment and leads to it: the newest is on page 1.
+pub(super) async fn post(
+    request: HttpRequest,
+    payload: web::Payload,
+    state: web::Data<State>,
+) -> Result<HttpResponse, PageError> {
+    let product = product(&request, &state)?;
+    check_origin(&request, &state)?;
+    let sent = body::read(&request, payload, &["application/x-www-form-urlencoded"]).await?;
+    let sent = std::str::from_utf8(&sent).map_err(|_| ApiError::invalid("form", "is not percent-encoded UTF-8"))?;
+    let typed = Typed::read(request::form_pairs(sent)?)?;
+    match create(&state, &product, &typed).await {
+        Ok(place) => Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()),
+        Err(error) => {
+            let was_used = matches!(error, ApiError::IdempotencyMismatch);
+            let key = if was_used { stores::new_ulid() } else { typed.key.clone() };
+            let body = render(&product, &typed, key, Some(Problem::of(&error)))?;
+            Ok(error
+                .answer()
+                .insert_header(ContentType::html())
+                .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+                .body(body))
+        }
+    }
+}
+
+async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<String, ApiError> {
+    let content = typed.fields()?.content()?;
+    // Last, so that the token has to be typed again as seldom as possible.
+    state.write_tokens.check_token(Some(typed.token.trim()))?;
+    let key = create::parse_idempotency_key(&typed.key)?;
+    let comment = create::create(state, product.clone(), content, Some(key)).await?;
+    Ok(links::product_page(product) + &links::fragment(&comment.id))
+}
+
+/// The product of a form.
+///
+/// # Errors
+/// [`ApiError::NoRoute`] where there is no such form.
+fn product(request: &HttpRequest, state: &State) -> Result<ProductId, ApiError> {
+    if !state.site.comment_form {
+        return Err(ApiError::NoRoute);
+    }
+    request::product(request, 3)
+}
+
+/// Lets a form pass that was sent from a page of this site. Browsers say where a form comes from, so one that says
+/// nothing was not sent by a browser, or by one that hides it.
+fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
+    let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let (site, origin) = (header(SEC_FETCH_SITE), header(header::ORIGIN));
+    let host = header(header::HOST).unwrap_or_default();
+    let is_own = |origin: &str| {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        authority.is_some_and(|authority| authority == host) || origin == state.site.public_url.to_string()
+    };
+    match (site, origin) {
+        (None, None) => Err(ApiError::CrossSite),
+        (site, origin) if site.is_none_or(|site| site == "same-origin") && origin.is_none_or(is_own) => Ok(()),
+        _ => Err(ApiError::CrossSite),
+    }
+}
+
+fn render(product: &ProductId, typed: &Typed, key: String, problem: Option<Problem>) -> Result<String, ApiError> {
+    let wrong = if problem.is_some() { "Mistake: " } else { "" };
+    let page = FormPage {
+        head: Head::uncanonical(format!("{wrong}Write a comment on {product}"), Robots::NoIndex),
+        product: product.as_str(),
+        all_comments: links::product_page(product),
+        action: links::comment_form(product),
+        key,
+        ratings: Rating::ALL.map(|rating| RatingInput { rating, checked: typed.rating == rating.as_str() }),
+        typed,
+        problem,
+        title_max: CommentText::TITLE_MAX_CHARS,
+        body_max: CommentText::BODY_MAX_CHARS,
+        author_max: CommentText::AUTHOR_MAX_CHARS,
+    };
+    page.render().map_err(ApiError::internal)
+}

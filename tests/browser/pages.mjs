@@ -1,0 +1,85 @@
+// Looks at pages in a real browser: reads {base, pages: [{name, path, status}], screenshots} and fails on the first page
+// that is not accessible, does not fit, loads what it should not, or has structured data that search engines refuse.
+
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import Validator from "@adobe/structured-data-validator";
+import WebAutoExtractor from "@marbec/web-auto-extractor";
+import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** Rules and best practices up to WCAG 2.2 AA; the size of targets (24 px) is off unless it is asked for. */
+const AXE = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
+
+const SIZES = [390, 1280];
+
+/** What axe finds; it needs JavaScript, the page does not. */
+async function violations(page) {
+  await page.setJavaScriptEnabled(true);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate((options) => globalThis.axe.run(document, options), AXE);
+  await page.setJavaScriptEnabled(false);
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
+}
+
+/** Elements that are empty, or wider than the page, and texts of templates. */
+function oddities() {
+  const odd = [];
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > width) odd.push(`the page is ${document.documentElement.scrollWidth} px wide`);
+  for (const element of document.body.querySelectorAll("*")) {
+    const isVoid = /^(input|textarea|svg|rect|br|hr)$/.test(element.localName);
+    if (!isVoid && element.childNodes.length === 0) odd.push(`empty: ${element.outerHTML}`);
+    const box = element.getBoundingClientRect();
+    const isShown = box.width > 1 && box.height > 1 && !element.closest(".hidden, .skip, details:not([open])");
+    if (isShown && (box.right > width + 1 || box.left < -1)) odd.push(`outside: ${element.outerHTML.slice(0, 200)}`);
+  }
+  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+  odd.push(...ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `twice: ${id}`));
+  return odd;
+}
+
+/** Which way the texts of right-to-left comments run. */
+function directions() {
+  return [...document.querySelectorAll("article[dir=rtl] .text")].map((text) => getComputedStyle(text).direction);
+}
+
+async function validate(html, name) {
+  const found = new WebAutoExtractor({ addLocation: true, embedSource: ["rdfa", "microdata"] }).parse(html);
+  const issues = await new Validator().validate(found);
+  assertEqual(issues.filter(({ severity }) => severity === "ERROR"), [], `structured data of ${name}`);
+  return Object.keys(found.jsonld);
+}
+
+const { base, pages, screenshots } = input();
+const browser = await launch();
+try {
+  if (screenshots) mkdirSync(screenshots, { recursive: true });
+  for (const { name, path, status, rtl, product } of pages) {
+    for (const width of SIZES) {
+      for (const dark of [false, true]) {
+        const page = await tab(browser, { width, dark });
+        const response = await open(page, base + path, status);
+        const where = `${name} at ${width} px, ${dark ? "dark" : "light"}`;
+        if (screenshots) {
+          const file = join(screenshots, `${name}-${width}-${dark ? "dark" : "light"}.png`);
+          await page.screenshot({ path: file, fullPage: true });
+        }
+        assertEqual(await page.evaluate(oddities), [], where);
+        assertEqual(await violations(page), [], where);
+        if (rtl) {
+          const found = await page.evaluate(directions);
+          assert(found.length > 0 && found.every((direction) => direction === "rtl"), where, found);
+        }
+        if (width === SIZES[0] && !dark) {
+          assertEqual(await validate(await response.text(), name), product ? ["Product"] : [], `types on ${name}`);
+        }
+        assertEqual(page.complaints, [], where);
+        await page.close();
+      }
+    }
+  }
+} finally {
+  await browser.close();
+}

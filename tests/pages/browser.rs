@@ -1,0 +1,118 @@
+//! The pages in a real browser: on a phone and on a desk, light and dark, without JavaScript, and with a keyboard alone.
+
+use local_stack::stack::StackSettings;
+use model::CommentText;
+use serde_json::{Value, json};
+use stores::table::NewComment;
+
+use super::{comment, start, structured_data::HOSTILE, three_pages};
+use crate::fixture::{
+    browser,
+    http::{WRITE_TOKEN, page_path},
+    redis_server::OwnRedis,
+    stack::settings,
+};
+
+/// Where to put screenshots, for whoever wants to look at the pages.
+const SCREENSHOTS: &str = "PAGEMARK_SCREENSHOTS";
+
+const RIGHT_TO_LEFT: [(&str, &str); 4] = [
+    ("he", "iPhone 15 מצוין, קניתי אותו ב-Amazon!\nשורה שנייה (עם סוגריים)."),
+    ("ar", "منتج رائع، أنصح به. السعر 120$ فقط"),
+    ("fa", "کیفیت خوب است؛ USB-C دارد"),
+    ("yi", "אַ גוטער פּראָדוקט"),
+];
+
+fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
+    comment.text = CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap();
+    comment
+}
+
+fn comments() -> Vec<NewComment> {
+    let mut comments = three_pages("a/b");
+    // 1,200 in 12 languages: a page bar with gaps, and languages on demand.
+    let languages = ["en", "de", "fr", "es", "pt-BR", "he", "ja", "ko", "ar", "hi", "zh-Hant", "it"];
+    for number in 0..600 {
+        let at = usize::try_from(number).unwrap();
+        let language = languages[if at % 2 == 0 { 0 } else { (at / 2) % languages.len() }];
+        comments.push(comment("espresso machine", language, at as u64 % 5 + 1, number));
+    }
+    for (number, (language, body)) in (0..).zip(RIGHT_TO_LEFT) {
+        comments.push(with_text(
+            comment("right to left", language, 4, number),
+            body.lines().next().unwrap(),
+            body,
+            "דנה (Dana)",
+        ));
+    }
+    let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(200)];
+    for (number, text) in (100..).zip(HOSTILE.map(str::to_owned).into_iter().chain(words)) {
+        let short: String = text.chars().take(100).collect();
+        comments.push(with_text(comment(HOSTILE[0], "en", 1, number), &short, &text, &short));
+    }
+    comments
+}
+
+/// A page to look at: its name, its address, its status, and whether it tells of a product.
+fn page(name: &str, path: String, status: u16, product: bool) -> Value {
+    json!({ "name": name, "path": path, "status": status, "product": product, "rtl": name == "right-to-left" })
+}
+
+/// Looks at pages.
+async fn look(base: &str, pages: Vec<Value>) {
+    let screenshots = std::env::var(SCREENSHOTS).ok();
+    browser::run("pages.mjs", &json!({ "base": base, "pages": pages, "screenshots": screenshots })).await;
+}
+
+#[tokio::test]
+async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about() {
+    let redis = OwnRedis::start().await;
+    let running = start(StackSettings { redis_url: Some(redis.server.url()), ..settings() }, &comments()).await;
+    let base = running.stack.api_url();
+    let many = page_path("espresso machine");
+    let pages = vec![
+        page("first", many.clone(), 200, true),
+        page("middle", format!("{many}?page=15"), 200, true),
+        page("filtered", format!("{many}/en/1.5?page=2"), 200, true),
+        page("rare-language", format!("{many}/hi"), 200, true),
+        page("right-to-left", page_path("right to left"), 200, true),
+        page("hostile", page_path(HOSTILE[0]), 200, true),
+        page("empty", page_path("nobody"), 200, false),
+        page("no-match", format!("{}/~/5", page_path("right to left")), 200, true),
+        page("past-the-end", format!("{many}/en?page=999"), 404, false),
+        page("bad-address", format!("{many}/e"), 400, false),
+        page("start", "/".to_owned(), 200, false),
+        page("form", format!("/local{}", page_path("a/b")), 200, false),
+    ];
+    look(&base, pages).await;
+    redis.kill().await;
+    let pages =
+        vec![page("degraded", many.clone(), 200, true), page("unavailable", format!("{many}/en?page=2"), 503, false)];
+    look(&base, pages).await;
+}
+
+#[tokio::test]
+async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
+    let running = start(settings(), &comments()).await;
+    let input =
+        json!({ "base": running.stack.api_url(), "product": page_path("espresso machine"), "token": WRITE_TOKEN });
+    browser::run("keyboard.mjs", &input).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn lighthouse_finds_nothing_wrong_on_a_phone() {
+    let running = start(settings(), &comments()).await;
+    // A performance is a time, which no test asserts: `make lighthouse` measures it.
+    let categories = ["seo", "accessibility", "best-practices"];
+    let path = page_path("espresso machine");
+    for dark in [false, true] {
+        let input = json!({ "base": running.stack.api_url(), "pages": [path], "categories": categories, "dark": dark });
+        let printed = browser::run("lighthouse.mjs", &input).await;
+        let told: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        for category in categories {
+            assert_eq!(told["scores"][category], 100, "{told:#}");
+        }
+    }
+    running.finish().await;
+}

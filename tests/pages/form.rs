@@ -1,0 +1,156 @@
+//! The form of the local stack: what is sent from it is created as through the JSON API, and nothing from elsewhere is.
+
+use hyper::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+
+use super::{html::Page, site_settings};
+use crate::fixture::{
+    http::{Answer, Http, WRITE_TOKEN},
+    stack::{Running, settings},
+};
+
+const FORM: &str = "/local/product/a%2Fb/comments";
+
+/// What a browser sends, with some fields in the place of others.
+fn fields(others: &[(&str, &str)]) -> String {
+    let mut fields = vec![
+        ("key", "a-key-of-its-own"),
+        ("rating", "4"),
+        ("language", "en"),
+        ("title", "Title & <more>"),
+        ("body", "One\r\ntwo"),
+        ("author", ""),
+        ("token", WRITE_TOKEN),
+    ];
+    for (name, value) in others {
+        match fields.iter_mut().find(|(known, _)| known == name) {
+            Some(field) => field.1 = value,
+            None => fields.push((name, value)),
+        }
+    }
+    let pair = |(name, value): (&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+    fields.into_iter().map(pair).collect::<Vec<_>>().join("&")
+}
+
+async fn send_from(http: &Http, origin: &[(&str, &str)], body: &str) -> Answer {
+    let mut headers = vec![("content-type", "application/x-www-form-urlencoded")];
+    headers.extend_from_slice(origin);
+    http.send(Method::POST, FORM, &headers, body.as_bytes()).await
+}
+
+async fn send(http: &Http, body: &str) -> Answer {
+    send_from(http, &[("sec-fetch-site", "same-origin")], body).await
+}
+
+async fn total(running: &mut Running) -> u64 {
+    running.settle().await;
+    running.http.get("/api/v1/products/a%2Fb/stats").await.expect(200)["total"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn a_comment_from_the_form_is_one_like_any_other() {
+    let mut running = Running::start().await;
+    let http = running.http.clone();
+    let form = Page::get(&http, FORM, 200).await;
+    assert_eq!((form.robots().as_str(), form.answer.header("cache-control")), ("noindex,follow", Some("no-store")));
+    assert!(form.answer.header("content-security-policy").unwrap().contains("form-action 'self'"));
+    let shown = Page::get(&http, "/product/a%2Fb/comments", 200).await;
+    assert!(shown.answer.header("content-security-policy").unwrap().contains("form-action 'none'"));
+    assert_eq!(shown.attribute("header a", "href").as_deref(), Some(FORM));
+
+    let sent = send(&http, &fields(&[])).await;
+    assert_eq!(sent.status, 303, "{sent:?}");
+    let (page, id) = sent.header("location").unwrap().split_once("#comment-").unwrap();
+    assert_eq!(page, "/product/a%2Fb/comments");
+    let created = http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
+    let expected = json!(["a/b", "en", 4, "Title & <more>", "One\ntwo", null]);
+    let fields_of = ["product", "language", "rating", "title", "body", "author"].map(|field| created[field].clone());
+    assert_eq!(json!(fields_of), expected);
+    // Sent twice, as by an impatient click, it is one comment; another text under the same key is told of.
+    assert_eq!(send(&http, &fields(&[])).await.header("location"), sent.header("location"));
+    let other = send(&http, &fields(&[("body", "Other")])).await;
+    assert!(other.status == 422 && other.body.contains("was sent before") && !other.body.contains("a-key-of-its-own"));
+    assert_eq!(total(&mut running).await, 1);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_mistake_is_shown_in_the_form_with_what_was_typed() {
+    let mut running = Running::start().await;
+    let http = running.http.clone();
+    let long = "x".repeat(10_001);
+    for (field, value, status, told) in [
+        ("rating", "", 400, "Rating is missing"),
+        ("rating", "6", 400, "6 is not a rating"),
+        ("language", "e_n", 400, "not a language tag"),
+        ("title", "two\nlines", 400, "Title holds the control character"),
+        ("body", " \r\n ", 400, "Body is empty"),
+        ("body", long.as_str(), 400, "at most 10000 are allowed"),
+        ("token", "guessed", 401, "This is not the write token"),
+    ] {
+        let typed = [("author", "\"><b>Ann</b>"), (field, value)];
+        let answer = send(&http, &fields(&typed)).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert!(!answer.body.contains(WRITE_TOKEN), "the token is not repeated");
+        let document = scraper::Html::parse_document(&answer.body);
+        let one = |selector: &str| {
+            let selector = scraper::Selector::parse(selector).unwrap();
+            document.select(&selector).next().unwrap_or_else(|| panic!("no {selector:?}: {}", answer.body))
+        };
+        let problem: String = one("[role=alert]").text().collect();
+        assert!(problem.contains(told), "{field}: {problem}");
+        assert_eq!(one("[name=author]").attr("value"), Some("\"><b>Ann</b>"));
+        if field != "rating" {
+            assert_eq!(one("[aria-invalid]").attr("name"), Some(field));
+            assert!(one("[name=rating][value='4']").attr("checked").is_some());
+        }
+        if field != "body" {
+            assert_eq!(one("textarea").text().collect::<String>(), "One\ntwo");
+        }
+    }
+    assert_eq!(total(&mut running).await, 0);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_form_from_another_site_is_refused() {
+    let mut running = Running::start().await;
+    let http = running.http.clone();
+    let own = running.stack.api_url();
+    let host = own.strip_prefix("http://").unwrap().to_owned();
+    for origin in [
+        &[][..],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "none")],
+        &[("origin", "http://evil.example")],
+        &[("origin", "null")],
+        &[("origin", &format!("http://{host}.evil.example"))],
+        &[("origin", &own), ("sec-fetch-site", "cross-site")],
+        &[("origin", "http://evil.example"), ("sec-fetch-site", "same-origin")],
+    ] {
+        let answer = send_from(&http, origin, &fields(&[])).await;
+        assert_eq!(answer.status, 403, "{origin:?}: {answer:?}");
+    }
+    let json = http.send(Method::POST, FORM, &[("content-type", "text/plain"), ("origin", &own)], b"x").await;
+    assert_eq!(json.status, 415);
+    assert_eq!(total(&mut running).await, 0);
+    let answer = send_from(&http, &[("origin", &own)], &fields(&[])).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_site_has_no_form() {
+    let mut settings = site_settings();
+    settings.site.comment_form = false;
+    let running = Running::start_with(settings).await;
+    assert_eq!(running.http.get(FORM).await.status, 404);
+    assert_eq!(send(&running.http, &fields(&[])).await.status, 404);
+    let page = Page::get(&running.http, "/product/a%2Fb/comments", 200).await;
+    assert!(!page.answer.body.contains("/local/"));
+    running.finish().await;
+    assert!(self::settings().site.comment_form);
+}
