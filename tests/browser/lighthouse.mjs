@@ -16,7 +16,7 @@ try {
     const lost = Object.values(lhr.categories).flatMap(({ auditRefs }) =>
       auditRefs
         .filter(({ id, weight }) => weight > 0 && lhr.audits[id].score !== null && lhr.audits[id].score < 1)
-        .map(({ id }) => `${id}: ${lhr.audits[id].displayValue ?? lhr.audits[id].title} ${JSON.stringify(lhr.audits[id].details?.items ?? []).slice(0, 500)}`),
+        .map(({ id }) => `${id}: ${lhr.audits[id].explanation ?? lhr.audits[id].displayValue ?? lhr.audits[id].title} ${JSON.stringify(lhr.audits[id].details?.items ?? []).slice(0, 500)}`),
     );
     console.log(JSON.stringify({ path, scores, lost, error: lhr.runtimeError?.message }));
     await page.close();

@@ -47,8 +47,13 @@ function directions() {
 
 async function validate(html, name) {
   const found = new WebAutoExtractor({ addLocation: true, embedSource: ["rdfa", "microdata"] }).parse(html);
-  const issues = await new Validator().validate(found);
-  assertEqual(issues.filter(({ severity }) => severity === "ERROR"), [], `structured data of ${name}`);
+  const validator = new Validator();
+  // A page of comments sells nothing: of the two kinds of results for products it can have the one with reviews, not the
+  // one of shops, which asks for an offer and a picture.
+  validator.registeredHandlers.Product = validator.registeredHandlers.Product.slice(0, 1);
+  const issues = await validator.validate(found);
+  const errors = issues.filter(({ severity }) => severity === "ERROR").map(({ issueMessage, path }) => [issueMessage, path]);
+  assertEqual(errors, [], `structured data of ${name}`);
   return Object.keys(found.jsonld);
 }
 

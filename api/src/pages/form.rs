@@ -15,7 +15,10 @@ use actix_web::{
 use askama::Template;
 use model::{CommentText, ProductId, Rating};
 
-use super::head::{Head, Robots};
+use super::{
+    content_security_policy,
+    head::{Head, Robots},
+};
 use crate::{
     body::{self, Fields},
     error::{ApiError, PageError},
@@ -25,8 +28,7 @@ use crate::{
 };
 
 /// As that of the other pages, but the form may be sent here.
-const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const CONTENT_SECURITY_POLICY: &str = content_security_policy!(form-action "'self'");
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
