@@ -42,6 +42,10 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 bench: tools redis ## Measure everything, or NAME="import ..."; results in target/bench/report.json
 	cargo run --release -p bench -- $(NAME)
 
+lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
+	cargo build --release --bin pagemark
+	@sh scripts/lighthouse.sh
+
 fmt: tools ## Format the code
 	cargo fmt --all
 

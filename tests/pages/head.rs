@@ -25,7 +25,8 @@ async fn each_page_says_which_it_is_and_what_is_beside_it() {
         descriptions.insert(description);
         let heading = page.text("h1");
         assert_eq!(heading.contains(&format!("page {number}")), number > 1, "{heading}");
-        assert!(page.text("main h2").contains(&format!("45 comments, page {number} of 3")));
+        let (from, to) = (number * 20 - 19, (number * 20).min(45));
+        assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, newest first"));
         let prev = (number > 1).then(|| url(number - 1));
         let next = (number < 3).then(|| url(number + 1));
         assert_eq!(page.attribute("link[rel=prev]", "href"), prev);
@@ -62,7 +63,7 @@ async fn the_filter_is_in_title_and_heading_and_can_be_taken_off() {
     let page = Page::get(&running.http, "/product/p/comments/en/1.5", 200).await;
     assert_eq!(page.text("title"), "Comments on p, in English, rated 1 or 5");
     assert_eq!(page.text("h1"), "Comments on p, in English, rated 1 or 5");
-    assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5");
+    assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5, newest first");
     let chips: Vec<(String, &str)> =
         page.all(".chips a").into_iter().map(|chip| (super::html::text_of(chip), chip.attr("href").unwrap())).collect();
     let expected = [

@@ -15,10 +15,7 @@ use actix_web::{
 use askama::Template;
 use model::{CommentText, ProductId, Rating};
 
-use super::{
-    content_security_policy,
-    head::{Head, Robots},
-};
+use super::head::{Head, Robots};
 use crate::{
     body::{self, Fields},
     error::{ApiError, PageError},
@@ -28,7 +25,8 @@ use crate::{
 };
 
 /// As that of the other pages, but the form may be sent here.
-const CONTENT_SECURITY_POLICY: &str = content_security_policy!(form-action "'self'");
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

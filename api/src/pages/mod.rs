@@ -46,18 +46,8 @@ pub(crate) use help::{Help, error_page};
 /// The pages need their style sheet and icon and nothing else, so whatever else a text might smuggle in is not loaded.
 /// Structured data is no script to a browser: it is not executed, so no source of scripts needs to be allowed. Without
 /// scripts nothing connects anywhere but the tools that judge pages: they fetch `robots.txt` in the page's name.
-macro_rules! content_security_policy {
-    (form-action $form_action:literal) => {
-        concat!(
-            "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action ",
-            $form_action,
-            "; frame-ancestors 'none'"
-        )
-    };
-}
-use content_security_policy;
-
-const CONTENT_SECURITY_POLICY: &str = content_security_policy!(form-action "'none'");
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Registers the pages.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {

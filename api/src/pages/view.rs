@@ -29,7 +29,9 @@ pub(super) struct CommentsPage {
     /// That of the language which the filter wants, and its name.
     average_of_language: Option<(String, Average)>,
     filters: Filters,
-    /// "12,275 comments in English, page 3 of 614".
+    /// Whether there is anything to choose from.
+    has_filters: bool,
+    /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
     comments: Vec<CommentView>,
     /// Whether the page index had no answer.
@@ -97,6 +99,13 @@ impl CommentsPage {
         head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
         let counted = listing.total.map_or_else(|| "The newest comments".to_owned(), counted);
         let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
+        let mut heading = joined(Some(counted), place);
+        if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
+            if total_pages.is_some_and(|total_pages| total_pages > 1) {
+                heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
+            }
+            heading.push_str(", newest first");
+        }
         let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
         Ok(Self {
             head,
@@ -105,7 +114,8 @@ impl CommentsPage {
             average,
             average_of_language,
             filters: Filters::new(site, query, stats),
-            heading: joined(Some(counted), place),
+            heading,
+            has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
@@ -146,18 +156,24 @@ fn describe(address: &Address, listing: &Listing, average: Option<&Average>, sub
     if let Some(average) = average {
         told.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
     }
-    if let (Some(first), Some(last)) = (listing.comments.first(), listing.comments.last()) {
-        let before = address.number.skip(address.query.page_size);
-        let shown = u64::try_from(listing.comments.len()).unwrap_or(u64::MAX);
+    if let (Some(first), Some(last), Some((from, to))) =
+        (listing.comments.first(), listing.comments.last(), shown(address, listing))
+    {
         let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
-        let (from, to) = (grouped(before + 1), grouped(before.saturating_add(shown)));
-        told.push_str(&format!(" Comments {from} to {to}{of}, newest first"));
+        told.push_str(&format!(" Comments {} to {}{of}, newest first", grouped(from), grouped(to)));
         match (day(first.created_at), day(last.created_at)) {
             (newest, oldest) if newest == oldest => told.push_str(&format!(": {newest}.")),
             (newest, oldest) => told.push_str(&format!(": {newest} to {oldest}.")),
         }
     }
     told
+}
+
+/// The places of the first and the last comment that the page shows, counted from 1; `None` when it shows none.
+fn shown(address: &Address, listing: &Listing) -> Option<(u64, u64)> {
+    let before = address.number.skip(address.query.page_size);
+    let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
+    Some((before + 1, before.saturating_add(count)))
 }
 
 fn joined(first: Option<String>, second: Option<String>) -> String {

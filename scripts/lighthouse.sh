@@ -1,0 +1,23 @@
+#!/bin/sh
+# Measures a page of 20 comments with Lighthouse, as on a phone, and prints the scores and what took points away: of the
+# whole stack as `make run` starts it, on a free port, light and dark.
+set -eu
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+printed=$(mktemp)
+"$target/${PROFILE:-release}/pagemark" up --demo --listen 127.0.0.1:0 --dynamodb-listen 127.0.0.1:0 >"$printed" &
+stack=$!
+trap 'kill "$stack"; wait "$stack" || true; rm -f "$printed"' EXIT
+until grep -q '^Pagemark is ready' "$printed"; do
+    kill -0 "$stack" || exit 1
+    sleep 0.2
+done
+url=$(sed -n 's/^ *pages *//p' "$printed")
+base=${url%%/product/*}
+path=${url#"$base"}
+for dark in false true; do
+    echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\"], \"dark\": $dark,
+        \"categories\": [\"performance\", \"seo\", \"accessibility\", \"best-practices\"]}" |
+        node --preserve-symlinks --preserve-symlinks-main "$target/node-tools/browser/lighthouse.mjs"
+done
