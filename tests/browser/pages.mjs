@@ -12,7 +12,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** Rules and best practices up to WCAG 2.2 AA; the size of targets (24 px) is off unless it is asked for. */
 const AXE = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
 
-const SIZES = [390, 1280];
+/** A phone by day and a desk by night; for pictures also the other way round. */
+const VIEWS = [[390, false], [1280, true]];
+const FURTHER_VIEWS = [[390, true], [1280, false]];
 
 /** What axe finds; it needs JavaScript, the page does not. */
 async function violations(page) {
@@ -62,27 +64,25 @@ const browser = await launch();
 try {
   if (screenshots) mkdirSync(screenshots, { recursive: true });
   for (const { name, path, status, rtl, product } of pages) {
-    for (const width of SIZES) {
-      for (const dark of [false, true]) {
-        const page = await tab(browser, { width, dark });
-        const response = await open(page, base + path, status);
-        const where = `${name} at ${width} px, ${dark ? "dark" : "light"}`;
-        if (screenshots) {
-          const file = join(screenshots, `${name}-${width}-${dark ? "dark" : "light"}.png`);
-          await page.screenshot({ path: file, fullPage: true });
-        }
-        assertEqual(await page.evaluate(oddities), [], where);
-        assertEqual(await violations(page), [], where);
-        if (rtl) {
-          const found = await page.evaluate(directions);
-          assert(found.length > 0 && found.every((direction) => direction === "rtl"), where, found);
-        }
-        if (width === SIZES[0] && !dark) {
-          assertEqual(await validate(await response.text(), name), product ? ["Product"] : [], `types on ${name}`);
-        }
-        assertEqual(page.complaints, [], where);
-        await page.close();
+    for (const [width, dark] of screenshots ? [...VIEWS, ...FURTHER_VIEWS] : VIEWS) {
+      const page = await tab(browser, { width, dark });
+      const response = await open(page, base + path, status);
+      const where = `${name} at ${width} px, ${dark ? "dark" : "light"}`;
+      if (screenshots) {
+        const file = join(screenshots, `${name}-${width}-${dark ? "dark" : "light"}.png`);
+        await page.screenshot({ path: file, fullPage: true });
       }
+      assertEqual(await page.evaluate(oddities), [], where);
+      assertEqual(await violations(page), [], where);
+      if (rtl) {
+        const found = await page.evaluate(directions);
+        assert(found.length > 0 && found.every((direction) => direction === "rtl"), where, found);
+      }
+      if (width === VIEWS[0][0] && !dark) {
+        assertEqual(await validate(await response.text(), name), product ? ["Product"] : [], `types on ${name}`);
+      }
+      assertEqual(page.complaints, [], where);
+      await page.close();
     }
   }
 } finally {
