@@ -9,6 +9,7 @@ folder=${CARGO_TARGET_DIR:-target}/node-tools
 # The lock file is copied there last: with it, everything was installed once, and for this version of it.
 cmp -s "$source/package-lock.json" "$folder/installed.json" && [ -e "$folder/browser" ] && command -v node >/dev/null 2>&1 && exit 0
 
+# Lighthouse asks for Node.js 22; it runs on 20 too, which is what Debian has.
 is_there() {
     command -v npm >/dev/null 2>&1 && node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null
 }

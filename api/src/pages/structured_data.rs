@@ -8,7 +8,10 @@
 use model::{Comment, Filter, Instant, PageNumber, ProductId};
 use serde::Serialize;
 
-use super::{script_json::ScriptJson, words::Average};
+use super::{
+    script_json::ScriptJson,
+    words::{Average, displayed},
+};
 use crate::{error::ApiError, links, site::Site};
 
 const BEST_RATING: u8 = 5;
@@ -126,6 +129,6 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> 
             worst_rating: WORST_RATING,
         },
         name: comment.text.title.as_deref(),
-        review_body: &comment.text.body,
+        review_body: displayed(&comment.text.body),
     })
 }

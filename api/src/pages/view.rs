@@ -11,7 +11,7 @@ use super::{
     language_name::{LanguageName, direction, text_direction},
     page_bar::PageBar,
     structured_data,
-    words::{Average, counted, day, grouped, in_words, minute},
+    words::{Average, counted, day, displayed, grouped, in_words, minute},
 };
 use crate::{error::ApiError, links, listing::Listing, site::Site};
 
@@ -132,7 +132,7 @@ impl CommentView {
     fn new(comment: &Comment) -> Self {
         let language_direction = direction(&comment.language);
         let directed =
-            |text: &String| DirectedText { text: text.clone(), direction: text_direction(language_direction, text) };
+            |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
         Self {
             element_id: links::element_id(&comment.id),
             permalink: links::permalink(&comment.id),
@@ -141,8 +141,8 @@ impl CommentView {
             direction: language_direction,
             rating: comment.rating,
             stars: stars(comment.rating),
-            title: comment.text.title.as_ref().map(directed),
-            body: directed(&comment.text.body),
+            title: comment.text.title.as_deref().map(directed),
+            body: directed(displayed(&comment.text.body)),
             author: comment.text.author.clone(),
             instant: comment.created_at.to_string(),
             time: minute(comment.created_at),

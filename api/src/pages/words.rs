@@ -33,6 +33,11 @@ impl Average {
     }
 }
 
+/// A text without the spaces and empty lines around it.
+pub(super) fn displayed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\r', '\n'])
+}
+
 /// What a filter wants, "in English, rated 1, 2 or 5"; empty when it wants everything.
 pub(super) fn in_words(filter: &Filter) -> String {
     let language = filter.language().map(|language| format!("in {}", LanguageName::of(language).in_english()));
