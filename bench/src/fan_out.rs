@@ -14,23 +14,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use aws_lambda_events::dynamodb::Event;
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-    PutRequest, ScalarAttributeType, WriteRequest,
-};
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::{TryStreamExt, stream};
 use local_stack::engine::Engine;
-use model::{item::attribute, plan::DuplicateWrite, record::decode_batch};
-use stores::{
-    Quarantine, Table,
-    table::{GSI, TableConfig},
-};
+use model::{plan::DuplicateWrite, record::decode_batch};
+use stores::{Quarantine, Table, table::TableConfig};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
 
 use crate::{
     report::Report,
     statistics::{Rounds, as_f64},
-    workload::{Comments, EVENT_RECORDS, events, expect_processed, folder},
+    workload::{Comments, EVENT_RECORDS, create_table_without_stream, events, expect_processed, folder},
 };
 
 /// Calls under way: the function's default.
@@ -51,7 +45,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         ..TableConfig::new("bench", Some(engine.endpoint_url()))
     })
     .await;
-    create_without_stream(&table).await?;
+    create_table_without_stream(&table).await?;
     let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
     // Whole events, at least one a half.
@@ -116,31 +110,4 @@ async fn write_bare(table: &Table, calls: Vec<Vec<WriteRequest>>) -> anyhow::Res
             }
         })
         .await
-}
-
-/// The project's table but for its stream, time to live and backups.
-async fn create_without_stream(table: &Table) -> anyhow::Result<()> {
-    let text =
-        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
-    let index = GlobalSecondaryIndex::builder()
-        .index_name(GSI)
-        .key_schema(key(attribute::SK, KeyType::Hash)?)
-        .key_schema(key(attribute::CD, KeyType::Range)?)
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
-        .build()?;
-    table
-        .client()
-        .create_table()
-        .table_name(table.name())
-        .attribute_definitions(text(attribute::PK)?)
-        .attribute_definitions(text(attribute::SK)?)
-        .attribute_definitions(text(attribute::CD)?)
-        .key_schema(key(attribute::PK, KeyType::Hash)?)
-        .key_schema(key(attribute::SK, KeyType::Range)?)
-        .global_secondary_indexes(index)
-        .billing_mode(BillingMode::PayPerRequest)
-        .send()
-        .await?;
-    Ok(())
 }

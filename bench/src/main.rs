@@ -3,6 +3,7 @@
 //! Each result is printed as a table and merged into `target/bench/report.json`. Its object `ratios` holds every figure
 //! that has a limit.
 
+mod api;
 mod fan_out;
 mod import;
 mod index;
@@ -31,14 +32,19 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 3,000 to find the
-    /// maximum rate for the lag, 40,000 payloads, 1,000,000 in the page index].
+    /// maximum rate for the lag, 40,000 payloads, 1,000,000 in the page index and for the API].
     #[arg(long, value_name = "N")]
     comments: Option<u32>,
+    /// This binary of the API instead of one that cargo builds from the code as it is now.
+    #[arg(long, value_name = "FILE")]
+    api: Option<PathBuf>,
 }
 
 /// The measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
+    /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory.
+    Api,
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory.
     Import,
     /// The handler of `stream-writer` beside bare batch writes of the same items.
@@ -63,6 +69,9 @@ async fn main() -> anyhow::Result<()> {
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     for name in names {
         match name {
+            Name::Api => {
+                api::measure(&mut report, args.comments.unwrap_or(1_000_000), args.api.as_deref()).await?;
+            }
             Name::Import => {
                 let comments = args.comments.unwrap_or(10_000);
                 import::measure(&mut report, args.data.as_deref(), comments.into()).await?;

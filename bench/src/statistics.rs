@@ -42,7 +42,17 @@ impl Rounds {
     /// The median of the rounds' ratios of our rate to the bare one: whatever else the machine does, it does it to
     /// both halves of a round.
     pub(crate) fn ratio(&self) -> f64 {
-        median(&self.times_s.iter().map(|(ours, bare)| bare / ours).collect::<Vec<_>>())
+        median(&self.ratios())
+    }
+
+    /// The lowest and the highest of the rounds' ratios.
+    pub(crate) fn ratio_range(&self) -> (f64, f64) {
+        let ratios = self.ratios();
+        (percentile(&ratios, 0.0), percentile(&ratios, 1.0))
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        self.times_s.iter().map(|(ours, bare)| bare / ours).collect()
     }
 }
 

@@ -4,9 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType,
+};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision, item::CommentItem,
+    BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
+    item::{CommentItem, attribute},
 };
 use rand::{
     RngExt, SeedableRng,
@@ -15,7 +20,7 @@ use rand::{
 };
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
-use stores::{PageIndex, page_index::PageIndexConfig};
+use stores::{PageIndex, Table, page_index::PageIndexConfig, table::GSI};
 use tempfile::TempDir;
 
 /// The records of one invocation: what the event source mappings of the deployment template ask for.
@@ -138,6 +143,33 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
     folder.context("a folder for the data")
 }
 
+/// The project's table but for its stream, time to live and backups.
+pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
+    let text =
+        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
+    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    let index = GlobalSecondaryIndex::builder()
+        .index_name(GSI)
+        .key_schema(key(attribute::SK, KeyType::Hash)?)
+        .key_schema(key(attribute::CD, KeyType::Range)?)
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()?;
+    table
+        .client()
+        .create_table()
+        .table_name(table.name())
+        .attribute_definitions(text(attribute::PK)?)
+        .attribute_definitions(text(attribute::SK)?)
+        .attribute_definitions(text(attribute::CD)?)
+        .key_schema(key(attribute::PK, KeyType::Hash)?)
+        .key_schema(key(attribute::SK, KeyType::Range)?)
+        .global_secondary_indexes(index)
+        .billing_mode(BillingMode::PayPerRequest)
+        .send()
+        .await?;
+    Ok(())
+}
+
 /// A Redis of its own, a page index in it, and a connection of the measurement's own.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
@@ -165,6 +197,14 @@ impl Redis {
         let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
         let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.url()
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.server.pid()
     }
 
     pub(crate) async fn stop(self) {

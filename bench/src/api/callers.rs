@@ -1,0 +1,197 @@
+//! Who asks for pages: over HTTP, or by the bare SDK.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use aws_sdk_dynamodb::{operation::query::QueryOutput, types::AttributeValue};
+use http_body_util::{BodyExt, Empty};
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    client::conn::http1::{SendRequest, handshake},
+};
+use hyper_util::rt::TokioIo;
+use model::{
+    Cd,
+    item::{attribute, comment_id_of_pk, comment_pk},
+};
+use serde_json::Value;
+use stores::{Table, table::GSI};
+use tokio::{net::TcpStream, task::JoinSet};
+
+use super::{
+    process::ApiProcess,
+    shop::{Listing, PAGE_SIZE, Shop},
+};
+
+/// How often a page is asked for.
+const TRIES_MAX: usize = 5;
+
+/// Somebody who asks for one page after the other.
+pub(super) trait Caller: Send + 'static {
+    /// Asks for a page of the listing, from 1.
+    fn ask(&mut self, page: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// Has the callers ask for all pages, each for the next one as soon as it has an answer. Returns how long that took.
+pub(super) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<Duration> {
+    let (pages, next) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)));
+    let began = Instant::now();
+    let mut tasks = JoinSet::new();
+    for mut caller in callers {
+        let (pages, next) = (pages.clone(), next.clone());
+        tasks.spawn(async move {
+            while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+                caller.ask(*page).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(began.elapsed())
+}
+
+/// How the API shows a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show {
+    Json,
+    Html,
+}
+
+/// One connection, kept alive.
+pub(super) struct HttpCaller {
+    connection: SendRequest<Empty<Bytes>>,
+    host: String,
+    listing: Arc<Listing>,
+    show: Show,
+    unavailable: Arc<AtomicU64>,
+}
+
+impl HttpCaller {
+    pub(super) async fn open(api: &ApiProcess, listing: &Arc<Listing>, show: Show) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(api.address()).await?;
+        stream.set_nodelay(true)?;
+        let (connection, driver) = handshake(TokioIo::new(stream)).await?;
+        // It ends with the caller, and whatever ends it sooner is the next request's error.
+        tokio::spawn(driver);
+        let (host, unavailable) = (api.address().to_string(), api.unavailable.clone());
+        Ok(Self { connection, host, listing: listing.clone(), show, unavailable })
+    }
+
+    /// The answer with a page. On a busy machine a store may be slower than the API waits; then it is asked again.
+    async fn get(&mut self, page: u64) -> anyhow::Result<Response<Incoming>> {
+        let path = match self.show {
+            Show::Json => self.listing.json_path(page),
+            Show::Html => self.listing.html_path(page),
+        };
+        for _ in 0..TRIES_MAX {
+            let request = Request::get(path.as_str()).header("host", &self.host).body(Empty::new())?;
+            self.connection.ready().await?;
+            let answer = self.connection.send_request(request).await?;
+            match answer.status() {
+                StatusCode::OK => return Ok(answer),
+                StatusCode::SERVICE_UNAVAILABLE => {
+                    self.unavailable.fetch_add(1, Ordering::Relaxed);
+                    // The connection takes the next request only after the whole answer.
+                    answer.into_body().collect().await?;
+                }
+                status => bail!("{path} was answered {status}"),
+            }
+        }
+        bail!("{path} was answered 503 {TRIES_MAX} times")
+    }
+
+    /// The comments that a page shows.
+    async fn ids(&mut self, page: u64) -> anyhow::Result<Vec<String>> {
+        let body = self.get(page).await?.into_body().collect().await?.to_bytes();
+        match self.show {
+            Show::Json => {
+                let body: Value = serde_json::from_slice(&body)?;
+                let comments = body.get("comments").and_then(Value::as_array).context("a page has comments")?;
+                let id = |comment: &Value| Some(comment.get("id")?.as_str()?.to_owned());
+                comments.iter().map(|comment| id(comment).context("a comment has an id")).collect()
+            }
+            Show::Html => {
+                let body = std::str::from_utf8(&body)?;
+                let ids = body.split("id=\"comment-").skip(1).filter_map(|after| after.split('"').next());
+                Ok(ids.map(str::to_owned).collect())
+            }
+        }
+    }
+}
+
+impl Caller for HttpCaller {
+    async fn ask(&mut self, page: u64) -> anyhow::Result<()> {
+        let mut body = self.get(page).await?.into_body();
+        while let Some(frame) = body.frame().await {
+            frame?;
+        }
+        Ok(())
+    }
+}
+
+/// Who knows all start keys and asks the table itself.
+pub(super) struct SdkCaller {
+    table: Table,
+    listing: Arc<Listing>,
+}
+
+impl SdkCaller {
+    pub(super) fn new(shop: &Shop, listing: &Arc<Listing>) -> Self {
+        Self { table: shop.table.clone(), listing: listing.clone() }
+    }
+
+    /// The query of `Table::page`.
+    async fn query(&self, page: u64) -> anyhow::Result<QueryOutput> {
+        let text = |text: String| AttributeValue::S(text);
+        let start = self.listing.before(page).map(|cd: &Cd| {
+            [
+                (attribute::PK.to_owned(), text(comment_pk(&cd.id))),
+                (attribute::SK.to_owned(), text(self.listing.key.to_string())),
+                (attribute::CD.to_owned(), text(cd.to_string())),
+            ]
+            .into()
+        });
+        let query = self.table.client().query().table_name(self.table.name()).index_name(GSI);
+        let query = query
+            .key_condition_expression("sk = :sk")
+            .expression_attribute_values(":sk", text(self.listing.key.to_string()))
+            .scan_index_forward(false)
+            .limit(i32::try_from(PAGE_SIZE)?)
+            .set_exclusive_start_key(start);
+        let answer = query.send().await?;
+        ensure!(answer.items().len() == PAGE_SIZE, "page {page} is not full");
+        Ok(answer)
+    }
+}
+
+impl Caller for SdkCaller {
+    async fn ask(&mut self, page: u64) -> anyhow::Result<()> {
+        self.query(page).await.map(drop)
+    }
+}
+
+/// Refuses a page whose comments are not those of the query, or not those that must stand there.
+pub(super) async fn compare(
+    http: &mut HttpCaller,
+    sdk: &SdkCaller,
+    listing: &Listing,
+    page: u64,
+) -> anyhow::Result<()> {
+    let expected: Vec<String> = listing.page(page).iter().map(|cd| cd.id.to_string()).collect();
+    let queried = sdk.query(page).await?;
+    let id = |pk: &AttributeValue| comment_id_of_pk(pk.as_s().ok()?).map(|id| id.to_string());
+    let queried: Vec<String> = queried.items().iter().filter_map(|item| item.get(attribute::PK).and_then(id)).collect();
+    ensure!(queried == expected, "the query for page {page} finds {queried:?} instead of {expected:?}");
+    let shown = http.ids(page).await?;
+    ensure!(shown == expected, "{:?} of page {page} shows {shown:?} instead of {expected:?}", http.show);
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! `api`: the API over HTTP beside the bare SDK, the last page beside page 2, and the API's memory.
+//!
+//! The real binary runs as a child process; engine, load generator and SDK callers share this process, and Redis is
+//! another child. Connections are kept alive. Bodies are read to their end and not looked into, because the load
+//! generator shares the cores with what it measures. Beforehand sample pages are compared: the comments that the JSON and
+//! the HTML show, those of the bare query, and those that must stand there.
+//!
+//! - **Throughput.** 16 callers ask for random pages of 20, in rounds that alternate: the API, the SDK, the API, the SDK.
+//!   The SDK's callers know every page's start key and do the **same Query** with the client and settings that the API
+//!   has; the answer is decoded by the SDK and no further. What the API does besides (HTTP, finding the start key in
+//!   Redis, reading comments from items, links, cursors, JSON or HTML) is in its time. Pages are drawn anew for every
+//!   half of a round.
+//! - **Processor time** says where the time goes whatever else the machine does: the API's and Redis's own, and the rest,
+//!   which is engine and callers together.
+//! - **Last page.** One connection, requests for the last page and page 2 in turn, in blocks. The last page is full.
+//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after them.
+//!
+//! Of a product's comments only the items of the filter keys that are queried are loaded, by the engine's own import,
+//! which leaves no stream records. The page index is filled and marked ready as a rebuild does it.
+
+mod callers;
+mod process;
+mod shop;
+
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::{
+    report::{Figure, Report},
+    statistics::{Rounds, as_f64, median, percentile},
+};
+use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
+use process::{ApiProcess, processor_time, resident_bytes};
+use shop::{Listing, Shop};
+
+/// Connections, and callers of the SDK.
+const CALLERS: usize = 16;
+/// Rounds, each with a half for the API and one for the SDK; one more warms up.
+const ROUNDS: u32 = 9;
+/// Requests of a half of a round: one to two seconds.
+const A_HALF: u32 = 3_000;
+/// Blocks of requests for the last page and page 2 in turn; the figures are the medians of theirs.
+const BLOCKS: usize = 5;
+/// Requests for either page in a block, so that 20 of them lie beyond the 99th percentile.
+const A_BLOCK: usize = 2_000;
+/// Requests before the memory is watched, and meanwhile.
+const MEMORY_WARM_UP: u32 = 6_000;
+const MEMORY_REQUESTS: u32 = 100_000;
+/// The product that throughput and memory are measured with.
+const THROUGHPUT_COMMENTS: u32 = 300_000;
+/// Products whose last page is measured.
+const SIZES: [u32; 3] = [10_000, THROUGHPUT_COMMENTS, 1_000_000];
+/// Pages drawn at random that are compared beforehand.
+const SAMPLES: u32 = 20;
+const MIB: f64 = 1_048_576.0;
+
+/// Measures with up to `comments_max` comments. Without `binary`, cargo builds the API.
+pub(crate) async fn measure(report: &mut Report, comments_max: u32, binary: Option<&Path>) -> anyhow::Result<()> {
+    let binary = match binary {
+        Some(binary) => binary.to_owned(),
+        None => process::build()?,
+    };
+    let mut ratios = Vec::new();
+    let smaller = SIZES.into_iter().filter(|comments| *comments < comments_max);
+    for comments in smaller.chain([comments_max]) {
+        let is_main = comments == THROUGHPUT_COMMENTS.min(comments_max);
+        let mut subject = Subject::start(report, &binary, comments, is_main).await?;
+        if is_main {
+            subject.memory(report).await?;
+            subject.throughput(report).await?;
+        }
+        ratios.push(subject.last_page(report).await?);
+        subject.stop().await;
+    }
+    let worst = |of: fn(&LastPage) -> f64| ratios.iter().map(of).fold(0.0, f64::max);
+    report.ratio("last_page_vs_page_2_p50", worst(|ratio| ratio.p50), "at most 1.15 at each size");
+    report.ratio("last_page_vs_page_2_p99", worst(|ratio| ratio.p99), "at most 1.5 at each size");
+    Ok(())
+}
+
+/// What is measured.
+struct Subject {
+    comments: u32,
+    shop: Shop,
+    api: ApiProcess,
+    rng: StdRng,
+}
+
+/// What is asked for.
+struct Kind {
+    /// The name of its ratio.
+    ratio: &'static str,
+    limit: &'static str,
+    listing: Arc<Listing>,
+    show: Show,
+}
+
+/// How many times as long as page 2 the last page takes.
+struct LastPage {
+    p50: f64,
+    p99: f64,
+}
+
+impl Subject {
+    async fn start(report: &mut Report, binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let shop = Shop::fill(comments, with_union).await?;
+        let filled_s = began.elapsed().as_secs_f64();
+        let api = ApiProcess::start(binary, &shop).await?;
+        let mut subject = Self { comments, shop, api, rng: StdRng::seed_from_u64(7) };
+        subject.compare_samples().await?;
+        report.add(
+            &format!("api: {comments} comments loaded"),
+            "sample pages are the same by API, SDK and listing",
+            &[("items", as_f64(subject.shop.items), ""), ("until loaded", filled_s, "s")],
+        );
+        Ok(subject)
+    }
+
+    /// The first pages, the last, and some at random, of every listing.
+    async fn compare_samples(&mut self) -> anyhow::Result<()> {
+        for listing in [Some(self.shop.all.clone()), self.shop.union.clone()].into_iter().flatten() {
+            let mut pages = vec![1, 2, listing.pages()];
+            pages.extend(self.draw(&listing, SAMPLES));
+            let sdk = SdkCaller::new(&self.shop, &listing);
+            for show in [Show::Json, Show::Html] {
+                let mut http = HttpCaller::open(&self.api, &listing, show).await?;
+                for page in &pages {
+                    compare(&mut http, &sdk, &listing, *page).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, listing: &Listing, count: u32) -> Vec<u64> {
+        (0..count).map(|_| self.rng.random_range(1..=listing.pages())).collect()
+    }
+
+    async fn open(&self, listing: &Arc<Listing>, show: Show) -> anyhow::Result<Vec<HttpCaller>> {
+        let mut callers = Vec::with_capacity(CALLERS);
+        for _ in 0..CALLERS {
+            callers.push(HttpCaller::open(&self.api, listing, show).await?);
+        }
+        Ok(callers)
+    }
+
+    /// Requests of every kind, in parts one after the other.
+    async fn memory(&mut self, report: &mut Report) -> anyhow::Result<()> {
+        let kinds = self.kinds()?;
+        let mut resident = Vec::new();
+        let began = Instant::now();
+        for requests in [MEMORY_WARM_UP, MEMORY_REQUESTS / 2, MEMORY_REQUESTS / 2] {
+            for Kind { listing, show, .. } in &kinds {
+                let pages = self.draw(listing, requests.div_ceil(u32::try_from(kinds.len())?));
+                ask_all(self.open(listing, *show).await?, pages).await?;
+            }
+            resident.push(as_f64(resident_bytes(self.api.pid())?) / MIB);
+        }
+        let names = ["after the warm-up", "in the middle", "at the end"];
+        let mut figures: Vec<Figure> =
+            names.into_iter().zip(&resident).map(|(name, mib)| (name, *mib, "MiB")).collect();
+        figures.push(("it all took", began.elapsed().as_secs_f64(), "s"));
+        let about = format!("resident memory of the API over {MEMORY_REQUESTS} requests, {MEMORY_WARM_UP} before them");
+        report.add("api: memory", &about, &figures);
+        Ok(())
+    }
+
+    fn kinds(&self) -> anyhow::Result<[Kind; 3]> {
+        let (all, union) = (&self.shop.all, self.shop.union.as_ref().context("the union is loaded")?);
+        let kind = |ratio, listing: &Arc<Listing>, show, limit| Kind { ratio, limit, listing: listing.clone(), show };
+        Ok([
+            kind("api_json_vs_sdk", all, Show::Json, "at least 0.7"),
+            kind("api_union_vs_sdk", union, Show::Json, "at least 0.7"),
+            kind("api_html_vs_sdk", all, Show::Html, "at least 0.6"),
+        ])
+    }
+
+    async fn throughput(&mut self, report: &mut Report) -> anyhow::Result<()> {
+        for Kind { ratio, limit, listing, show } in self.kinds()? {
+            self.api.unavailable.store(0, Ordering::Relaxed);
+            let mut rounds = Rounds::default();
+            let (mut of_api, mut of_sdk) = (Spent::default(), Spent::default());
+            for round in 0..=ROUNDS {
+                let callers = self.open(&listing, show).await?;
+                let pages = self.draw(&listing, A_HALF);
+                let (ours, spent_by_api) = self.timed(callers, pages).await?;
+                let callers = (0..CALLERS).map(|_| SdkCaller::new(&self.shop, &listing)).collect();
+                let pages = self.draw(&listing, A_HALF);
+                let (bare, spent_by_sdk) = self.timed(callers, pages).await?;
+                if round > 0 {
+                    rounds.add(ours, bare);
+                    of_api.add(spent_by_api);
+                    of_sdk.add(spent_by_sdk);
+                }
+            }
+            let count = u64::from(A_HALF);
+            let (lowest, highest) = rounds.ratio_range();
+            let unavailable = as_f64(self.api.unavailable.swap(0, Ordering::Relaxed));
+            let us = |spent: Duration| spent.as_secs_f64() * 1e6 / as_f64(count * u64::from(ROUNDS));
+            report.add(
+                &format!("api: {}", ratio.trim_end_matches("_vs_sdk")),
+                &format!(
+                    "{ROUNDS} rounds of {A_HALF} pages of {} each way, {CALLERS} callers, {} comments",
+                    listing.filter, self.comments
+                ),
+                &[
+                    ("API", rounds.our_rate(count), "requests/s"),
+                    ("bare SDK", rounds.bare_rate(count), "queries/s"),
+                    ("ratio, lowest of the rounds", lowest, ""),
+                    ("ratio, highest of the rounds", highest, ""),
+                    ("answers 503, asked again", unavailable, ""),
+                    ("processor time of a request: API", us(of_api.api), "us"),
+                    ("processor time of a request: Redis", us(of_api.redis), "us"),
+                    ("processor time of a request: the rest", us(of_api.rest), "us"),
+                    ("processor time of a bare query", us(of_sdk.rest), "us"),
+                ],
+            );
+            report.ratio(ratio, rounds.ratio(), limit);
+        }
+        Ok(())
+    }
+
+    async fn timed<C: Caller>(&self, callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<(Duration, Spent)> {
+        let before = self.spent()?;
+        let took = ask_all(callers, pages).await?;
+        Ok((took, self.spent()?.since(before)))
+    }
+
+    fn spent(&self) -> anyhow::Result<Spent> {
+        Ok(Spent {
+            api: processor_time(self.api.pid())?,
+            redis: processor_time(self.shop.redis_pid()?)?,
+            rest: processor_time(std::process::id())?,
+        })
+    }
+
+    async fn last_page(&mut self, report: &mut Report) -> anyhow::Result<LastPage> {
+        let listing = self.shop.all.clone();
+        let mut http = HttpCaller::open(&self.api, &listing, Show::Json).await?;
+        let mut blocks: [Vec<f64>; 6] = Default::default();
+        for block in 0..=BLOCKS {
+            let mut times_us: [Vec<f64>; 2] = Default::default();
+            for _ in 0..A_BLOCK {
+                for (times_us, page) in times_us.iter_mut().zip([2, listing.pages()]) {
+                    let began = Instant::now();
+                    http.ask(page).await?;
+                    times_us.push(began.elapsed().as_secs_f64() * 1e6);
+                }
+            }
+            let [page_2, last] = times_us.map(|times_us| [median(&times_us), percentile(&times_us, 0.99)]);
+            let [[page_2_p50, page_2_p99], [last_p50, last_p99]] = [page_2, last];
+            // The first warms up.
+            if block > 0 {
+                let measured =
+                    [page_2_p50, last_p50, page_2_p99, last_p99, last_p50 / page_2_p50, last_p99 / page_2_p99];
+                blocks.iter_mut().zip(measured).for_each(|(block, value)| block.push(value));
+            }
+        }
+        let [page_2_p50, last_p50, page_2_p99, last_p99, p50, p99] = blocks.map(|values| median(&values));
+        report.add(
+            &format!("api: last page of {}", self.comments),
+            &format!("page {} and page 2, {BLOCKS} blocks of {A_BLOCK} requests each in turn", listing.pages()),
+            &[
+                ("page 2, p50", page_2_p50, "us"),
+                ("last page, p50", last_p50, "us"),
+                ("page 2, p99", page_2_p99, "us"),
+                ("last page, p99", last_p99, "us"),
+                ("last page by page 2, p50", p50, ""),
+                ("last page by page 2, p99", p99, ""),
+            ],
+        );
+        Ok(LastPage { p50, p99 })
+    }
+
+    async fn stop(self) {
+        drop(self.api);
+        self.shop.close().await;
+    }
+}
+
+/// Processor time, by process.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    api: Duration,
+    redis: Duration,
+    /// Engine and callers.
+    rest: Duration,
+}
+
+impl Spent {
+    fn since(self, before: Self) -> Self {
+        Self { api: self.api - before.api, redis: self.redis - before.redis, rest: self.rest - before.rest }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.api += more.api;
+        self.redis += more.redis;
+        self.rest += more.rest;
+    }
+}

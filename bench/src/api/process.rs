@@ -1,0 +1,128 @@
+//! The API as a process of its own, and what processes take.
+
+use std::{
+    fs::{self, File},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{
+    callers::{Caller, HttpCaller, Show},
+    shop::Shop,
+};
+use crate::workload::folder;
+
+/// An engine with a million items takes a second to describe its table, and until then page 2 is not answered.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// Between two looks at a process that is starting.
+const READY_POLL: Duration = Duration::from_millis(50);
+/// Linux counts processor time in hundredths of a second, whatever its own clock does.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Builds the API with the features that it has here, so that cargo shares everything with the build of this program.
+pub(super) fn build() -> anyhow::Result<PathBuf> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--message-format=json-render-diagnostics"]);
+    cargo.args(["--package", "bench", "--package", "api", "--bin", "api"]);
+    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit()).output()?;
+    ensure!(built.status.success(), "cargo does not build the API");
+    let executable = |line: &str| -> Option<PathBuf> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        message.get("executable")?.as_str().map(PathBuf::from)
+    };
+    String::from_utf8(built.stdout)?.lines().find_map(executable).context("cargo names the binary")
+}
+
+/// A running API. Dropping it ends it.
+pub(super) struct ApiProcess {
+    child: Child,
+    address: SocketAddr,
+    /// How often it answered 503.
+    pub(super) unavailable: Arc<AtomicU64>,
+    /// Holds its log.
+    _folder: TempDir,
+}
+
+impl ApiProcess {
+    /// Starts it and waits until it answers numbered pages.
+    pub(super) async fn start(binary: &Path, shop: &Shop) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        // A file takes less of the machine than a pipe that somebody has to read.
+        let log = folder.path().join("log");
+        let child = Command::new(binary)
+            .args(["--listen", "127.0.0.1:0", "--table", shop.table.name()])
+            .args(["--dynamodb-url", &shop.engine.endpoint_url(), "--redis-url", &shop.redis_url()])
+            .stdin(Stdio::null())
+            .stdout(File::create(&log)?)
+            .spawn()
+            .with_context(|| binary.display().to_string())?;
+        // Whatever happens from here on, it is ended.
+        let unknown = ([127, 0, 0, 1], 0).into();
+        let mut api = Self { child, address: unknown, unavailable: Arc::default(), _folder: folder };
+        let began = Instant::now();
+        while !api.answers(&log, shop).await? {
+            ensure!(began.elapsed() < READY_WITHIN, "the API is not ready:\n{}", fs::read_to_string(&log)?);
+            tokio::time::sleep(READY_POLL).await;
+        }
+        // Until it knew the table, that was right.
+        api.unavailable = Arc::default();
+        Ok(api)
+    }
+
+    async fn answers(&mut self, log: &Path, shop: &Shop) -> anyhow::Result<bool> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the API has ended with {status}:\n{}", fs::read_to_string(log)?);
+        }
+        let Some(address) = fs::read_to_string(log)?.lines().find_map(address_told) else { return Ok(false) };
+        self.address = address;
+        let mut caller = HttpCaller::open(self, &Arc::clone(&shop.all), Show::Json).await?;
+        Ok(caller.ask(2).await.is_ok())
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for ApiProcess {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        if self.child.kill().is_ok() {
+            self.child.wait().ok();
+        }
+    }
+}
+
+/// Where the API listens, if a line of its log tells.
+fn address_told(line: &str) -> Option<SocketAddr> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    line.get("fields")?.get("address")?.as_str()?.parse().ok()
+}
+
+/// The resident memory of a process, in bytes.
+pub(super) fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("this needs Linux")?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
+    Ok(kib.context("VmRSS")?.trim().parse::<u64>()? * 1024)
+}
+
+/// The processor time that a process has taken, to the hundredth of a second.
+pub(super) fn processor_time(pid: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("this needs Linux")?;
+    // The second field is the program's name in brackets, which may hold spaces; the 14th and 15th are user and system.
+    let (_, fields) = stat.rsplit_once(')').context("a line of /proc")?;
+    let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
+    let mut next = || ticks.next().context("a line of /proc")?.context("a number of ticks");
+    Ok(TICK * (next()? + next()?))
+}

@@ -1,0 +1,212 @@
+//! A shop with one product: its engine, its Redis, its comments.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, ensure};
+use dynoxide::{Database, ImportOptions};
+use local_stack::engine::Engine;
+use model::{
+    BlobFormat, Cd, Comment, Filter, FilterKey, ProductId, Rating, RatingSet,
+    item::{CommentItem, Image},
+    plan::{IndexEdit, index_edits},
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use stores::{Table, table::TableConfig};
+use tempfile::TempDir;
+
+use crate::workload::{Comments, Redis, create_table_without_stream, folder};
+
+/// Comments of a page: the default.
+pub(super) const PAGE_SIZE: usize = 20;
+const PRODUCT: &str = "shop/item-00000";
+/// The ratings of 20 comments, one after the other; their times are random. 15 of them match the union.
+const RATINGS: [u64; PAGE_SIZE] = [5, 1, 5, 4, 5, 3, 5, 4, 5, 1, 5, 2, 5, 3, 5, 4, 5, 1, 5, 4];
+const UNION: &str = "1.3.5";
+/// With such a number of comments the last page is full, also the union's.
+const FULL_PAGES: u32 = 80;
+/// Comments that are made and loaded at a time, so that a million need little memory here.
+const CHUNK: u32 = 10_000;
+
+/// Comments of one filter, newest first.
+pub(super) struct Listing {
+    pub(super) filter: Filter,
+    pub(super) key: FilterKey,
+    cds: Vec<Cd>,
+}
+
+impl Listing {
+    fn new(product: &ProductId, filter: Filter) -> Self {
+        let key = FilterKey { product: product.clone(), filter: filter.clone() };
+        Self { filter, key, cds: Vec::new() }
+    }
+
+    fn sorted(mut self) -> anyhow::Result<Arc<Self>> {
+        self.cds.sort_by(|a, b| b.cmp(a));
+        ensure!(!self.cds.is_empty() && self.cds.len().is_multiple_of(PAGE_SIZE), "the last page is full");
+        Ok(Arc::new(self))
+    }
+
+    /// How many pages there are.
+    pub(super) fn pages(&self) -> u64 {
+        (self.cds.len() / PAGE_SIZE) as u64
+    }
+
+    /// The comments of a page, from 1.
+    pub(super) fn page(&self, page: u64) -> &[Cd] {
+        let first = Self::first(page);
+        self.cds.get(first..first + PAGE_SIZE).unwrap_or_default()
+    }
+
+    /// The comment before a page, `None` for page 1.
+    pub(super) fn before(&self, page: u64) -> Option<&Cd> {
+        self.cds.get(Self::first(page).checked_sub(1)?)
+    }
+
+    fn first(page: u64) -> usize {
+        usize::try_from(page - 1).unwrap_or(usize::MAX).saturating_mul(PAGE_SIZE)
+    }
+
+    /// Where the API shows a page as JSON.
+    pub(super) fn json_path(&self, page: u64) -> String {
+        let product = utf8_percent_encode(self.key.product.as_str(), NON_ALPHANUMERIC);
+        let mut path = format!("/api/v1/products/{product}/comments?page={page}");
+        for rating in self.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
+            path.push_str("&rating=");
+            path.push_str(rating.as_str());
+        }
+        path
+    }
+
+    /// Where the API shows a page to people.
+    pub(super) fn html_path(&self, page: u64) -> String {
+        let product = utf8_percent_encode(self.key.product.as_str(), NON_ALPHANUMERIC);
+        let filter = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
+        let page = if page > 1 { format!("?page={page}") } else { String::new() };
+        format!("/product/{product}/comments{filter}{page}")
+    }
+}
+
+/// The stores, filled.
+pub(super) struct Shop {
+    pub(super) table: Table,
+    pub(super) all: Arc<Listing>,
+    /// Three ratings, if their items are loaded.
+    pub(super) union: Option<Arc<Listing>>,
+    /// Items in the table.
+    pub(super) items: u64,
+    pub(super) engine: Engine,
+    redis: Redis,
+    _folder: TempDir,
+}
+
+impl Shop {
+    /// Starts stores of its own and fills them.
+    pub(super) async fn fill(comments: u32, with_union: bool) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let file = folder.path().join("table");
+        let name = "bench";
+        let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
+        let engine = start().await?;
+        create_table_without_stream(&connect(name, &engine).await).await?;
+        // The import goes past the engine's server, and a file has one owner.
+        engine.stop().await;
+
+        let redis = Redis::start().await?;
+        let rebuild = redis.index.begin_rebuild().await?;
+        let product = ProductId::parse(PRODUCT)?;
+        let union = RatingSet::parse(UNION)?;
+        let mut all = Listing::new(&product, Filter::ANY);
+        let mut union = with_union.then(|| Listing::new(&product, Filter::new(None, Some(union))));
+        let mut import = Import::open(&file, name)?;
+        let mut workload = Comments::new(8)?;
+        let comments = comments.next_multiple_of(FULL_PAGES);
+        let mut ratings = RATINGS.into_iter().cycle();
+        for first in (0..comments).step_by(CHUNK as usize) {
+            let mut edits: Vec<IndexEdit> = Vec::new();
+            for _ in first..comments.min(first + CHUNK) {
+                let rating = Rating::new(ratings.next().context("a rating")?)?;
+                let comment = Comment { product: product.clone(), rating, ..workload.draw()? };
+                import.add(&comment, union.as_ref())?;
+                for listing in [Some(&mut all), union.as_mut()].into_iter().flatten() {
+                    if listing.filter.matches(&comment.placement()) {
+                        listing.cds.push(comment.cd());
+                    }
+                }
+                edits.extend(index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[]));
+            }
+            import.flush()?;
+            redis.index.apply(&edits).await?;
+        }
+        let items = import.items;
+        drop(import);
+
+        let engine = start().await?;
+        let table = connect(name, &engine).await;
+        redis.index.finish_rebuild(&rebuild, &table.describe().await?.id, stores::now()).await?;
+        let union = union.map(Listing::sorted).transpose()?;
+        Ok(Self { table, all: all.sorted()?, union, items, engine, redis, _folder: folder })
+    }
+
+    /// Where Redis is.
+    pub(super) fn redis_url(&self) -> String {
+        self.redis.url()
+    }
+
+    /// The process of Redis.
+    pub(super) fn redis_pid(&self) -> anyhow::Result<u32> {
+        self.redis.pid().context("Redis runs")
+    }
+
+    pub(super) async fn close(self) {
+        self.redis.stop().await;
+        self.engine.stop().await;
+    }
+}
+
+/// The table as the API reaches it, but for time-outs: a busy machine must not end a measurement.
+async fn connect(name: &str, engine: &Engine) -> Table {
+    Table::connect(&TableConfig {
+        attempt_timeout: Duration::from_secs(30),
+        call_timeout: Duration::from_secs(60),
+        ..TableConfig::new(name, Some(engine.endpoint_url()))
+    })
+    .await
+}
+
+/// Puts items into the engine's file, some thousand in a transaction.
+struct Import {
+    database: Database,
+    table: String,
+    waiting: Vec<dynoxide::Item>,
+    items: u64,
+}
+
+impl Import {
+    fn open(file: &Path, table: &str) -> anyhow::Result<Self> {
+        let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
+        // It ends with this connection.
+        database.enable_bulk_loading()?;
+        Ok(Self { database, table: table.to_owned(), waiting: Vec::new(), items: 0 })
+    }
+
+    /// The comment's primary item, and the union's if it matches.
+    fn add(&mut self, comment: &Comment, union: Option<&Listing>) -> anyhow::Result<()> {
+        let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+        if let Some(union) = union.filter(|union| union.filter.matches(&comment.placement())) {
+            self.push(&Image::of_primary(&primary)?.duplicate(&union.key))?;
+        }
+        self.push(&primary)
+    }
+
+    fn push(&mut self, item: &serde_dynamo::Item) -> anyhow::Result<()> {
+        self.waiting.push(serde_json::from_value(serde_json::to_value(item)?)?);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let items = std::mem::take(&mut self.waiting);
+        self.items += items.len() as u64;
+        self.database.import_items(&self.table, items, ImportOptions::default())?;
+        Ok(())
+    }
+}
