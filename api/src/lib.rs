@@ -30,6 +30,7 @@ mod listing;
 mod openapi;
 mod operations;
 mod pages;
+mod per_thread;
 mod request;
 mod routes;
 mod settings;

@@ -23,6 +23,7 @@ use crate::{
         load::Load,
         metrics::{IndexAnswerKind, Metrics, StoreCall},
     },
+    per_thread::PerThread,
     settings::ApiSettings,
     site::Site,
     sitemap::Catalogs,
@@ -31,8 +32,8 @@ use crate::{
 
 /// The stores, the secrets and the counters.
 pub(crate) struct State {
-    table: Table,
-    index: PageIndex,
+    table: PerThread<Table>,
+    index: PerThread<PageIndex>,
     pub(crate) cursors: CursorSealer,
     pub(crate) write_tokens: WriteTokens,
     pub(crate) sample_products: Vec<ProductId>,
@@ -52,8 +53,8 @@ impl State {
     pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
         Self {
             table_id: TableId::of(table.clone()),
-            table,
-            index,
+            table: PerThread::new(table, Table::with_own_connections),
+            index: PerThread::new(index, PageIndex::with_own_connections),
             cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
             write_tokens: WriteTokens::new(settings.write_tokens),
             sample_products: settings.sample_products,

@@ -46,10 +46,15 @@ pub(crate) async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHt
     shared.load().await
 }
 
-/// An HTTP client for an endpoint; AWS's own are reached by TLS.
-pub(crate) fn http_client(endpoint_url: Option<&str>) -> SharedHttpClient {
+/// Makes HTTP clients, each with connections of its own.
+pub(crate) type NewHttpClient = fn() -> SharedHttpClient;
+
+/// How HTTP clients for an endpoint are made; AWS's own are reached by TLS.
+pub(crate) fn new_http_client(endpoint_url: Option<&str>) -> NewHttpClient {
     match endpoint_url {
-        Some(url) if url.starts_with("http://") => Builder::new().build_http(),
-        _ => Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https(),
+        Some(url) if url.starts_with("http://") => || Builder::new().build_http(),
+        _ => {
+            || Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https()
+        }
     }
 }

@@ -182,6 +182,11 @@ impl PageIndex {
         })
     }
 
+    /// The same with connections of its own.
+    pub fn with_own_connections(&self) -> Self {
+        Self { connection: self.connection.another(), ..self.clone() }
+    }
+
     /// Where a page starts, and the total, read together with the marker in one round trip.
     ///
     /// # Errors

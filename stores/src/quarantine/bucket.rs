@@ -6,7 +6,7 @@ use aws_sdk_s3::{Client, primitives::ByteStream};
 
 use super::Document;
 use crate::{
-    aws::{Calls, http_client, sdk_config},
+    aws::{Calls, new_http_client, sdk_config},
     error::{Store, StoreError},
 };
 
@@ -25,7 +25,7 @@ const CALLS: Calls =
 impl Bucket {
     /// Nothing is sent yet.
     pub(super) async fn connect(bucket: String, prefix: String, s3_url: Option<&str>) -> Self {
-        let shared = sdk_config(s3_url, http_client(s3_url), CALLS).await;
+        let shared = sdk_config(s3_url, new_http_client(s3_url)(), CALLS).await;
         let config = aws_sdk_s3::config::Builder::from(&shared)
             // An endpoint that is not AWS's has no host name for each bucket.
             .force_path_style(s3_url.is_some())

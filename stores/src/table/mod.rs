@@ -20,7 +20,7 @@ use model::{BlobFormat, Malformed};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    aws::{Calls, http_client, sdk_config},
+    aws::{Calls, NewHttpClient, new_http_client, sdk_config},
     error::StoreError,
 };
 pub use definition::{GSI, TableDescription};
@@ -69,12 +69,16 @@ pub struct Table {
     client: Client,
     name: String,
     comment_blob: BlobFormat,
+    /// `None` when the HTTP client is of the caller's making.
+    new_http_client: Option<NewHttpClient>,
 }
 
 impl Table {
     /// A client of the table; nothing is sent yet.
     pub async fn connect(config: &TableConfig) -> Self {
-        Self::connect_through(config, http_client(config.endpoint_url.as_deref())).await
+        let new_http_client = new_http_client(config.endpoint_url.as_deref());
+        let table = Self::connect_through(config, new_http_client()).await;
+        Self { new_http_client: Some(new_http_client), ..table }
     }
 
     /// The same through an HTTP client of the caller's.
@@ -85,7 +89,15 @@ impl Table {
 
     /// The table behind a client that somebody else configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), comment_blob: BlobFormat::Map }
+        Self { client, name: name.into(), comment_blob: BlobFormat::Map, new_http_client: None }
+    }
+
+    /// The same with connections of its own, unless the HTTP client is of the caller's making; all else, also the
+    /// credentials, is shared.
+    pub fn with_own_connections(&self) -> Self {
+        let Some(new_http_client) = self.new_http_client else { return self.clone() };
+        let config = self.client.config().to_builder().http_client(new_http_client()).build();
+        Self { client: Client::from_conf(config), ..self.clone() }
     }
 
     /// The table's name.

@@ -68,6 +68,17 @@ impl Cluster {
         Ok(Self { seeds, template, timeout, known: Mutex::default(), refreshing: tokio::sync::Mutex::default() })
     }
 
+    /// The same cluster, by connections of its own.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            seeds: self.seeds.iter().map(|seed| Arc::new(seed.another())).collect(),
+            template: self.template.clone(),
+            timeout: self.timeout,
+            known: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+        }
+    }
+
     /// The topology as it is known, asked for when it is not.
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
         let (topology, generation) = {

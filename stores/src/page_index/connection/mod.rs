@@ -157,6 +157,14 @@ impl Connection {
         }
     }
 
+    /// The same way, by connections of its own.
+    pub(super) fn another(&self) -> Self {
+        match self {
+            Self::Single(node) => Self::Single(Arc::new(node.another())),
+            Self::Cluster(cluster) => Self::Cluster(Arc::new(cluster.another())),
+        }
+    }
+
     /// Has the topology of a cluster asked for when it is next needed.
     pub(super) fn doubt(&self) {
         if let Self::Cluster(cluster) = self {

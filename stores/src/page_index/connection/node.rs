@@ -55,6 +55,11 @@ impl Node {
         })
     }
 
+    /// The same server, by a connection of its own.
+    pub(super) fn another(&self) -> Self {
+        Self { client: self.client.clone(), config: self.config.clone(), connection: Mutex::default() }
+    }
+
     /// Where it is; `None` for a socket of the file system.
     pub(super) fn address(&self) -> Option<Address> {
         match self.client.get_connection_info().addr() {
