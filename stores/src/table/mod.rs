@@ -8,6 +8,8 @@
 
 mod definition;
 mod duplicates;
+mod item_json;
+mod page_answer;
 mod reader;
 mod transaction;
 mod writer;

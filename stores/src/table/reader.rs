@@ -8,7 +8,7 @@ use model::{
 };
 use serde_dynamo::Item;
 
-use super::{GSI, SdkItem, Table, from_sdk_item};
+use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::PageReader};
 use crate::error::{Store, StoreError};
 
 /// How often a page's query follows DynamoDB's 1 MB answer limit.
@@ -137,8 +137,8 @@ impl Table {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
             let wanted = limit - comments.len();
-            let answer = self
-                .client
+            let reader = PageReader::default();
+            self.client
                 .query()
                 .table_name(&self.name)
                 .index_name(GSI)
@@ -147,13 +147,16 @@ impl Table {
                 .scan_index_forward(query.order == Order::Oldest)
                 .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start)
+                .customize()
+                .interceptor(reader.clone())
                 .send()
                 .await
                 .map_err(StoreError::of_sdk)?;
-            for item in answer.items.unwrap_or_default() {
-                comments.push(from_sdk_item::<CommentItem>(item)?.into_comment()?);
+            let answer = reader.take()?;
+            for ItemJson(item) in answer.items {
+                comments.push(item.into_comment()?);
             }
-            start = answer.last_evaluated_key;
+            start = answer.last_evaluated_key.map(SdkItem::from);
             if start.is_none() || comments.len() >= limit {
                 break;
             }

@@ -1,0 +1,221 @@
+//! Items as DynamoDB's JSON has them, `{"rating": {"N": "4"}, …}`, read into `model`'s types with nothing in between.
+
+use std::{borrow::Cow, fmt};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor, value::BytesDeserializer},
+    forward_to_deserialize_any,
+};
+
+/// What an item holds, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`); but a number must be
+/// whole, not negative and within 64 bits.
+#[derive(Debug)]
+pub(super) struct ItemJson<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ItemJson<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(Attributes(deserializer)).map(Self)
+    }
+}
+
+/// Reads attributes by name.
+struct Attributes<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Attributes<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(AttributesVisitor(visitor))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+struct AttributesVisitor<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for AttributesVisitor<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("attributes by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, attributes: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Values(attributes))
+    }
+}
+
+/// The attributes' values without their types.
+struct Values<A>(A);
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Values<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        self.0.next_key_seed(seed)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(Value(seed))
+    }
+}
+
+/// The types whose values are not what their JSON is.
+#[derive(Deserialize)]
+#[serde(field_identifier)]
+enum Type {
+    B,
+    M,
+    N,
+    #[serde(rename = "NULL")]
+    Null,
+    #[serde(other)]
+    Other,
+}
+
+/// Reads what stands behind an attribute's type.
+struct Value<S>(S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Value<S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
+    type Value = S::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an attribute's type and value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut typed: A) -> Result<S::Value, A::Error> {
+        let kind: Type = typed.next_key()?.ok_or_else(|| A::Error::custom("an attribute has no type"))?;
+        match kind {
+            Type::M => typed.next_value_seed(Map(self.0)),
+            Type::N => {
+                let number: Text<'de> = typed.next_value()?;
+                match number.0.parse::<u64>() {
+                    Ok(number) => self.0.deserialize(number.into_deserializer()),
+                    // Whoever wants a number refuses it; an attribute that nobody wants may hold any.
+                    Err(_) => self.0.deserialize(number.0.into_deserializer()),
+                }
+            }
+            Type::B => {
+                let text: Text<'de> = typed.next_value()?;
+                let bytes = BASE64_STANDARD
+                    .decode(text.0.as_bytes())
+                    .map_err(|_| A::Error::custom("a binary value is not Base64"))?;
+                self.0.deserialize(BytesDeserializer::new(&bytes))
+            }
+            Type::Null => {
+                typed.next_value::<IgnoredAny>()?;
+                self.0.deserialize(().into_deserializer())
+            }
+            Type::Other => typed.next_value_seed(self.0),
+        }
+    }
+}
+
+/// Reads the attributes of a map.
+struct Map<S>(S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Map<S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        self.0.deserialize(Attributes(deserializer))
+    }
+}
+
+/// Text, borrowed where it can be.
+#[derive(Deserialize)]
+struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
+
+#[cfg(test)]
+mod tests {
+    use model::{BlobFormat, CommentBlob, CommentText, item::CommentItem};
+    use serde_dynamo::{AttributeValue, Item};
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(format: BlobFormat, body: &str, auto: Option<bool>) -> Item {
+        let text = CommentText { title: None, body: body.to_owned(), author: Some("Ann \\ \"☕\"".to_owned()) };
+        let comment_blob = CommentBlob::new(&text, format);
+        let text = str::to_owned;
+        let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
+        let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
+        let item = CommentItem { pk, sk, cd, language, rating: 4, revision, comment_blob, auto };
+        serde_dynamo::to_item(item).unwrap()
+    }
+
+    fn read(json: &serde_json::Value) -> Result<CommentItem, serde_json::Error> {
+        serde_json::from_str::<ItemJson<CommentItem>>(&json.to_string()).map(|item| item.0)
+    }
+
+    #[test]
+    fn items_are_read_as_serde_dynamo_reads_them() {
+        let long = "the same again and ".repeat(50);
+        for format in [BlobFormat::Map, BlobFormat::Zstd] {
+            for body in ["Fine.", "a\n\u{1F600}\t\"quoted\"", &long] {
+                for auto in [None, Some(true)] {
+                    let item = item(format, body, auto);
+                    let expected: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
+                    assert_eq!(read(&serde_json::to_value(&item).unwrap()).unwrap(), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_that_nobody_asks_for_do_not_matter() {
+        let item = item(BlobFormat::Map, "Fine.", None);
+        let expected: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
+        let mut json = serde_json::to_value(&item).unwrap();
+        for (name, value) in [
+            ("text", json!({ "S": "kept" })),
+            ("number", json!({ "N": "-1.5E+3" })),
+            ("binary", json!({ "B": "AAE=" })),
+            ("flag", json!({ "BOOL": false })),
+            ("nothing", json!({ "NULL": true })),
+            ("list", json!({ "L": [{ "S": "a" }, { "M": { "b": { "N": "1" } } }] })),
+            ("map", json!({ "M": { "a": { "L": [] }, "b": { "M": {} } } })),
+            ("texts", json!({ "SS": ["a", "b"] })),
+            ("numbers", json!({ "NS": ["1", "2.5"] })),
+            ("binaries", json!({ "BS": ["AAE="] })),
+        ] {
+            json[name] = value;
+        }
+        assert_eq!(read(&json).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_broken_item_is_refused_without_repeating_its_text() {
+        let good = serde_json::to_value(item(BlobFormat::Map, "Fine.", None)).unwrap();
+        for (name, value) in [
+            ("pk", AttributeValue::N("1".to_owned())),
+            ("rating", AttributeValue::N("4.5".to_owned())),
+            ("rating", AttributeValue::S("4".to_owned())),
+            ("comment_blob", AttributeValue::S("said in confidence".to_owned())),
+            ("comment_blob", AttributeValue::M([("body".to_owned(), AttributeValue::Bool(true))].into())),
+        ] {
+            let mut json = good.clone();
+            json[name] = serde_json::to_value(&value).unwrap();
+            let error = read(&json).unwrap_err();
+            assert!(error.is_data() && !error.to_string().contains("confidence"), "{name}: {error}");
+        }
+        for value in [json!({}), json!("text"), json!({ "B": "not Base64" })] {
+            let mut json = good.clone();
+            json["comment_blob"] = value;
+            assert!(read(&json).unwrap_err().is_data());
+        }
+    }
+}
