@@ -183,7 +183,9 @@ async fn a_service_that_is_told_to_end_finishes_what_it_has_begun() {
     })
     .await;
     gate.open();
-    let page = begun.await.unwrap().expect(200);
+    let answer = begun.await.unwrap();
+    assert_eq!(answer.header("connection"), Some("close"), "a connection that is kept would hold up the end");
+    let page = answer.expect(200);
     assert_eq!(ids(&page).len(), 20);
     assert!(api.ended().await.success());
     stores.index.clear().await.unwrap();

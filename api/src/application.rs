@@ -4,7 +4,10 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -29,11 +32,12 @@ use crate::{
     table_id::TableId,
 };
 
-/// How long requests under way may take to finish after a stop, in seconds.
-const STOP_GRACE_SECONDS: u64 = 10;
+/// How long requests under way may take to finish after a stop, in seconds: as long as a request may take, and below the
+/// 30 s after which containers are killed.
+const STOP_GRACE_SECONDS: u64 = 27;
 
-/// How long an idle connection is kept. A stop waits for idle connections too, so it is short.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How long the connections of checkers are kept.
+const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Connections of one thread; further ones wait until others end. Each may hold an answer that its client does not read.
 const CONNECTIONS_MAX: usize = 4_096;
@@ -71,6 +75,7 @@ pub struct Application {
     /// Health and metrics at an address of their own.
     operations: Option<(SocketAddr, Server)>,
     table_id: Arc<TableId>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Application {
@@ -103,6 +108,7 @@ impl Application {
             in_flight_max: settings.in_flight_max,
             cache_max_age_seconds: settings.cache_max_age_seconds,
             site,
+            keep_alive: Duration::from_secs(settings.keep_alive_seconds),
             ..ApiSettings::new(cursor_key)
         };
         Self::on(listener, settings.listen, table, index, api)
@@ -130,6 +136,7 @@ impl Application {
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
+        let keep_alive = settings.keep_alive;
         let state = web::Data::new(State::new(table, index, settings, address));
         let table_id = Arc::clone(&state.table_id);
         let operations = match operations_listen {
@@ -137,15 +144,16 @@ impl Application {
             None => None,
         };
         let with_operations = operations.is_none();
+        let stopping = Arc::clone(&state.stopping);
         let server = HttpServer::new(move || app(state.clone(), with_operations))
             .max_connections(CONNECTIONS_MAX)
-            .keep_alive(KEEP_ALIVE)
+            .keep_alive(keep_alive)
             .shutdown_timeout(STOP_GRACE_SECONDS)
             .disable_signals()
             .listen(listener)
             .map_err(|source| StartError::Listen { listen, source })?
             .run();
-        Ok(Self { address, server, operations, table_id })
+        Ok(Self { address, server, operations, table_id, stopping })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -172,8 +180,12 @@ impl Application {
         let mut server = pin!(self.server);
         let ended = tokio::select! {
             ended = &mut server => ended,
-            // The server itself carries out the stop, so it must run on meanwhile.
-            () = shutdown => tokio::join!(server, handle.stop(true)).0,
+            () = shutdown => {
+                // From now on each answer ends its connection: a stop waits for connections.
+                self.stopping.store(true, Ordering::Relaxed);
+                // The server itself carries out the stop, so it must run on meanwhile.
+                tokio::join!(server, handle.stop(true)).0
+            }
         };
         // Last, so that a service that is stopping can be watched.
         if let Some((handle, serving)) = operations {
@@ -226,7 +238,7 @@ fn operations_server(listen: SocketAddr, state: web::Data<State>) -> Result<(Soc
     })
     .workers(1)
     .max_connections(OPERATIONS_CONNECTIONS_MAX)
-    .keep_alive(KEEP_ALIVE)
+    .keep_alive(OPERATIONS_KEEP_ALIVE)
     .shutdown_timeout(STOP_GRACE_SECONDS)
     .disable_signals()
     .listen(listener)

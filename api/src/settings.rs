@@ -1,6 +1,6 @@
 //! What the service is told.
 
-use std::{fmt, net::SocketAddr, str::FromStr};
+use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
 
 use clap::Parser;
 use model::ProductId;
@@ -13,6 +13,12 @@ use crate::site::{PublicUrl, SiteArgs, SiteSettings};
 /// Requests under way at the same time, unless told otherwise. A page of 100 of the longest comments takes some 5 MB
 /// while it is made, a usual one of 20 some 100 KB.
 const DEFAULT_IN_FLIGHT_MAX: usize = 256;
+
+/// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
+const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
+
+/// The same within one machine, where nothing stands in front and a stop should be quick.
+const LOCAL_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that.
 const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
@@ -80,6 +86,15 @@ pub struct Settings {
         default_value_t = DEFAULT_CACHE_MAX_AGE_SECONDS
     )]
     pub cache_max_age_seconds: u32,
+    /// How long an idle connection is kept, in seconds: longer than the load balancer in front keeps it, which would
+    /// otherwise use one that is just being closed.
+    #[arg(
+        long = "keep-alive",
+        env = "PAGEMARK_KEEP_ALIVE",
+        value_name = "SECONDS",
+        default_value_t = DEFAULT_KEEP_ALIVE_SECONDS
+    )]
+    pub keep_alive_seconds: u64,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {
@@ -101,6 +116,8 @@ pub struct ApiSettings {
     pub in_flight_max: usize,
     /// How long caches may keep pages and listings, in seconds.
     pub cache_max_age_seconds: u32,
+    /// How long idle connections are kept. A stop waits for them, for half a minute at most.
+    pub keep_alive: Duration,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
     /// What the pages are told.
@@ -108,7 +125,8 @@ pub struct ApiSettings {
 }
 
 impl ApiSettings {
-    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens.
+    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens, nothing
+    /// in front.
     pub fn new(cursor_key: CursorKey) -> Self {
         Self {
             write_tokens: Vec::new(),
@@ -117,6 +135,7 @@ impl ApiSettings {
             operations_listen: None,
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
+            keep_alive: LOCAL_KEEP_ALIVE,
             sample_products: Vec::new(),
             site: SiteSettings::default(),
         }

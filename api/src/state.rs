@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) sample_products: Vec<ProductId>,
     pub(crate) metrics: Metrics,
     pub(crate) load: Load,
+    /// Whether the service is about to end.
+    pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) cache_max_age_seconds: u32,
     pub(crate) site: Site,
     /// What the sitemap is made of.
@@ -63,6 +65,7 @@ impl State {
             load: Load::new(settings.in_flight_max),
             catalogs: Catalogs::default(),
             site: Site::new(settings.site, address),
+            stopping: Arc::default(),
             index_available: AtomicBool::new(true),
         }
     }

@@ -3,14 +3,14 @@
 //! The line is an event of the target `access`. Whatever else is logged while the request is answered stands in the same
 //! span `request`, with its ids. Nothing of a body or of a header but the two named here is logged.
 
-use std::time::Instant;
+use std::{sync::atomic::Ordering, time::Instant};
 
 use actix_web::{
     Error,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
     http::{
-        Method,
+        ConnectionType, Method,
         header::{HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
@@ -44,6 +44,9 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
         Ok(response) => {
             if let Ok(value) = HeaderValue::from_str(&request_id) {
                 response.headers_mut().insert(REQUEST_ID, value);
+            }
+            if state.as_ref().is_some_and(|state| state.stopping.load(Ordering::Relaxed)) {
+                response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
             }
             (response.status(), response.request().match_pattern())
         }
