@@ -7,6 +7,11 @@ use stores::config::{log_filter, parse_settings, without_payloads};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
+/// Requests make and drop many small texts, on several threads. The allocator of the C library took a tenth more of the
+/// processor for a page (docs/benchmarks.md), and that of musl, which the image is built with, has one lock for all threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let settings: Settings = parse_settings();
