@@ -42,7 +42,7 @@ pub struct Settings {
     /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub operations_listen: Option<SocketAddr>,
-    /// The scheme, host and port that readers and crawlers know the site by, such as https://comments.example.com:
+    /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`:
     /// canonical links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,

@@ -5,6 +5,7 @@
 //! - `edits`: writing; used by `page-indexer` and the repair job.
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
 //! - `walk`: all keys there are, on every server.
+//! - `known_languages`: what saves a call.
 //! - `catalog`: which products there are.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
 //! - `connection`: which server a command goes to, and what happens when it is not there any more.
@@ -16,6 +17,7 @@ mod catalog;
 mod connection;
 mod edits;
 mod keys;
+mod known_languages;
 mod readiness;
 mod rebuild;
 mod scripts;
@@ -32,6 +34,7 @@ pub use catalog::ProductTotal;
 use connection::{Connection, Routed};
 pub use keys::IndexPartition;
 use keys::Keys;
+use known_languages::KnownLanguages;
 use readiness::Marker;
 pub use readiness::NotReady;
 pub use rebuild::Rebuild;
@@ -97,6 +100,7 @@ pub struct PageIndex {
     connection: Connection,
     keys: Keys,
     scripts: Arc<Scripts>,
+    known_languages: KnownLanguages,
     timeout: Duration,
     max_age: Duration,
 }
@@ -177,6 +181,7 @@ impl PageIndex {
             connection: Connection::open(config)?,
             keys: Keys::new(&config.prefix, config.partitions),
             scripts: Arc::new(Scripts::new()),
+            known_languages: KnownLanguages::default(),
             timeout: config.timeout,
             max_age: config.max_age,
         })
@@ -285,7 +290,7 @@ impl PageIndex {
         let set = |language: Option<&Language>, rating| {
             self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
         };
-        let mut languages: Vec<Language> = Vec::new();
+        let mut languages = self.known_languages.of(product);
         for _ in 0..STATS_TRIES_MAX {
             let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
             keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
@@ -305,6 +310,7 @@ impl PageIndex {
                 .collect::<Result<_, _>>()?;
             found.sort();
             if found != languages {
+                self.known_languages.keep(product, &found);
                 languages = found;
                 continue;
             }
