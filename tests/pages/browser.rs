@@ -11,6 +11,7 @@ use crate::fixture::{
     http::{WRITE_TOKEN, page_path},
     redis_server::OwnRedis,
     stack::settings,
+    wait_for,
 };
 
 /// Where to put screenshots, for whoever wants to look at the pages.
@@ -89,6 +90,13 @@ async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about(
     let pages =
         vec![page("degraded", many.clone(), 200, true), page("unavailable", format!("{many}/en?page=2"), 503, false)];
     look(&base, pages).await;
+    redis.server.restart().await.unwrap();
+    wait_for("numbered pages", async || {
+        let answer = running.http.get(&format!("{many}/en?page=2")).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer) }
+    })
+    .await;
+    running.finish().await;
 }
 
 #[tokio::test]
