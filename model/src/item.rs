@@ -29,13 +29,16 @@ pub mod attribute {
     pub const LANGUAGE: &str = "language";
     /// The comment's rating.
     pub const RATING: &str = "rating";
+    /// The comment's revision.
+    pub const REVISION: &str = "revision";
     /// True on duplicate items, absent on others.
     pub const AUTO: &str = "auto";
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
 }
 
-const COMMENT_PREFIX: &str = "COMMENT#";
+/// What the partition key of a comment begins with.
+pub const COMMENT_PREFIX: &str = "COMMENT#";
 
 /// The partition key of a comment's items.
 pub fn comment_pk(id: &CommentId) -> String {
@@ -168,6 +171,20 @@ impl<'item> Image<'item> {
         };
         let placement = Placement { product: key.product, language, rating };
         Ok(Self { id, placement, created_at: cd.created_at, item })
+    }
+
+    /// The attributes in which an item differs from the duplicate that it should be, ascending; its key is not looked at.
+    pub fn differences(&self, found: &Item) -> Vec<String> {
+        let is_right = |name: &str| match name {
+            attribute::SK => true,
+            attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
+            _ => found.get(name) == self.item.get(name),
+        };
+        let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
+        let mut wrong: Vec<String> = names.filter(|name| !is_right(name)).map(str::to_owned).collect();
+        wrong.sort_unstable();
+        wrong.dedup();
+        wrong
     }
 
     /// The duplicate of the item under another key.

@@ -6,6 +6,7 @@
 //! **Invariant:** no call waits without bound; every retry ends at a deadline.
 
 mod aws;
+pub mod capacity;
 pub mod config;
 mod error;
 pub mod invocation;

@@ -7,6 +7,7 @@
 
 mod fan_out;
 mod index_edit;
+pub mod reconcile;
 #[cfg(test)]
 mod replay;
 

@@ -121,6 +121,13 @@ impl Keys {
         Some(format!("{}{partition}}}:rebuild", self.prefix))
     }
 
+    /// The partition that a key of the index is in, and its name there.
+    pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {
+        let (partition, name) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:")?;
+        let number: u16 = partition.parse().ok().filter(|number| *number < self.partitions.max(1))?;
+        (number.to_string() == partition).then_some((IndexPartition(number), name))
+    }
+
     /// Whether a key is a partition's rebuild token.
     pub(super) fn is_rebuild_token(key: &str) -> bool {
         // No other key ends so: a product's keys hold the language after their last colon.

@@ -4,6 +4,8 @@
 //! - `readiness`: whether a partition may be believed.
 //! - `edits`: writing; used by `page-indexer` and the repair job.
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
+//! - `watermarks`: up to when partitions are reconciled, and moving that on.
+//! - `ranks`, `sweep`: reading where comments are, for whoever compares the index with the table.
 //! - `walk`: all keys there are, on every server.
 //! - `known_languages`: what saves a call.
 //! - `catalog`: which products there are.
@@ -18,10 +20,13 @@ mod connection;
 mod edits;
 mod keys;
 mod known_languages;
+mod ranks;
 mod readiness;
 mod rebuild;
 mod scripts;
+mod sweep;
 mod walk;
+mod watermarks;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -39,6 +44,8 @@ use readiness::Marker;
 pub use readiness::NotReady;
 pub use rebuild::Rebuild;
 use scripts::Scripts;
+pub use sweep::{SweepPosition, Swept};
+pub use watermarks::{Advance, Marked, ServerIdentity};
 
 /// What Redis is: told, not found out, because a server that is part of a cluster answers a plain client too, with the
 /// slots that it happens to have.

@@ -92,7 +92,9 @@ impl PageIndex {
     /// Refuses servers that cannot keep the index: one that may evict keys makes it wrong without notice, and one
     /// before Redis 7 does not know the scripts' first line. A replica becomes a master one day, but is not asked: that
     /// its settings are its master's is the operator's to see to.
-    async fn check_servers(&self) -> Result<(), StoreError> {
+    ///
+    /// Returns what each tells of itself.
+    pub(super) async fn check_servers(&self) -> Result<Vec<String>, StoreError> {
         // CONFIG is forbidden on managed services; INFO tells the same.
         let info = redis::cmd("INFO");
         let told: Vec<String> = self
@@ -101,7 +103,8 @@ impl PageIndex {
                 try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
             })
             .await?;
-        told.iter().try_for_each(|info| check_server(info))
+        told.iter().try_for_each(|info| check_server(info))?;
+        Ok(told)
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) struct Scripts {
     pub(super) edit: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
+    pub(super) advance: Script,
 }
 
 impl Scripts {
@@ -38,6 +39,7 @@ impl Scripts {
             edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),
+            advance: Script::new(concat!("#!lua\n", include_str!("scripts/advance.lua"))),
         }
     }
 }

@@ -40,4 +40,43 @@ impl Bucket {
         // Whatever the reason: a record that is not kept here must be reported.
         sent.map(drop).map_err(|error| StoreError::unavailable_because(Store::Quarantine, error))
     }
+
+    /// The names of objects after one of them, as many as one or several calls of a thousand give.
+    pub(super) async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+        let mut names = Vec::new();
+        let mut after = after.map(|name| format!("{}{name}", self.prefix));
+        while names.len() < limit {
+            let left = i32::try_from(limit - names.len()).unwrap_or(i32::MAX);
+            let list = self.client.list_objects_v2().bucket(&self.bucket).prefix(&self.prefix).max_keys(left);
+            let listed = list.set_start_after(after).send().await;
+            let listed = listed.map_err(|error| StoreError::unavailable_because(Store::Quarantine, error))?;
+            let keys: Vec<String> =
+                listed.contents.unwrap_or_default().into_iter().filter_map(|object| object.key).collect();
+            after = keys.last().cloned();
+            names.extend(keys.iter().filter_map(|key| key.strip_prefix(&self.prefix)).map(str::to_owned));
+            if listed.is_truncated != Some(true) || after.is_none() {
+                break;
+            }
+        }
+        Ok(names)
+    }
+
+    /// An object's content, `None` when it has gone.
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let key = format!("{}{name}", self.prefix);
+        let got = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
+            got => got.map_err(|error| StoreError::unavailable_because(Store::Quarantine, error))?,
+        };
+        let body = got.body.collect().await;
+        let body = body.map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
+        Ok(Some(body.to_vec()))
+    }
+
+    /// Removes an object, if it is there.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let key = format!("{}{name}", self.prefix);
+        let removed = self.client.delete_object().bucket(&self.bucket).key(key).send().await;
+        removed.map(drop).map_err(|error| StoreError::unavailable_because(Store::Quarantine, error))
+    }
 }

@@ -5,19 +5,69 @@ use std::path::Path;
 use super::Document;
 use crate::error::{Store, StoreError};
 
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+    move |error| StoreError::Unavailable {
+        store: Store::Quarantine,
+        detail: format!("{}: {error}", path.display()),
+        source: Some(Box::new(error)),
+    }
+}
+
+/// The names of the files below the folder, but for those that are just being written.
+pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(below) = folders.pop() {
+        let entries = match std::fs::read_dir(&below) {
+            // Nothing was ever put there.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed(&below))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(failed(&below))?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let is_partial = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if let (false, Ok(name)) = (is_partial, path.strip_prefix(folder)) {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.retain(|name| after.is_none_or(|after| name.as_str() > after));
+    names.sort_unstable();
+    names.truncate(limit);
+    Ok(names)
+}
+
+/// A file's content, `None` when it has gone.
+pub(super) fn get(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let path = folder.join(name);
+    match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(failed(&path)),
+    }
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
+    let path = folder.join(name);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(failed(&path)),
+    }
+}
+
 /// Writes a file; a reader sees the whole of it or none.
 pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
-    let failed = |error: std::io::Error| StoreError::Unavailable {
-        store: Store::Quarantine,
-        detail: format!("{}: {error}", folder.display()),
-        source: Some(Box::new(error)),
-    };
+    let failed = failed(folder);
     let path = folder.join(&document.name);
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(StoreError::unavailable(Store::Quarantine, format!("{} is no file's path", path.display())));
     };
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    std::fs::create_dir_all(directory).map_err(&failed)?;
     let partial = directory.join(format!(".{}.partial", name.to_string_lossy()));
-    std::fs::write(&partial, &document.body).map_err(failed)?;
+    std::fs::write(&partial, &document.body).map_err(&failed)?;
     std::fs::rename(&partial, &path).map_err(failed)
 }

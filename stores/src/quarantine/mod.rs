@@ -6,8 +6,10 @@
 //! - `folder`: files, for one machine.
 //! - `bucket`: objects in S3, where the mappings put theirs.
 //! - `document`: the format, and the name of a batch.
+//! - `contents`: what a batch names, for whoever works the quarantine off.
 
 mod bucket;
+mod contents;
 mod document;
 mod folder;
 
@@ -20,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::error::{Store, StoreError};
 use bucket::Bucket;
+pub use contents::QuarantinedBatch;
 use document::Document;
 
 /// Where the quarantine is.
@@ -108,6 +111,43 @@ impl Quarantine {
             Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
             Self::Bucket(bucket) => bucket.put(&Document::new(reason, event)).await,
             Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
+        }
+    }
+
+    /// The names of batches, at most `limit`, ascending from after `after` on. A quarantine without a place of its own has
+    /// none.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Folder(folder) => folder::list(folder, after, limit),
+            Self::Bucket(bucket) => bucket.list(after, limit).await,
+            Self::Mapping => Ok(Vec::new()),
+        }
+    }
+
+    /// A batch by its name; `None` when it has gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            Self::Folder(folder) => folder::get(folder, name),
+            Self::Bucket(bucket) => bucket.get(name).await,
+            Self::Mapping => Ok(None),
+        }
+    }
+
+    /// Removes a batch that nothing is left to do for.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Folder(folder) => folder::remove(folder, name),
+            Self::Bucket(bucket) => bucket.remove(name).await,
+            Self::Mapping => Ok(()),
         }
     }
 

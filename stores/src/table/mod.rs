@@ -4,17 +4,23 @@
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
+//! - `guarded`: the same writes of the repair job, on condition that the primary item is as it was read.
+//! - `inspection`: what only the repair job reads.
+//! - `state`: what the repair job remembers.
 //! - `transaction`: what the answers to transactions mean.
 
 mod definition;
 mod duplicates;
+mod guarded;
+mod inspection;
 mod item_json;
 mod page_answer;
 mod reader;
+mod state;
 mod transaction;
 mod writer;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -23,11 +29,15 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     aws::{Calls, NewHttpClient, new_http_client, sdk_config},
+    capacity::Meter,
     error::StoreError,
 };
 pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
+pub use guarded::Guarded;
+pub use inspection::{ItemKey, JournalPosition, ScanOf, Scanned};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
+pub use state::Lease;
 pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
 /// An item as the SDK holds it.
@@ -73,6 +83,7 @@ pub struct Table {
     comment_blob: BlobFormat,
     /// `None` when the HTTP client is of the caller's making.
     new_http_client: Option<NewHttpClient>,
+    pub(crate) meter: Option<Arc<Meter>>,
 }
 
 impl Table {
@@ -91,7 +102,12 @@ impl Table {
 
     /// The table behind a client that somebody else configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), comment_blob: BlobFormat::Map, new_http_client: None }
+        Self { client, name: name.into(), comment_blob: BlobFormat::Map, new_http_client: None, meter: None }
+    }
+
+    /// The table, its calls for the repair job counted and limited by a meter.
+    pub fn metered(self, meter: Arc<Meter>) -> Self {
+        Self { meter: Some(meter), ..self }
     }
 
     /// The same with connections of its own, unless the HTTP client is of the caller's making; all else, also the

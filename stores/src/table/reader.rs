@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// A strongly consistent query for the items of this id.
-    fn collection_query(&self, id: &CommentId) -> QueryFluentBuilder {
+    pub(super) fn collection_query(&self, id: &CommentId) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.name)

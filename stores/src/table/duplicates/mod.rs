@@ -54,7 +54,7 @@ impl DuplicatesWritten {
     }
 }
 
-fn refused(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
+pub(super) fn refused(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
     StoreError::refused(Store::Table, error.to_string())
 }
 
@@ -81,7 +81,7 @@ fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
 }
 
 /// A write as a transaction holds it.
-fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
+pub(super) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
             let put = Put::builder().table_name(table).set_item(Some(item.into())).build().map_err(refused)?;

@@ -1,0 +1,205 @@
+//! What is wrong with everything that is derived from one comment, and the writes that mend it.
+//!
+//! - `collection`: all items of a comment id, read; what a person has to look at.
+//! - `duplicates`: what the duplicates must be, and the guarded writes.
+//! - `ranks`: where the comment must be in the page index, and the edits.
+//!
+//! **Invariant:** after the writes of a plan have been applied, the plan of what is there then is empty
+//! (`a_plan_that_was_applied_leaves_nothing_to_do` in the tests of this module).
+//!
+//! **Invariant:** a plan names each duplicate's key and each base set at most once, and nothing that is right.
+
+mod collection;
+mod duplicates;
+mod ranks;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    comment::Placement,
+    filter::{BaseSet, FilterKey},
+    id::ProductId,
+    language::Language,
+    rating::Rating,
+};
+pub use collection::{Collection, Unresolved};
+pub use duplicates::{DuplicatePlan, Guard};
+pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
+
+/// Where to look for what a comment left behind: the products, and of each the languages, that whoever found it named.
+/// It never says what must be there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places(BTreeMap<ProductId, BTreeSet<Language>>);
+
+impl Places {
+    /// Where these placements are.
+    pub fn of<'placement>(placements: impl IntoIterator<Item = &'placement Placement>) -> Self {
+        let mut places = Self::default();
+        for placement in placements {
+            places.add(&placement.product, Some(&placement.language));
+        }
+        places
+    }
+
+    /// Names a product, and a language of it.
+    pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
+        if !self.0.contains_key(product) {
+            self.0.insert(product.clone(), BTreeSet::new());
+        }
+        if let (Some(languages), Some(language)) = (self.0.get_mut(product), language)
+            && !languages.contains(language)
+        {
+            languages.insert(language.clone());
+        }
+    }
+
+    /// Names everything that the other names.
+    pub fn join(&mut self, other: &Self) {
+        for (product, languages) in &other.0 {
+            self.add(product, None);
+            languages.iter().for_each(|language| self.add(product, Some(language)));
+        }
+    }
+
+    /// The products, and the languages of each.
+    pub fn iter(&self) -> impl Iterator<Item = (&ProductId, &BTreeSet<Language>)> {
+        self.0.iter()
+    }
+
+    /// The products.
+    pub fn products(&self) -> impl Iterator<Item = &ProductId> {
+        self.0.keys()
+    }
+}
+
+/// Every base set of a product in these languages and in any.
+pub fn base_sets_in<'language>(
+    product: &ProductId,
+    languages: impl IntoIterator<Item = &'language Language>,
+) -> Vec<BaseSet> {
+    let languages = [None].into_iter().chain(languages.into_iter().map(Some));
+    languages
+        .flat_map(|language| {
+            let ratings = [None].into_iter().chain(Rating::ALL.into_iter().map(Some));
+            ratings.map(move |rating| BaseSet { product: product.clone(), language: language.cloned(), rating })
+        })
+        .collect()
+}
+
+/// One difference between a comment's primary item and what is derived from it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Drift {
+    /// The comment has no duplicate under a key that it implies.
+    MissingDuplicate(FilterKey),
+    /// The comment has a duplicate under a key that it does not imply.
+    ExtraDuplicate(FilterKey),
+    /// A duplicate differs from the primary item in these attributes.
+    StaleDuplicate(FilterKey, Vec<String>),
+    /// A duplicate of a comment that there is not.
+    OrphanDuplicate(FilterKey),
+    /// The comment is not in a base set that it implies.
+    MissingRank(BaseSet),
+    /// The comment is in a base set that it does not imply: of another language, rating or product.
+    ExtraRank(BaseSet),
+    /// The comment is in its base set with this score, which is not its time.
+    WrongScore(BaseSet, f64),
+    /// A base set names a comment that there is not.
+    OrphanRank(BaseSet),
+    /// The page index does not name the product (`None`), or a language of it, although it has comments.
+    MissingName(ProductId, Option<Language>),
+    /// The page index names a product, or a language of it, that has no comments.
+    ExtraName(ProductId, Option<Language>),
+}
+
+/// What kind of difference it is: what reports count by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriftKind {
+    /// See [`Drift::MissingDuplicate`].
+    MissingDuplicate,
+    /// See [`Drift::ExtraDuplicate`].
+    ExtraDuplicate,
+    /// See [`Drift::StaleDuplicate`].
+    StaleDuplicate,
+    /// See [`Drift::OrphanDuplicate`].
+    OrphanDuplicate,
+    /// See [`Drift::MissingRank`].
+    MissingRank,
+    /// See [`Drift::ExtraRank`].
+    ExtraRank,
+    /// See [`Drift::WrongScore`].
+    WrongScore,
+    /// See [`Drift::OrphanRank`].
+    OrphanRank,
+    /// See [`Drift::MissingName`].
+    MissingName,
+    /// See [`Drift::ExtraName`].
+    ExtraName,
+}
+
+impl DriftKind {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MissingDuplicate => "missing_duplicate",
+            Self::ExtraDuplicate => "extra_duplicate",
+            Self::StaleDuplicate => "stale_duplicate",
+            Self::OrphanDuplicate => "orphan_duplicate",
+            Self::MissingRank => "missing_rank",
+            Self::ExtraRank => "extra_rank",
+            Self::WrongScore => "wrong_score",
+            Self::OrphanRank => "orphan_rank",
+            Self::MissingName => "missing_name",
+            Self::ExtraName => "extra_name",
+        }
+    }
+}
+
+impl fmt::Display for DriftKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Drift {
+    /// Of which kind it is.
+    pub fn kind(&self) -> DriftKind {
+        match self {
+            Self::MissingDuplicate(_) => DriftKind::MissingDuplicate,
+            Self::ExtraDuplicate(_) => DriftKind::ExtraDuplicate,
+            Self::StaleDuplicate(..) => DriftKind::StaleDuplicate,
+            Self::OrphanDuplicate(_) => DriftKind::OrphanDuplicate,
+            Self::MissingRank(_) => DriftKind::MissingRank,
+            Self::ExtraRank(_) => DriftKind::ExtraRank,
+            Self::WrongScore(..) => DriftKind::WrongScore,
+            Self::OrphanRank(_) => DriftKind::OrphanRank,
+            Self::MissingName(..) => DriftKind::MissingName,
+            Self::ExtraName(..) => DriftKind::ExtraName,
+        }
+    }
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.kind())?;
+        match self {
+            Self::MissingDuplicate(key) | Self::ExtraDuplicate(key) | Self::OrphanDuplicate(key) => {
+                write!(f, "{key}")
+            }
+            Self::StaleDuplicate(key, attributes) => write!(f, "{key} ({})", attributes.join(", ")),
+            Self::MissingRank(set) | Self::ExtraRank(set) | Self::OrphanRank(set) => write!(f, "{set}"),
+            Self::WrongScore(set, score) => write!(f, "{set} ({score})"),
+            Self::MissingName(product, language) | Self::ExtraName(product, language) => {
+                write!(f, "{product}")?;
+                language.as_ref().map_or(Ok(()), |language| write!(f, " {language}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Plans as data, and random damage: what a plan mends needs no further plan.
+
+use std::collections::BTreeMap;
+
+use expect_test::{Expect, expect};
+use itertools::Itertools;
+use proptest::prelude::*;
+use serde_dynamo::{AttributeValue, Item};
+
+use super::*;
+use crate::{
+    comment::Comment,
+    id::CommentId,
+    item::{
+        Image, attribute,
+        tests::{comment, primary_item},
+    },
+    plan::{DuplicateWrite, IndexEdit},
+    rating::Rating,
+};
+
+/// All that is derived from comments with one id, and their primary items.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct State {
+    items: BTreeMap<String, Item>,
+    ranks: Ranks,
+}
+
+fn items_of(comment: &Comment) -> BTreeMap<String, Item> {
+    let primary = primary_item(comment);
+    let image = Image::of_primary(&primary).unwrap();
+    let placement = comment.placement();
+    let duplicates = placement.duplicate_keys().map(|key| (key.to_string(), image.duplicate(&key)));
+    let key = FilterKey::primary(comment.product.clone()).to_string();
+    duplicates.chain([(key, primary.clone())]).collect()
+}
+
+impl State {
+    fn of(comment: &Comment) -> Self {
+        let mut state = Self { items: items_of(comment), ranks: Ranks::default() };
+        state.index(comment);
+        state
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a score")]
+    fn index(&mut self, comment: &Comment) {
+        let names = self.ranks.names.entry(comment.product.clone()).or_default();
+        names.is_named = true;
+        names.languages.insert(comment.language.clone());
+        let score = comment.created_at.epoch_ms() as f64;
+        self.ranks.scores.extend(comment.placement().base_sets().map(|set| (set, score)));
+    }
+
+    /// Plans; `None` when a person has to look.
+    fn plan(&self) -> Result<(DuplicatePlan, RankPlan), Unresolved> {
+        let items: Vec<Item> = self.items.values().cloned().collect();
+        let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items)?;
+        let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
+        let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &self.ranks));
+        let is_whole = Collection::whole(&items).is_some();
+        assert_eq!(is_whole, collection.primary.is_some() && duplicates.drift.is_empty(), "the short way agrees");
+        Ok((duplicates, ranks))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a score")]
+    fn apply(&mut self, writes: Vec<DuplicateWrite>, edits: &[IndexEdit]) {
+        for write in writes {
+            let key = write.key().filter_key.to_string();
+            match write {
+                DuplicateWrite::Put { item, .. } => self.items.insert(key, item),
+                DuplicateWrite::Delete { .. } => self.items.remove(&key),
+            };
+        }
+        for edit in edits {
+            for set in &edit.add {
+                self.ranks.scores.insert(set.clone(), edit.created_at.unwrap().epoch_ms() as f64);
+                let names = self.ranks.names.entry(edit.product.clone()).or_default();
+                names.is_named = true;
+                names.languages.extend(set.language.clone());
+            }
+            for set in &edit.remove {
+                self.ranks.scores.remove(set);
+            }
+        }
+    }
+}
+
+fn check(state: &State, expected: Expect) {
+    let text = match state.plan() {
+        Err(unresolved) => format!("unresolved: {unresolved}\n"),
+        Ok((duplicates, ranks)) => {
+            let guards = duplicates.guards.iter().map(|guard| {
+                let revision = guard.revision.map_or("none", |_| "as read");
+                format!("if {}: {revision}\n", guard.product)
+            });
+            let drift = duplicates.drift.iter().chain(&ranks.drift).map(|drift| format!("{drift}\n"));
+            guards.chain(drift).join("")
+        }
+    };
+    expected.assert_eq(&text);
+}
+
+fn set_attribute(item: &mut Item, name: &str, value: Option<AttributeValue>) {
+    let mut attributes = std::mem::take(item).into_inner();
+    match value {
+        Some(value) => attributes.insert(name.to_owned(), value),
+        None => attributes.remove(name),
+    };
+    *item = attributes.into();
+}
+
+#[test]
+fn a_comment_in_order_needs_nothing() {
+    check(&State::of(&comment("c1", "p", "en", 4)), expect![[""]]);
+    check(&State::default(), expect![[""]]);
+}
+
+#[test]
+fn duplicates_are_compared_attribute_by_attribute() {
+    let mut state = State::of(&comment("c1", "p", "en", 4));
+    let mut with = |key: &str, name: &str, value: Option<AttributeValue>| {
+        set_attribute(state.items.get_mut(&format!("PRODUCT#p/{key}")).unwrap(), name, value);
+    };
+    with("en/4", "rating", Some(AttributeValue::N("5".to_owned())));
+    with("en/4", "language", None);
+    with("en/~", "auto", None);
+    with("~/4", "unknown", Some(AttributeValue::Bool(true)));
+    with("~/1.4", "revision", Some(AttributeValue::S("x".to_owned())));
+    with("~/1.4", "comment_blob", Some(AttributeValue::M(Default::default())));
+    state.items.remove("PRODUCT#p/en/1.2.3.4");
+    check(
+        &state,
+        expect![[r#"
+            if p: as read
+            stale_duplicate: PRODUCT#p/~/4 (unknown)
+            stale_duplicate: PRODUCT#p/~/1.4 (comment_blob, revision)
+            stale_duplicate: PRODUCT#p/en/~ (auto)
+            stale_duplicate: PRODUCT#p/en/4 (language, rating)
+            missing_duplicate: PRODUCT#p/en/1.2.3.4
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_left_of_another_language_rating_or_product_goes() {
+    let mut state = State::of(&comment("c1", "p", "en", 4));
+    for (product, key) in [("p", "ko/4"), ("p", "en/5"), ("other", "~/4")] {
+        let mut item = state.items["PRODUCT#p/en/4"].clone();
+        let sk = format!("PRODUCT#{product}/{key}");
+        set_attribute(&mut item, attribute::SK, Some(AttributeValue::S(sk.clone())));
+        state.items.insert(sk, item);
+    }
+    state.index(&comment("c1", "p", "ko", 4));
+    state.index(&comment("c1", "other", "en", 4));
+    check(
+        &state,
+        expect![[r#"
+            if other: none
+            if p: as read
+            extra_duplicate: PRODUCT#other/~/4
+            extra_duplicate: PRODUCT#p/en/5
+            extra_duplicate: PRODUCT#p/ko/4
+            extra_rank: PRODUCT#other:~/~
+            extra_rank: PRODUCT#other:~/4
+            extra_rank: PRODUCT#other:en/~
+            extra_rank: PRODUCT#other:en/4
+            extra_rank: PRODUCT#p:ko/~
+            extra_rank: PRODUCT#p:ko/4
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence() {
+    let mut state = State::of(&comment("c1", "p", "en", 4));
+    state.items.retain(|key, _| key.ends_with("en/4") || key.ends_with("~/4"));
+    state.ranks.scores.retain(|set, _| set.rating == Some(Rating::ALL[3]));
+    check(
+        &state,
+        expect![[r#"
+            if p: none
+            orphan_duplicate: PRODUCT#p/~/4
+            orphan_duplicate: PRODUCT#p/en/4
+            orphan_rank: PRODUCT#p:~/4
+            orphan_rank: PRODUCT#p:en/4
+        "#]],
+    );
+}
+
+#[test]
+fn ranks_are_compared_with_their_scores_and_names() {
+    let mut state = State::of(&comment("c1", "p", "en", 4));
+    let sets = comment("c1", "p", "en", 4).placement().base_sets();
+    state.ranks.scores.remove(&sets[0]);
+    state.ranks.scores.insert(sets[1].clone(), 1.5);
+    *state.ranks.names.values_mut().next().unwrap() = Names::default();
+    check(
+        &state,
+        expect![[r#"
+            missing_rank: PRODUCT#p:~/~
+            wrong_score: PRODUCT#p:~/4 (1.5)
+            missing_name: p
+            missing_name: p en
+        "#]],
+    );
+}
+
+#[test]
+fn a_person_looks_at_what_tells_nothing() {
+    let whole = State::of(&comment("c1", "p", "en", 4));
+    let mut two = whole.clone();
+    two.items.extend(items_of(&comment("c1", "q", "en", 4)));
+    check(
+        &two,
+        expect![[r#"
+        unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~
+    "#]],
+    );
+    for (name, value) in [("rating", None), ("auto", Some(AttributeValue::Bool(true))), ("revision", None)] {
+        let mut broken = whole.clone();
+        set_attribute(broken.items.get_mut("PRODUCT#p/~/~").unwrap(), name, value);
+        assert!(matches!(broken.plan(), Err(Unresolved::UnreadablePrimaryItem { .. })), "{name}");
+    }
+    let mut unknown = whole;
+    let mut item = unknown.items["PRODUCT#p/en/4"].clone();
+    set_attribute(&mut item, attribute::SK, Some(AttributeValue::S("PRODUCT#p/en/9".to_owned())));
+    unknown.items.insert("PRODUCT#p/en/9".to_owned(), item);
+    check(
+        &unknown,
+        expect![[r#"
+        unresolved: the item "PRODUCT#p/en/9" is under no filter key
+    "#]],
+    );
+}
+
+#[derive(Debug, Clone)]
+enum Damage {
+    DropItem(prop::sample::Index),
+    AlterItem(prop::sample::Index, &'static str),
+    DropRank(prop::sample::Index),
+    MoveRank(prop::sample::Index),
+    AddStranger(&'static str, &'static str, u64),
+    DropNames,
+    DropPrimary,
+}
+
+fn damages() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        any::<prop::sample::Index>().prop_map(Damage::DropItem),
+        (any::<prop::sample::Index>(), prop::sample::select(vec!["auto", "cd", "language", "comment_blob", "new"]))
+            .prop_map(|(at, name)| Damage::AlterItem(at, name)),
+        any::<prop::sample::Index>().prop_map(Damage::DropRank),
+        any::<prop::sample::Index>().prop_map(Damage::MoveRank),
+        (prop::sample::select(vec!["p", "q"]), prop::sample::select(vec!["en", "ko"]), 1..=5_u64)
+            .prop_map(|(product, language, rating)| Damage::AddStranger(product, language, rating)),
+        Just(Damage::DropNames),
+        Just(Damage::DropPrimary),
+    ]
+}
+
+fn inflict(state: &mut State, damage: &Damage) {
+    let duplicate = |state: &State, at: &prop::sample::Index| {
+        let keys: Vec<String> = state.items.keys().filter(|key| !key.ends_with("/~/~")).cloned().collect();
+        (!keys.is_empty()).then(|| keys[at.index(keys.len())].clone())
+    };
+    let rank = |state: &State, at: &prop::sample::Index| {
+        let sets: Vec<BaseSet> = state.ranks.scores.keys().cloned().collect();
+        (!sets.is_empty()).then(|| sets[at.index(sets.len())].clone())
+    };
+    match damage {
+        Damage::DropItem(at) => {
+            duplicate(state, at).and_then(|key| state.items.remove(&key));
+        }
+        Damage::AlterItem(at, name) => {
+            if let Some(key) = duplicate(state, at) {
+                let value = AttributeValue::S("altered".to_owned());
+                set_attribute(state.items.get_mut(&key).unwrap(), name, Some(value));
+            }
+        }
+        Damage::DropRank(at) => {
+            rank(state, at).and_then(|set| state.ranks.scores.remove(&set));
+        }
+        Damage::MoveRank(at) => {
+            if let Some(set) = rank(state, at) {
+                state.ranks.scores.insert(set, 7.0);
+            }
+        }
+        Damage::AddStranger(product, language, rating) => {
+            let stranger = comment("c1", product, language, *rating);
+            state.items.extend(items_of(&stranger).into_iter().filter(|(key, _)| !key.ends_with("/~/~")));
+            state.index(&stranger);
+        }
+        Damage::DropNames => state.ranks.names.values_mut().for_each(|names| *names = Names::default()),
+        Damage::DropPrimary => state.items.retain(|key, _| !key.ends_with("/~/~")),
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_plan_that_was_applied_leaves_nothing_to_do(damages in prop::collection::vec(damages(), 0..8)) {
+        let mut state = State::of(&comment("c1", "p", "en", 4));
+        damages.iter().for_each(|damage| inflict(&mut state, damage));
+        let (duplicates, ranks) = state.plan().unwrap();
+        prop_assert_eq!(duplicates.drift.len(), duplicates.writes.len());
+        let keys = duplicates.writes.iter().map(DuplicateWrite::key);
+        prop_assert!(keys.clone().all_unique());
+        // Whatever is written stands under a guard of its product.
+        let guarded = |write: &DuplicateWrite| duplicates.guards.iter().any(|guard| guard.product == write.key().filter_key.product);
+        prop_assert!(duplicates.writes.iter().all(guarded));
+        prop_assert_eq!(duplicates.guards.is_empty(), duplicates.writes.is_empty());
+        state.apply(duplicates.writes, &ranks.edits);
+        let (duplicates, ranks) = state.plan().unwrap();
+        prop_assert_eq!(duplicates, DuplicatePlan::default());
+        prop_assert_eq!(ranks, RankPlan::default());
+        let is_there = !damages.iter().any(|damage| matches!(damage, Damage::DropPrimary));
+        prop_assert_eq!(state.items.len(), if is_there { 32 } else { 0 });
+        prop_assert_eq!(state.ranks.scores.len(), if is_there { 4 } else { 0 });
+    }
+}

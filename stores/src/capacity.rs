@@ -1,0 +1,148 @@
+//! How many units calls to the table consume, and how many they may.
+//!
+//! DynamoDB tells what a call has consumed when it answers (`ReturnConsumedCapacity`), so a call is let through when those
+//! before it have been paid for, and is paid for afterwards: a limit is kept over seconds, not by each call. A transaction
+//! that is cancelled tells nothing and is not counted.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use tokio::time::Instant;
+
+use crate::Table;
+
+/// What may be saved up while nothing is called.
+const BURST: Duration = Duration::from_secs(1);
+
+/// Units of reading and of writing, of the table and its index together.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Units {
+    /// Read units.
+    pub read: f64,
+    /// Write units.
+    pub write: f64,
+}
+
+/// Counts the units that the calls of a [`Table`] consume, and holds calls back over a limit.
+#[derive(Debug, Default)]
+pub struct Meter {
+    read: Bucket,
+    write: Bucket,
+}
+
+#[derive(Debug, Default)]
+struct Bucket {
+    /// Units a second, `None` for any number.
+    limit: Option<f64>,
+    state: Mutex<BucketState>,
+}
+
+#[derive(Debug, Default)]
+struct BucketState {
+    consumed: f64,
+    /// When everything that was consumed has been paid for.
+    paid_at: Option<Instant>,
+}
+
+impl Meter {
+    /// A meter with limits in units a second, `None` for none.
+    pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
+        let bucket = |limit: Option<u32>| Bucket {
+            limit: limit.map(|units| f64::from(units.max(1))),
+            state: Mutex::default(),
+        };
+        Self { read: bucket(read_limit), write: bucket(write_limit) }
+    }
+
+    /// What has been consumed so far.
+    pub fn consumed(&self) -> Units {
+        Units { read: self.read.locked().consumed, write: self.write.locked().consumed }
+    }
+}
+
+impl Bucket {
+    fn locked(&self) -> MutexGuard<'_, BucketState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until what was consumed has been paid for.
+    async fn admit(&self) {
+        let paid_at = self.locked().paid_at;
+        if let Some(paid_at) = paid_at {
+            tokio::time::sleep_until(paid_at).await;
+        }
+    }
+
+    fn charge(&self, units: f64) {
+        let mut state = self.locked();
+        state.consumed += units;
+        let Some(limit) = self.limit else { return };
+        let now = Instant::now();
+        let saved = now.checked_sub(BURST).unwrap_or(now);
+        let from = state.paid_at.map_or(saved, |paid_at| paid_at.max(saved));
+        state.paid_at = Some(from + Duration::from_secs_f64(units / limit));
+    }
+}
+
+/// The units that an answer tells.
+fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
+    answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
+}
+
+impl Table {
+    /// What a call asks to be told: nothing of a table without a meter.
+    pub(crate) fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
+        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
+    }
+
+    /// Waits until a call that reads may be made.
+    pub(crate) async fn admit_read(&self) {
+        if let Some(meter) = &self.meter {
+            meter.read.admit().await;
+        }
+    }
+
+    /// Waits until a call that writes may be made.
+    pub(crate) async fn admit_write(&self) {
+        if let Some(meter) = &self.meter {
+            meter.write.admit().await;
+        }
+    }
+
+    /// Counts what a call that read has consumed.
+    pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        if let Some(meter) = &self.meter {
+            meter.read.charge(told(consumed));
+        }
+    }
+
+    /// Counts what a call that wrote has consumed.
+    pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+        if let Some(meter) = &self.meter {
+            meter.write.charge(told(consumed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_consumed_is_paid_for_before_the_next_call() {
+        let meter = Meter::new(Some(10), None);
+        let began = Instant::now();
+        for _ in 0..5 {
+            meter.read.admit().await;
+            meter.read.charge(20.0);
+            meter.write.admit().await;
+            meter.write.charge(1_000.0);
+        }
+        // A second was saved up, and what the last call consumed is paid for by the next.
+        assert_eq!(began.elapsed().as_secs(), 4 * 2 - 1);
+        assert_eq!(meter.consumed(), Units { read: 100.0, write: 5_000.0 });
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading where comments are in the page index, for whoever compares it with the table; and taking away names of what
+//! has no comments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::try_join;
+use model::{
+    BaseSet, CommentId, Language, Malformed, ProductId,
+    plan::reconcile::{Names, Places, Ranks},
+};
+
+use super::{PageIndex, connection::Routed};
+use crate::error::StoreError;
+
+/// How many sets are asked about together, and how many members of each: far below the time-out.
+const SETS_TOGETHER: usize = 256;
+
+impl PageIndex {
+    /// Where a comment is in the page index: its scores in the base sets of every place, in the languages told there and
+    /// in those that are named.
+    ///
+    /// # Errors
+    /// The store's, or that a name is none.
+    pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
+        let names = self.names(places.products()).await?;
+        let sets = Ranks::base_sets(places, &names);
+        let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
+        let found = self.scores(&asked).await?;
+        let found = found.into_iter().map(|scores| scores.into_iter().flatten().next());
+        let scores = sets.iter().cloned().zip(found).filter_map(|(set, score)| Some((set, score?)));
+        Ok(Ranks { names, scores: scores.collect() })
+    }
+
+    /// What is named of each product.
+    ///
+    /// # Errors
+    /// The store's, or that a name is none.
+    pub async fn names<'product>(
+        &self,
+        products: impl IntoIterator<Item = &'product ProductId>,
+    ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+        let products: Vec<&ProductId> = products.into_iter().collect();
+        let is_named = products.iter().map(|product| {
+            let mut command = Routed::new("SISMEMBER", &self.keys.products(self.keys.partition_of(product)));
+            command.arg(product.escaped());
+            command
+        });
+        let languages = products.iter().map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
+        let (is_named, languages) =
+            try_join(self.ask_all::<bool>(is_named), self.ask_all::<BTreeSet<String>>(languages)).await?;
+        let languages = languages.into_iter().map(|tags| tags.iter().map(|tag| language(tag)).collect());
+        let languages: Vec<BTreeSet<Language>> = languages.collect::<Result<_, StoreError>>()?;
+        let names = is_named.into_iter().zip(languages).map(|(is_named, languages)| Names { is_named, languages });
+        Ok(products.into_iter().cloned().zip(names).collect())
+    }
+
+    /// The scores of members in base sets, `None` of those that a set does not have.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+        let mut scores = Vec::with_capacity(asked.len());
+        for together in asked.chunks(SETS_TOGETHER) {
+            let commands = together.iter().map(|(set, members)| {
+                let mut command = Routed::new("ZMSCORE", &self.keys.base_set(set));
+                command.arg(members);
+                command
+            });
+            scores.extend(self.ask_all::<Vec<Option<f64>>>(commands).await?);
+        }
+        Ok(scores)
+    }
+
+    /// How many members base sets have.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
+        let mut sizes = Vec::with_capacity(sets.len());
+        for together in sets.chunks(SETS_TOGETHER) {
+            let commands = together.iter().map(|set| Routed::new("ZCARD", &self.keys.base_set(set)));
+            sizes.extend(self.ask_all::<u64>(commands).await?);
+        }
+        Ok(sizes)
+    }
+
+    /// Takes the name of a product (`None`), or of a language of it, away if it has no comments: looked at and done by
+    /// one script.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
+        let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
+        let partition = self.keys.partition_of(product);
+        let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
+        let mut call = Routed::call(&self.scripts.edit, &keys);
+        // No comment's id is empty, so no member is taken out.
+        call.arg("").arg(0).arg(0).arg(product.escaped()).arg("");
+        call.arg(language.map_or(model::ANY, Language::as_str));
+        self.ask(call).await
+    }
+}
+
+fn language(tag: &str) -> Result<Language, StoreError> {
+    Language::parse(tag)
+        .ok()
+        .filter(|language| language.as_str() == tag)
+        .ok_or_else(|| Malformed::new("set of languages", format!("{tag:?} is no language")).into())
+}

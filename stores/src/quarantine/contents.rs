@@ -1,0 +1,93 @@
+//! Reading what is in quarantine: which comments a batch names.
+
+use model::{CommentId, FilterKey, Language, item::comment_id_of_pk, plan::reconcile::Places};
+use serde_json::Value;
+
+/// A batch in quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantinedBatch {
+    /// The comments that its records name, and where to look for each.
+    pub comments: Vec<(CommentId, Places)>,
+    /// What cannot be read; a person has to look.
+    pub unreadable: Vec<String>,
+}
+
+impl QuarantinedBatch {
+    /// Reads a document of the format that the service and the functions write: the invocation event is the text
+    /// `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event source"). Only keys and languages are looked
+    /// at, so that a record with broken images still names its comment.
+    pub fn read(document: &[u8]) -> Self {
+        let mut batch = Self { comments: Vec::new(), unreadable: Vec::new() };
+        let parsed = serde_json::from_slice::<Value>(document).ok();
+        let payload = parsed.as_ref().and_then(|document| match document.get("payload") {
+            Some(Value::String(payload)) => serde_json::from_str::<Value>(payload).ok(),
+            Some(payload @ Value::Object(_)) => Some(payload.clone()),
+            _ => None,
+        });
+        let Some(records) = payload.as_ref().and_then(|payload| payload.get("Records")?.as_array()) else {
+            batch.unreadable.push("the document holds no records".to_owned());
+            return batch;
+        };
+        for (place, record) in records.iter().enumerate() {
+            match read_record(record) {
+                Ok(named) => batch.comments.push(named),
+                Err(problem) => batch.unreadable.push(format!("record {place}: {problem}")),
+            }
+        }
+        batch
+    }
+}
+
+fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
+    let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str);
+    let (Some(pk), Some(sk)) = (text("/dynamodb/Keys/pk/S"), text("/dynamodb/Keys/sk/S")) else {
+        return Err("it has no keys".to_owned());
+    };
+    let id = comment_id_of_pk(pk).ok_or_else(|| format!("{pk:?} is not a comment's key"))?;
+    let key = FilterKey::parse(sk).map_err(|error| error.to_string())?;
+    let mut places = Places::default();
+    places.add(&key.product, key.filter.language());
+    for image in ["/dynamodb/OldImage/language/S", "/dynamodb/NewImage/language/S"] {
+        if let Some(Ok(language)) = text(image).map(Language::parse) {
+            places.add(&key.product, Some(&language));
+        }
+    }
+    Ok((id, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_names_its_comments_by_keys_whatever_else_is_broken() {
+        let keys = |pk: &str, sk: &str| json!({ "pk": { "S": pk }, "sk": { "S": sk } });
+        let records = json!({ "Records": [
+            { "dynamodb": { "Keys": keys("COMMENT#c1", "PRODUCT#a%2Fb/~/~"), "OldImage": { "language": { "S": "en" } } } },
+            { "dynamodb": { "Keys": keys("COMMENT#c1", "PRODUCT#a%2Fb/~/~"), "NewImage": { "language": { "S": "KO" } } } },
+            { "dynamodb": { "Keys": keys("CHANGE#1", "PRODUCT#a/~/~") } },
+            { "dynamodb": { "Keys": keys("COMMENT#c2", "anything") } },
+            {},
+        ] });
+        let batch = QuarantinedBatch::read(json!({ "payload": records.to_string() }).to_string().as_bytes());
+        let found: Vec<String> = batch
+            .comments
+            .iter()
+            .map(|(id, places)| {
+                let (product, languages) = places.iter().next().unwrap();
+                format!("{id} {product} {:?}", languages.iter().map(Language::as_str).collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(found, [r#"c1 a/b ["en"]"#, r#"c1 a/b ["ko"]"#]);
+        assert_eq!(batch.unreadable.len(), 3, "{:?}", batch.unreadable);
+    }
+
+    #[test]
+    fn a_document_without_records_is_unreadable() {
+        for document in ["", "{}", r#"{"payload":"{}"}"#, r#"{"payload":"no JSON"}"#, "[]"] {
+            assert_eq!(QuarantinedBatch::read(document.as_bytes()).unreadable.len(), 1, "{document}");
+        }
+    }
+}

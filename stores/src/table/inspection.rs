@@ -1,0 +1,237 @@
+//! What only the repair job reads: item collections as they are, primary items by key, scans, the journal in parts.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use model::{
+    CommentId, FilterKey, Instant, ProductId,
+    item::{COMMENT_PREFIX, attribute, comment_pk},
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+};
+use serde_dynamo::Item;
+use tokio::time::Instant as Deadline;
+
+use super::{SdkItem, Table, from_sdk_item};
+use crate::{
+    error::{Store, StoreError},
+    retry::Backoff,
+};
+
+/// The most calls that reading a comment's items may take: 32 items of at most 400 KB in answers of 1 MB, and as many
+/// again that should not be there.
+const COLLECTION_CALLS_MAX: usize = 40;
+
+/// The most keys that one call asks for (AWS: `BatchGetItem`).
+const BATCH_GET_MAX: usize = 100;
+
+/// How a scan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanOf {
+    /// Every item, whole, eventually consistent: half the price. For whoever looks again before concluding anything.
+    Everything,
+    /// Of comments' items without `auto`, what decides their keys, strongly consistent.
+    Placements,
+}
+
+/// Where a scan goes on: the key of the last item that needs not be read again.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ItemKey {
+    /// The partition key.
+    pub pk: String,
+    /// The sort key.
+    pub sk: String,
+}
+
+/// One answer of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scanned {
+    /// The items that were asked for.
+    pub items: Vec<Item>,
+    /// How many were read.
+    pub read: u64,
+    /// Where to go on; `None` at the end.
+    pub next: Option<ItemKey>,
+}
+
+/// Where reading the journal goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalPosition(SdkItem);
+
+fn item_key(pk: String, sk: String) -> SdkItem {
+    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
+}
+
+fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
+    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
+}
+
+impl Table {
+    /// Every item of a comment id as it is, in the order of its keys, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's; [`StoreError::Refused`] when there are more than a comment can have.
+    pub async fn items_of(&self, id: &CommentId) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        let mut start = None;
+        for _ in 0..COLLECTION_CALLS_MAX {
+            self.admit_read().await;
+            let query = self.collection_query(id).set_exclusive_start_key(start);
+            let answer =
+                query.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(StoreError::of_sdk)?;
+            self.charge_read(&answer.consumed_capacity);
+            items.extend(answer.items.unwrap_or_default().into_iter().map(Item::from));
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+        Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
+    }
+
+    /// The primary item of this id and product, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
+        self.admit_read().await;
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(primary_item_key(id, product)));
+        let get = get.consistent_read(true).set_return_consumed_capacity(self.wants_capacity());
+        let answer = get.send().await.map_err(StoreError::of_sdk)?;
+        self.charge_read(&answer.consumed_capacity);
+        Ok(answer.item.map(Item::from))
+    }
+
+    /// What decides the keys of primary items, eventually consistent, in no order; those that there are not are left out.
+    /// No key may stand twice. Nothing is waited for after `deadline`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_items_of(
+        &self,
+        comments: &[(CommentId, ProductId)],
+        deadline: Deadline,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::with_capacity(comments.len());
+        for part in comments.chunks(BATCH_GET_MAX) {
+            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_item_key(id, product)).collect();
+            let mut backoff = Backoff::until(deadline);
+            while !keys.is_empty() {
+                self.admit_read().await;
+                let wanted = KeysAndAttributes::builder()
+                    .set_keys(Some(std::mem::take(&mut keys)))
+                    .projection_expression(PLACEMENT)
+                    .set_expression_attribute_names(Some(placement_names()));
+                let wanted = wanted.build().map_err(|error| StoreError::refused(Store::Table, error.to_string()))?;
+                let get = self.client.batch_get_item().request_items(&self.name, wanted);
+                let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
+                let answer = answer.await.map_err(StoreError::of_sdk)?;
+                self.charge_read(answer.consumed_capacity());
+                let found = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                items.extend(found.into_iter().map(Item::from));
+                let left = answer.unprocessed_keys.unwrap_or_default().remove(&self.name);
+                keys = left.map(|left| left.keys).unwrap_or_default();
+                if !keys.is_empty() && !backoff.wait().await {
+                    return Err(StoreError::unavailable(Store::Table, "it left keys of a batch unprocessed"));
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// One answer of a scan of a segment; `limit` items are read at most.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scan_segment(
+        &self,
+        of: ScanOf,
+        from: Option<ItemKey>,
+        segment: u32,
+        segments: u32,
+        limit: u32,
+    ) -> Result<Scanned, StoreError> {
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        self.admit_read().await;
+        let scan = self
+            .client
+            .scan()
+            .table_name(&self.name)
+            .segment(number(segment))
+            .total_segments(number(segments))
+            .limit(number(limit))
+            .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
+            .set_return_consumed_capacity(self.wants_capacity());
+        let scan = match of {
+            ScanOf::Everything => scan,
+            ScanOf::Placements => scan
+                .consistent_read(true)
+                .filter_expression("attribute_not_exists(#auto) AND begins_with(pk, :comment)")
+                .projection_expression(PLACEMENT)
+                .set_expression_attribute_names(Some(placement_names()))
+                .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned())),
+        };
+        let answer = scan.send().await.map_err(StoreError::of_sdk)?;
+        self.charge_read(&answer.consumed_capacity);
+        let next = answer.last_evaluated_key.map(|key| {
+            let text = |name: &str| key.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+            ItemKey { pk: text(attribute::PK), sk: text(attribute::SK) }
+        });
+        Ok(Scanned {
+            read: u64::try_from(answer.scanned_count).unwrap_or(0),
+            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+            next,
+        })
+    }
+
+    /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
+    /// (exclusive), strongly consistent, in the order of time; and where to go on. An entry that cannot be read is
+    /// given as its error.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn journal_part(
+        &self,
+        shard: u32,
+        from: Instant,
+        to: Instant,
+        position: Option<JournalPosition>,
+    ) -> Result<(Vec<Result<JournalEntry, StoreError>>, Option<JournalPosition>), StoreError> {
+        self.admit_read().await;
+        // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
+            .expression_attribute_values(":pk", AttributeValue::S(journal_pk(from, shard % JOURNAL_SHARDS)))
+            .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+            .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
+            .consistent_read(true)
+            .set_exclusive_start_key(position.map(|position| position.0))
+            .set_return_consumed_capacity(self.wants_capacity())
+            .send()
+            .await
+            .map_err(StoreError::of_sdk)?;
+        self.charge_read(&answer.consumed_capacity);
+        let entries = answer.items.unwrap_or_default().into_iter().map(|item| {
+            let described = format!("{:?}", item.get(attribute::SK));
+            let read = from_sdk_item::<JournalItem>(item).and_then(|item| Ok(JournalEntry::try_from(item)?));
+            read.map_err(|error| match error {
+                StoreError::Malformed(malformed) => {
+                    model::Malformed::new("journal entry", format!("{described}: {malformed}")).into()
+                }
+                other => other,
+            })
+        });
+        Ok((entries.collect(), answer.last_evaluated_key.map(JournalPosition)))
+    }
+}
+
+/// What [`model::item::Image::of_primary`] looks at. `language` is a reserved word.
+const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #auto";
+
+fn placement_names() -> HashMap<String, String> {
+    [("#language", attribute::LANGUAGE), ("#rating", attribute::RATING), ("#auto", attribute::AUTO)]
+        .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
+        .into()
+}
