@@ -26,6 +26,7 @@ mod pages;
 mod payloads;
 mod readiness;
 mod rebuild;
+mod repair;
 mod replay;
 mod secured;
 mod selection;

@@ -12,8 +12,9 @@ use tokio::sync::watch;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
-/// The table is read in this many parts at the same time. The engine has one connection, so more gain nothing.
-const REBUILD_SEGMENTS: u32 = 2;
+/// The table is read in one go: the engine has one connection, and sorts the whole table for each answer of a parallel
+/// scan.
+const REBUILD_SEGMENTS: u32 = 1;
 
 /// How the page index is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

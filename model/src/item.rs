@@ -120,7 +120,7 @@ impl CommentItem {
 }
 
 /// The text in an attribute, `None` when it is missing or no text.
-pub(crate) fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
+pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     match item.get(name) {
         Some(AttributeValue::S(text)) => Some(text),
         _ => None,

@@ -1,11 +1,34 @@
 //! The settings and commands of the repair job.
 
-use clap::{Parser, Subcommand};
-use stores::config::{PageIndexArgs, TableArgs};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use model::{CommentId, ProductId};
+use stores::{
+    capacity::Meter,
+    config::{PageIndexArgs, QuarantineArgs, TableArgs},
+    quarantine::QuarantinePlace,
+};
+
+use crate::{
+    audit::{AuditOptions, SEGMENTS, Which},
+    job::{JobSettings, LEASE},
+};
+
+const EXIT_CODES: &str = "\
+Exit code, a sum of bits:
+   0  in order, and everything was done
+   1  failed; what was done by then is reported
+   2  the command line is wrong
+   4  differences were found
+   8  differences are left (in a dry run, all of them)
+  16  unresolved: a person has to look
+  32  some work was not done: the time was up, or the page index could not be looked at
+  64  another run is in progress; nothing was done";
 
 /// Finds and mends differences between comments and what is derived from them.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "repair-job", version)]
+#[command(name = "repair-job", version, after_help = EXIT_CODES)]
 pub struct Config {
     /// Where the table is.
     #[command(flatten)]
@@ -13,14 +36,79 @@ pub struct Config {
     /// Where the page index is.
     #[command(flatten)]
     pub page_index: PageIndexArgs,
+    /// How much it may do.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Mend; without it, a command only looks, and writes nothing at all.
+    #[arg(long, global = true)]
+    pub apply: bool,
+    /// Say what would be read and written, and do nothing of it.
+    #[arg(long, global = true)]
+    pub explain: bool,
+    /// Print the report as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where it will go on.
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    pub max_run_time: Option<Duration>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
+/// How much a run may do.
+#[derive(Debug, Clone, Args)]
+pub struct LimitArgs {
+    /// Read units of the table a second, at most.
+    #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_READ_UNITS", value_name = "N")]
+    pub max_read_units: Option<u32>,
+    /// Write units of the table and its index a second, at most.
+    #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_WRITE_UNITS", value_name = "N")]
+    pub max_write_units: Option<u32>,
+    /// Comments reconciled at the same time.
+    #[arg(long, global = true, env = "PAGEMARK_REPAIR_CONCURRENCY", value_name = "N", default_value_t = 8)]
+    pub concurrency: usize,
+    /// How long a run that was killed keeps the next one away.
+    #[arg(
+        long,
+        global = true,
+        env = "PAGEMARK_REPAIR_LEASE",
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = parse_duration
+    )]
+    pub lease: Duration,
+}
+
+impl LimitArgs {
+    /// A meter with these limits.
+    pub fn meter(&self) -> Meter {
+        Meter::new(self.max_read_units, self.max_write_units)
+    }
+
+    /// The settings of a job.
+    pub fn settings(&self, apply: bool, page_index: &PageIndexArgs) -> JobSettings {
+        JobSettings {
+            apply,
+            concurrency: self.concurrency,
+            lease: if self.lease.is_zero() { LEASE } else { self.lease },
+            index_max_age: page_index.config().max_age,
+            ..JobSettings::default()
+        }
+    }
+}
+
 /// What the repair job can do.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum Command {
+    /// Reconcile every comment that has changed since the last run: what the hourly run does first.
+    Recent,
+    /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
+    ///
+    /// It goes on where a run with --apply was interrupted.
+    Audit(AuditArgs),
+    /// Reconcile every comment that batches in quarantine name, and remove the batches that are done with.
+    Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
     ///
     /// Live writes may go on. Until it is done, page 1 and cursors answer without totals, numbered pages answer 503.
@@ -29,4 +117,159 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 4)]
         segments: u32,
     },
+    /// Look at one comment: what is, and what should be.
+    Check {
+        /// The comment.
+        #[arg(value_parser = |text: &str| CommentId::parse(text).map_err(|error| error.to_string()))]
+        id: CommentId,
+        /// Where to look when the table has nothing of it any more.
+        #[arg(long, value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
+        product: Option<ProductId>,
+    },
+    /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
+    Status {
+        /// Into how many parts the audit divides the table.
+        #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
+        segments: u32,
+        /// Where the quarantine is; without it, it is not asked.
+        #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
+        quarantine: Option<QuarantinePlace>,
+        /// Endpoint of a local S3.
+        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+        s3_url: Option<String>,
+    },
+}
+
+impl Command {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Recent => "recent",
+            Self::Audit(_) => "audit",
+            Self::Quarantine(_) => "quarantine",
+            Self::Rebuild { .. } => "rebuild",
+            Self::Check { .. } => "check",
+            Self::Status { .. } => "status",
+        }
+    }
+}
+
+/// What an audit is told.
+#[derive(Debug, Clone, Args)]
+pub struct AuditArgs {
+    /// Into how many parts the table is divided; another number begins anew.
+    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
+    pub segments: u32,
+    /// Check this one only, from 0 on, and do not sweep.
+    #[arg(long, value_name = "K", conflicts_with = "rolling")]
+    pub segment: Option<u32>,
+    /// Check only what has not been checked for nearly a week, as the hourly run does.
+    #[arg(long)]
+    pub rolling: bool,
+    /// Segments that are checked at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub at_once: usize,
+    /// Do not sweep the page index.
+    #[arg(long)]
+    pub no_sweep: bool,
+    /// Begin anew instead of going on where a run was interrupted.
+    #[arg(long)]
+    pub restart: bool,
+}
+
+impl AuditArgs {
+    /// The same for the job.
+    ///
+    /// # Errors
+    /// A segment that there is not.
+    pub fn options(&self) -> Result<AuditOptions, String> {
+        let which = match (self.segment, self.rolling) {
+            (Some(segment), _) if segment >= self.segments => {
+                return Err(format!("--segment {segment}: there are the segments 0 to {}", self.segments.max(1) - 1));
+            }
+            (Some(segment), _) => Which::One(segment),
+            (None, true) => Which::Due,
+            (None, false) => Which::All,
+        };
+        Ok(AuditOptions {
+            segments: self.segments,
+            which,
+            at_once: self.at_once,
+            sweep: !self.no_sweep && self.segment.is_none(),
+            restart: self.restart,
+        })
+    }
+}
+
+/// The settings of the Lambda function, which variables give: it mends, within the time that it is given.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "repair-job", version)]
+pub struct FunctionConfig {
+    /// Where the table is.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Where the page index is.
+    #[command(flatten)]
+    pub page_index: PageIndexArgs,
+    /// Where the quarantine is.
+    #[command(flatten)]
+    pub quarantine: QuarantineArgs,
+    /// How much it may do.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Into how many parts the audit divides the table.
+    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
+    pub audit_segments: u32,
+}
+
+/// Parses a time: a number with `s`, `m` or `h`, seconds without one.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (number, text.get(number.len()..).unwrap_or("s")),
+        None => (text, "s"),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no time such as 90s, 15m or 2h"))?;
+    let seconds = match unit {
+        "h" => 3_600,
+        "m" => 60,
+        _ => 1,
+    };
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_lines_are_possible() {
+        Config::command().debug_assert();
+        FunctionConfig::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_has_a_unit_or_is_in_seconds() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7_200), ("0", 0)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "s", "1d", "-1", "1.5h", "m15"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_segment_is_one_of_those_there_are() {
+        let args = |segment, segments| AuditArgs {
+            segments,
+            segment: Some(segment),
+            rolling: false,
+            at_once: 1,
+            no_sweep: false,
+            restart: false,
+        };
+        assert_eq!(args(3, 4).options().map(|options| (options.which, options.sweep)), Ok((Which::One(3), false)));
+        assert!(args(4, 4).options().is_err());
+    }
 }

@@ -1,14 +1,44 @@
-//! The repair job: makes what is derived from comments right again.
+//! The repair job: finds differences between comments and what is derived from them, and mends them.
 //!
-//! So far it has one command, `rebuild`: from the table to the page index.
+//! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
+//! - `recent`, `audit` (with `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding differences; `changed` is what
+//!   `recent` and `rebuild` share, `follow` which partitions of the page index are kept up to date.
+//! - `status`: how everything is.
+//! - `job`, `report`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
+//! - `config`, `explain`: the command line. `function`: the same, called every hour by Lambda.
 //!
-//! **Invariant:** only this crate marks index partitions ready.
+//! **Invariant:** only this crate marks index partitions ready, and moves watermarks on.
+//!
+//! **Invariant:** a run that does not mend (`--apply`) writes nothing at all.
 
+mod audit;
+mod changed;
+mod check;
 mod config;
 mod error;
-mod plan;
+mod explain;
+mod follow;
+mod function;
+mod job;
+mod progress;
+mod quarantine;
 mod rebuild;
+mod recent;
+mod reconcile;
+mod report;
+mod status;
+mod stop;
+mod sweep;
 
-pub use config::{Command, Config};
+pub use audit::{AuditOptions, EVERY, SEGMENTS, Which};
+pub use check::Checked;
+pub use config::{Command, Config, FunctionConfig};
 pub use error::RepairError;
+pub use explain::explain;
+pub use function::{FUNCTION, Hourly, hourly, metrics_line};
+pub use job::{Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY};
+pub use progress::{Display, Progress};
 pub use rebuild::{RebuildReport, rebuild};
+pub use report::{Report, Stopped, exit};
+pub use status::{IndexStatus, LastRun, Status};
+pub use stop::{Stop, StopReason};

@@ -3,34 +3,27 @@
 //! Live writes may go on: a comment that changes during the rebuild has a journal entry, and every comment that the
 //! journal names is reconciled after the scan. So what the scan read too early cannot stay in the index.
 
-use std::time::{Duration, Instant};
+use std::{sync::Mutex, time::Duration};
 
 use futures_util::{TryStreamExt, stream};
 use model::{
-    CommentId, Placement,
-    item::Image,
+    item::{Image, attribute, text},
     plan::{IndexEdit, index_edits},
 };
 use serde_dynamo::Item;
-use stores::{PageIndex, StoreError, Table, now};
+use stores::{PageIndex, Table, capacity::Meter, now, table::ScanOf};
 
 use crate::{
+    changed::{reconcile_window, windows},
     error::RepairError,
-    plan::{Scanned, changed_comments, plan_item},
+    job::{Job, JobSettings, Run},
+    reconcile::{IndexScope, Scope},
+    report::Report,
+    stop::Stop,
 };
 
-/// How far back the journal is read before the rebuild's beginning: longer than a write may take (30 s), plus what
-/// the clocks of writers may differ. The same time is read ahead of this machine's clock.
-const SETTLE_DELAY: Duration = Duration::from_secs(60);
-
-/// Items read in one call; the table holds 32 items a comment.
-const SCAN_LIMIT: u32 = 1_000;
-
-/// How many comments are reconciled at the same time.
-const RECONCILE_CONCURRENCY: usize = 8;
-
-/// How often a comment that keeps changing is tried.
-const RECONCILE_ATTEMPTS_MAX: usize = 20;
+/// Items read in one call, of which one in 32 is a primary item; an answer ends at a megabyte read.
+const SCAN_LIMIT: u32 = 4_000;
 
 /// What a rebuild did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,110 +40,124 @@ pub struct RebuildReport {
     pub took: Duration,
 }
 
-impl RebuildReport {
-    fn add(mut self, other: Self) -> Self {
-        self.items += other.items;
-        self.comments += other.comments;
-        self.unresolved.extend(other.unresolved);
-        self
-    }
-}
-
 /// Rebuilds the page index, reading the table in `segments` parts at the same time.
 ///
 /// # Errors
 /// A store's, also that the page index was lost meanwhile or that another rebuild began: the index is then not ready,
 /// and running it again is safe.
 pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<RebuildReport, RepairError> {
-    let started = Instant::now();
-    let settle_ms = i64::try_from(SETTLE_DELAY.as_millis()).unwrap_or(i64::MAX);
-    let table_id = table.describe().await?.id;
+    let settings = JobSettings { apply: true, ..JobSettings::default() };
+    let job = Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default());
+    let filled = Mutex::new(Filled::default());
+    let mut failed = None;
+    let report = job
+        .without_lease("rebuild", async |run| {
+            match Box::pin(fill(run, segments)).await {
+                Ok(done) => *filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done,
+                Err(error) => failed = Some(error),
+            }
+            Ok(())
+        })
+        .await;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let filled = filled.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(RebuildReport {
+        items: report.items,
+        comments: filled.comments,
+        changed_meanwhile: filled.changed_meanwhile,
+        unresolved: report.unresolved,
+        took: Duration::from_secs_f64(report.seconds),
+    })
+}
+
+impl Job {
+    /// Rebuilds the page index. Without `--apply`, it only counts what it would put there.
+    pub async fn rebuild(&self, segments: u32) -> Report {
+        let work = async |run: &Run<'_>| {
+            let filled = Box::pin(fill(run, segments)).await?;
+            run.add_note(format!(
+                "{} comments, of which {} changed meanwhile",
+                filled.comments, filled.changed_meanwhile
+            ));
+            Ok(())
+        };
+        self.run("rebuild", "rebuild", work).await
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Filled {
+    comments: u64,
+    changed_meanwhile: u64,
+}
+
+async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
+    let job = run.job;
+    let settle_ms = i64::try_from(job.settings.settle.as_millis()).unwrap_or(i64::MAX);
+    let table_id = job.table.describe().await?.id;
     let since = now().plus_ms(-settle_ms);
-    let run = index.begin_rebuild().await?;
+    let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     let segments = segments.max(1);
     let parts = stream::iter((0..segments).map(Ok::<u32, RepairError>))
-        .map_ok(|segment| async move { fill_segment(table, index, segment, segments).await })
+        .map_ok(|segment| fill_segment(run, segment, segments))
         .try_buffer_unordered(usize::try_from(segments).unwrap_or(1));
-    let mut report = parts.try_fold(RebuildReport::default(), async |sum, part| Ok(sum.add(part))).await?;
-    let changed = changed_comments(table.journal(since, now().plus_ms(settle_ms)).await?);
-    report.changed_meanwhile = u64::try_from(changed.len()).unwrap_or(u64::MAX);
-    let unresolved: Vec<Option<String>> = stream::iter(changed.into_iter().map(Ok::<_, RepairError>))
-        .map_ok(|(id, seen)| async move { reconcile_index(table, index, &id, seen).await })
-        .try_buffer_unordered(RECONCILE_CONCURRENCY)
-        .try_collect()
-        .await?;
-    report.unresolved.extend(unresolved.into_iter().flatten());
-    index.finish_rebuild(&run, &table_id, since).await?;
-    report.took = started.elapsed();
-    Ok(report)
+    let comments: Vec<u64> = parts.try_collect().await?;
+    let mut filled = Filled { comments: comments.into_iter().sum(), changed_meanwhile: 0 };
+    let Some(rebuild) = rebuild else { return Ok(filled) };
+    // Clocks of writers may be ahead.
+    let scope = Scope { duplicates: false, index: IndexScope::All };
+    let mut is_whole = job.stop.reason().is_none();
+    for window in windows(since, now().plus_ms(settle_ms)) {
+        let outcome = Box::pin(reconcile_window(run, window, &scope)).await?;
+        filled.changed_meanwhile += outcome.comments;
+        is_whole &= outcome.is_whole && !outcome.index_was_away;
+    }
+    if is_whole {
+        job.index.finish_rebuild(&rebuild, &table_id, since).await?;
+    } else {
+        run.add_skipped("the page index is not ready; the next rebuild begins anew".to_owned());
+    }
+    job.progress.set_share(1, 1);
+    Ok(filled)
 }
 
-async fn fill_segment(
-    table: &Table,
-    index: &PageIndex,
-    segment: u32,
-    segments: u32,
-) -> Result<RebuildReport, RepairError> {
-    let mut report = RebuildReport::default();
-    let mut position = None;
+/// Returns how many comments it put there.
+async fn fill_segment(run: &Run<'_>, segment: u32, segments: u32) -> Result<u64, RepairError> {
+    let (job, mut comments, mut position) = (run.job, 0, None);
     loop {
-        let part = table.scan(position, segment, segments, SCAN_LIMIT).await?;
-        let mut edits: Vec<IndexEdit> = Vec::new();
-        report.items += u64::try_from(part.items.len()).unwrap_or(u64::MAX);
-        for item in part.items {
-            match plan_item(item) {
-                Scanned::Member(of_comment) => {
-                    report.comments += 1;
-                    edits.extend(of_comment);
-                }
-                Scanned::Other => {}
-                Scanned::Unresolved(what) => {
-                    tracing::error!(item = what, "a primary item cannot be read");
-                    report.unresolved.push(what);
-                }
+        if run.must_stop(|| "the next rebuild begins anew".to_owned()) {
+            return Ok(comments);
+        }
+        let scanned = job.table.scan_segment(ScanOf::Placements, position, segment, segments, SCAN_LIMIT).await?;
+        run.add_items(scanned.read);
+        let mut edits: Vec<IndexEdit> = Vec::with_capacity(scanned.items.len());
+        for item in &scanned.items {
+            match edits_of(item) {
+                Ok(of_comment) => edits.extend(of_comment),
+                Err(what) => run.add_unresolved(what),
             }
         }
-        index.apply(&edits).await?;
-        position = part.next;
+        comments += u64::try_from(edits.len()).unwrap_or(u64::MAX);
+        run.add_checked(edits.len());
+        if job.settings.apply {
+            job.index.apply(&edits).await?;
+        }
+        position = scanned.next;
         if position.is_none() {
-            return Ok(report);
+            return Ok(comments);
         }
     }
 }
 
-/// Makes the page index right for one comment by its primary item as it is now; reads it again afterwards and starts
-/// over when it has changed, because the page indexer may have been faster with the change than this with its edit.
-///
-/// Returns what is wrong with a primary item that cannot be read.
-async fn reconcile_index(
-    table: &Table,
-    index: &PageIndex,
-    id: &CommentId,
-    mut seen: Vec<Placement>,
-) -> Result<Option<String>, RepairError> {
-    for _ in 0..RECONCILE_ATTEMPTS_MAX {
-        let (present, after) = match reconcile_once(table, index, id, &mut seen).await {
-            Err(StoreError::Malformed(malformed)) => return Ok(Some(format!("comment {id}: {malformed}"))),
-            outcome => outcome?,
-        };
-        if after == present {
-            return Ok(None);
-        }
+/// Where a scanned item puts its comment; nothing for one that is no primary item; what is wrong with one that cannot be
+/// read.
+fn edits_of(item: &Item) -> Result<Vec<IndexEdit>, String> {
+    let (pk, sk) = (text(item, attribute::PK).unwrap_or_default(), text(item, attribute::SK).unwrap_or_default());
+    if !sk.ends_with(model::FilterKey::PRIMARY_SUFFIX) {
+        return Ok(Vec::new());
     }
-    Err(RepairError::KeepsChanging { id: id.clone(), attempts: RECONCILE_ATTEMPTS_MAX })
-}
-
-/// Returns the primary item before and after; `seen` grows by what was written, which may be wrong by then.
-async fn reconcile_once(
-    table: &Table,
-    index: &PageIndex,
-    id: &CommentId,
-    seen: &mut Vec<Placement>,
-) -> Result<(Option<Item>, Option<Item>), StoreError> {
-    let present = table.raw_primary_item(id).await?;
-    let image = present.as_ref().map(Image::of_primary).transpose()?;
-    let last = image.as_ref().map(|image| (&image.placement, image.created_at));
-    index.apply(&index_edits(id, last, seen)).await?;
-    seen.extend(image.map(|image| image.placement));
-    Ok((present, table.raw_primary_item(id).await?))
+    let image = Image::of_primary(item).map_err(|malformed| format!("{pk} {sk}: {malformed}"))?;
+    Ok(index_edits(&image.id, Some((&image.placement, image.created_at)), &[]))
 }

@@ -101,25 +101,30 @@ impl Metrics {
 
     /// The line of JSON, without a line feed.
     pub fn line(&self, function: &str, at_epoch_ms: i64) -> String {
-        let metrics: Vec<Value> =
-            Metric::ALL.iter().map(|metric| json!({ "Name": metric.name(), "Unit": metric.unit() })).collect();
-        let mut line = Map::new();
-        line.insert(
-            "_aws".to_owned(),
-            json!({
-                "Timestamp": at_epoch_ms,
-                "CloudWatchMetrics": [{ "Namespace": NAMESPACE, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
-            }),
-        );
-        line.insert(DIMENSION.to_owned(), function.into());
-        line.extend(Metric::ALL.iter().map(|metric| (metric.name().to_owned(), self.get(*metric).into())));
-        Value::Object(line).to_string()
+        let values = Metric::ALL.map(|metric| (metric.name(), metric.unit(), self.get(metric).into()));
+        line(function, at_epoch_ms, &values)
     }
 
     /// Writes the line to standard output, where Lambda takes it from.
     pub fn print(&self, function: &str) {
         println!("{}", self.line(function, crate::now().epoch_ms()));
     }
+}
+
+/// A line of metrics of a function, each with its name, unit and value; without a line feed.
+pub fn line(function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
+    let metrics: Vec<Value> = values.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
+    let mut line = Map::new();
+    line.insert(
+        "_aws".to_owned(),
+        json!({
+            "Timestamp": at_epoch_ms,
+            "CloudWatchMetrics": [{ "Namespace": NAMESPACE, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
+        }),
+    );
+    line.insert(DIMENSION.to_owned(), function.into());
+    line.extend(values.iter().map(|(name, _, value)| ((*name).to_owned(), value.clone())));
+    Value::Object(line).to_string()
 }
 
 #[cfg(test)]

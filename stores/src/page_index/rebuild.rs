@@ -48,6 +48,9 @@ impl PageIndex {
         let mut walk = self.walk().await?;
         while let Some(mut keys) = self.next_keys(&mut walk).await? {
             keys.retain(|key| !Keys::is_rebuild_token(key));
+            // Of partitions that there are not, as after another number of them: nobody fills those.
+            let strays: Vec<String> = keys.extract_if(.., |key| self.keys.split(key).is_none()).collect();
+            self.ask_all::<()>(strays.iter().map(|key| Routed::new("UNLINK", key))).await?;
             let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for key in keys {
                 if let Some(token) = self.keys.rebuild_token_beside(&key) {

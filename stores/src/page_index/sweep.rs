@@ -61,14 +61,7 @@ impl PageIndex {
     /// The store's.
     pub async fn sweep(&self) -> Result<SweepPosition, StoreError> {
         let servers = self.server_identity().await?;
-        Ok(SweepPosition {
-            servers,
-            master: 0,
-            cursor: 0,
-            is_last: false,
-            pending: Vec::new(),
-            member_cursor: 0,
-        })
+        Ok(SweepPosition { servers, master: 0, cursor: 0, is_last: false, pending: Vec::new(), member_cursor: 0 })
     }
 
     /// Whether a position can still be gone on from.

@@ -77,8 +77,7 @@ impl PageIndex {
         from: &[(IndexPartition, Instant)],
         began_with: &ServerIdentity,
     ) -> Result<Advance, StoreError> {
-        let mut advance =
-            Advance { owner: self.keys.owner(table_id), nonce: crate::new_ulid(), from: from.to_vec() };
+        let mut advance = Advance { owner: self.keys.owner(table_id), nonce: crate::new_ulid(), from: from.to_vec() };
         let left = self.step(&advance, None).await?;
         let mut left = left.into_iter();
         advance.from.retain(|_| left.next().unwrap_or(false));

@@ -124,9 +124,6 @@ impl Table {
 
 fn primary_key(id: &CommentId, guard: &Guard) -> SdkItem {
     let sk = FilterKey::primary(guard.product.clone()).to_string();
-    [
-        (attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))),
-        (attribute::SK.to_owned(), AttributeValue::S(sk)),
-    ]
-    .into()
+    [(attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))), (attribute::SK.to_owned(), AttributeValue::S(sk))]
+        .into()
 }

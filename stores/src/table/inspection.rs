@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use model::{
-    CommentId, FilterKey, Instant, ProductId,
+    CommentId, FilterKey, Instant, Malformed, ProductId,
     item::{COMMENT_PREFIX, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
@@ -156,8 +156,9 @@ impl Table {
             .client
             .scan()
             .table_name(&self.name)
-            .segment(number(segment))
-            .total_segments(number(segments))
+            // One segment is no parallel scan: the embedded engine sorts the whole table for each answer of one.
+            .set_segment((segments > 1).then(|| number(segment)))
+            .set_total_segments((segments > 1).then(|| number(segments)))
             .limit(number(limit))
             .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
             .set_return_consumed_capacity(self.wants_capacity());
@@ -195,7 +196,7 @@ impl Table {
         from: Instant,
         to: Instant,
         position: Option<JournalPosition>,
-    ) -> Result<(Vec<Result<JournalEntry, StoreError>>, Option<JournalPosition>), StoreError> {
+    ) -> Result<(Vec<Result<JournalEntry, Malformed>>, Option<JournalPosition>), StoreError> {
         self.admit_read().await;
         // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
         let answer = self
@@ -215,13 +216,9 @@ impl Table {
         self.charge_read(&answer.consumed_capacity);
         let entries = answer.items.unwrap_or_default().into_iter().map(|item| {
             let described = format!("{:?}", item.get(attribute::SK));
-            let read = from_sdk_item::<JournalItem>(item).and_then(|item| Ok(JournalEntry::try_from(item)?));
-            read.map_err(|error| match error {
-                StoreError::Malformed(malformed) => {
-                    model::Malformed::new("journal entry", format!("{described}: {malformed}")).into()
-                }
-                other => other,
-            })
+            let read = from_sdk_item::<JournalItem>(item);
+            let read = read.and_then(|item| Ok(JournalEntry::try_from(item)?));
+            read.map_err(|error| Malformed::new("journal entry", format!("{described}: {error}")))
         });
         Ok((entries.collect(), answer.last_evaluated_key.map(JournalPosition)))
     }

@@ -180,8 +180,9 @@ impl Table {
             .client
             .scan()
             .table_name(&self.name)
-            .segment(number(segment))
-            .total_segments(number(segments))
+            // One segment is no parallel scan: the embedded engine sorts the whole table for each answer of one.
+            .set_segment((segments > 1).then(|| number(segment)))
+            .set_total_segments((segments > 1).then(|| number(segments)))
             .consistent_read(true)
             .limit(number(limit))
             .set_exclusive_start_key(from.map(|position| position.0))

@@ -1,0 +1,124 @@
+//! `--explain`: what a command would read and write, without doing it. Only the job's own state and the markers are read.
+
+use std::fmt::Write;
+
+use model::{Instant, journal::JOURNAL_SHARDS};
+use stores::{now, page_index::Marked};
+
+use crate::{
+    audit::{AUDIT, SegmentState, Which, state_name},
+    changed::windows,
+    config::Command,
+    error::RepairError,
+    job::Job,
+    recent::oldest_entry,
+};
+
+/// What a command would do.
+///
+/// # Errors
+/// A store's.
+pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError> {
+    let mut text = match command {
+        Command::Recent => recent(job).await?,
+        Command::Audit(args) => audit(job, args.options().unwrap_or_default()).await?,
+        Command::Quarantine(args) => format!(
+            "reads:  every batch in quarantine at {:?}; of each comment that one names, its items (some 33 read units at\n\
+             \x20       4 KB an item, consistent), and its scores in all base sets of its product\n\
+             writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index\n\
+             removes: batches whose comments are all in order\n",
+            args.quarantine
+        ),
+        Command::Rebuild { segments } => format!(
+            "reads:  the whole table by {segments} scans at the same time, consistent; then the journal since it began\n\
+             writes: nothing to the table\n\
+             page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
+             \x20       pages answer 503\n"
+        ),
+        Command::Check { id, .. } => format!(
+            "reads:  all items of comment {id}, and its scores in all base sets of its product\n\
+             writes: one transaction of its wrong duplicates, one edit of the page index, if there are differences\n"
+        ),
+        Command::Status { .. } => {
+            "reads:  the job's own state, the markers of the page index\nwrites: nothing\n".to_owned()
+        }
+    };
+    if !job.settings.apply && !matches!(command, Command::Status { .. }) {
+        text.push_str("without --apply, nothing of what is said to be written is written\n");
+    }
+    Ok(text)
+}
+
+async fn recent(job: &Job) -> Result<String, RepairError> {
+    let present = now();
+    let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let table_id = job.table.describe().await?.id;
+    let duplicates = job.table.watermark().await?;
+    let index = job.index.watermarks(&table_id).await?;
+    let marked: Vec<Instant> = index
+        .iter()
+        .filter_map(|(_, marked)| match marked {
+            Marked::UpTo(watermark) => Some(*watermark),
+            Marked::Not => None,
+        })
+        .collect();
+    let oldest = oldest_entry(present);
+    let begins = marked.iter().copied().chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
+    let from = begins.plus_ms(-ms(job.settings.overlap)).max(oldest);
+    let to = present.plus_ms(-ms(job.settings.settle));
+    let windows = windows(from, to).count();
+    let mut text = String::new();
+    writeln!(text, "watermark of the duplicates: {}", duplicates.map_or("none".to_owned(), |at| at.to_string())).ok();
+    writeln!(text, "partitions of the page index that are kept up to date: {} of {}", marked.len(), index.len()).ok();
+    writeln!(
+        text,
+        "reads:  the journal from {from} to {to}, {windows} hours or parts of them, {} queries at least; of each\n\
+         \x20       comment named there its items, consistent, and its scores in all base sets of its product",
+        windows * usize::try_from(JOURNAL_SHARDS).unwrap_or(1)
+    )
+    .ok();
+    writeln!(
+        text,
+        "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
+         \x20       the watermarks, a lease, a record of the run"
+    )
+    .ok();
+    Ok(text)
+}
+
+async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, RepairError> {
+    let states: Vec<(String, SegmentState)> = job.table.states(AUDIT).await?;
+    let under_way = states
+        .iter()
+        .filter(|(name, state)| {
+            state.began.is_some() && (0..options.segments).any(|k| state_name(k, options.segments) == *name)
+        })
+        .count();
+    let which = match options.which {
+        Which::All => format!("all {} segments of the table", options.segments),
+        Which::One(segment) => format!("segment {segment} of {}", options.segments),
+        Which::Due => format!("those of {} segments that were last checked nearly a week ago", options.segments),
+    };
+    let mut text = String::new();
+    writeln!(
+        text,
+        "reads:  {which}, each item once, eventually consistent ({under_way} segments were interrupted and are gone on\n\
+         \x20       with); the scores of each comment in its four base sets; again, consistent, what is not right"
+    )
+    .ok();
+    if options.sweep {
+        writeln!(
+            text,
+            "        every member of the page index; of each comment that a product's whole set names, its primary item\n\
+             \x20       (half a read unit), and its scores in all base sets of the product"
+        )
+        .ok();
+    }
+    writeln!(
+        text,
+        "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
+         \x20       every 10 s where it is, a lease, a record of the run"
+    )
+    .ok();
+    Ok(text)
+}

@@ -1,0 +1,149 @@
+//! Which partitions of the page index a run keeps up to date.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use model::Instant;
+use stores::{
+    StoreError, now,
+    page_index::{IndexPartition, Marked, ServerIdentity},
+};
+
+use crate::{
+    error::RepairError,
+    job::{Run, index_is_away},
+    reconcile::IndexScope,
+};
+
+/// The partitions that are kept up to date, and up to when each is.
+#[derive(Debug, Clone)]
+pub(crate) struct Follow {
+    table_id: String,
+    /// Who answered when the run began; `None` when nobody did.
+    servers: Option<ServerIdentity>,
+    pub(crate) watermarks: BTreeMap<IndexPartition, Instant>,
+}
+
+impl Follow {
+    /// Reads the markers. What there is to be said about partitions that are not kept up to date is reported.
+    pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, RepairError> {
+        let mut follow = Self { table_id: table_id.to_owned(), servers: None, watermarks: BTreeMap::new() };
+        let index = &run.job.index;
+        let looked = async {
+            let servers = index.server_identity().await?;
+            Ok::<_, StoreError>((servers, index.watermarks(table_id).await?))
+        };
+        match looked.await {
+            Err(error) if index_is_away(&error) => {
+                run.add_skipped(format!("the page index, because {error}; only duplicates are looked at"));
+            }
+            Err(error) => return Err(error.into()),
+            Ok((servers, marked)) => {
+                let all = marked.len();
+                follow.watermarks = marked
+                    .into_iter()
+                    .filter_map(|(partition, marked)| match marked {
+                        Marked::UpTo(watermark) => Some((partition, watermark)),
+                        Marked::Not => None,
+                    })
+                    .collect();
+                follow.servers = Some(servers);
+                let missing = all - follow.watermarks.len();
+                if missing > 0 {
+                    run.add_skipped(format!(
+                        "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
+                         repair-job rebuild"
+                    ));
+                }
+            }
+        }
+        Ok(follow)
+    }
+
+    /// What is looked at in the page index.
+    pub(crate) fn scope(&self) -> IndexScope {
+        match self.watermarks.is_empty() {
+            true => IndexScope::Nothing,
+            false => IndexScope::Partitions(Arc::new(self.partitions())),
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> BTreeSet<IndexPartition> {
+        self.watermarks.keys().copied().collect()
+    }
+
+    /// Leaves partitions out whose watermarks are older than this: the journal does not reach back to them.
+    pub(crate) fn drop_older(&mut self, run: &Run<'_>, oldest: Instant) {
+        let before = self.watermarks.len();
+        self.watermarks.retain(|_, watermark| *watermark >= oldest);
+        let dropped = before - self.watermarks.len();
+        if dropped > 0 {
+            run.add_unresolved(format!(
+                "the journal does not reach back to the watermarks of {dropped} partitions of the page index: \
+                 repair-job rebuild"
+            ));
+        }
+    }
+
+    /// Leaves the page index alone from now on.
+    pub(crate) fn give_up(&mut self) {
+        self.watermarks.clear();
+    }
+
+    /// Moves watermarks on after a window has been reconciled up to `to`.
+    ///
+    /// A partition that is not ready because its watermark is too old (a snapshot was restored) does not become ready by
+    /// a step on the way, only by the last one: what it lost may be of any later time.
+    pub(crate) async fn advance(&mut self, run: &Run<'_>, to: Instant, is_last: bool) -> Result<(), RepairError> {
+        let Some(servers) = &self.servers else { return Ok(()) };
+        let present = now();
+        let max_age = i64::try_from(run.job.settings.index_max_age.as_millis()).unwrap_or(i64::MAX);
+        let is_ready = |watermark: Instant| present.epoch_ms() - watermark.epoch_ms() <= max_age;
+        let from: Vec<(IndexPartition, Instant)> = self
+            .watermarks
+            .iter()
+            .filter(|(_, watermark)| **watermark < to && (is_last || is_ready(**watermark) || !is_ready(to)))
+            .map(|(partition, watermark)| (*partition, *watermark))
+            .collect();
+        if from.is_empty() {
+            return Ok(());
+        }
+        let index = &run.job.index;
+        let advanced = async {
+            let prepared = index.prepare_advance(&self.table_id, &from, servers).await?;
+            index.advance(prepared, to).await
+        };
+        match advanced.await {
+            Err(error) if index_is_away(&error) => {
+                run.add_skipped(format!("moving the watermarks of the page index on, because {error}"));
+                self.give_up();
+            }
+            Err(error) => return Err(error.into()),
+            Ok(advanced) => {
+                for partition in &advanced {
+                    self.watermarks.insert(*partition, to);
+                }
+                let other = from.len() - advanced.len();
+                if other > 0 {
+                    run.add_skipped(format!(
+                        "the watermarks of {other} partitions of the page index, whose markers somebody else has changed \
+                         (a rebuild, or the index was lost)"
+                    ));
+                    for (partition, _) in from.iter().filter(|(partition, _)| !advanced.contains(partition)) {
+                        self.watermarks.remove(partition);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Follow {
+    /// Whether the page index answered when the run began.
+    pub(crate) fn answers(&self) -> bool {
+        self.servers.is_some()
+    }
+}

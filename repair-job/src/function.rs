@@ -1,0 +1,83 @@
+//! What the Lambda function does every hour, and the metrics that it prints.
+
+use serde_json::{Value, json};
+use stores::{Quarantine, metrics, now};
+
+use crate::{
+    audit::{AuditOptions, Which},
+    job::Job,
+    report::{Report, exit},
+    status::Status,
+};
+
+/// The name of the function in its metrics.
+pub const FUNCTION: &str = "repair-job";
+
+/// What an hourly run did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hourly {
+    /// What each part of it did: `recent`, `quarantine`, `audit`.
+    pub reports: Vec<Report>,
+    /// How everything is afterwards; or why that could not be found out.
+    pub status: Result<Status, String>,
+}
+
+/// The hourly run: what changed recently first, because readiness depends on it; then the quarantine; then, while there
+/// is time, what of the table and the page index has not been checked for nearly a week.
+pub async fn hourly(job: &Job, quarantine: &Quarantine, segments: u32) -> Hourly {
+    let mut reports = vec![job.recent().await];
+    if !matches!(quarantine, Quarantine::Mapping) {
+        reports.push(job.quarantine(quarantine).await);
+    }
+    let options = AuditOptions { segments, which: Which::Due, ..AuditOptions::default() };
+    reports.push(job.audit(options).await);
+    let status = job.status(segments, Some(quarantine)).await.map_err(|error| error.to_string());
+    Hourly { reports, status }
+}
+
+impl Hourly {
+    /// Whether a part of it failed.
+    pub fn has_failed(&self) -> bool {
+        self.reports.iter().any(|report| report.exit_code() & exit::FAILURE != 0)
+    }
+
+    /// The reports as JSON.
+    pub fn json(&self) -> Value {
+        let status = match &self.status {
+            Ok(status) => json!(status),
+            Err(error) => json!({ "failure": error }),
+        };
+        json!({ "runs": self.reports.iter().map(Report::json).collect::<Vec<_>>(), "status": status })
+    }
+}
+
+/// The line of metrics of an hourly run (see [`stores::metrics`]). `Unresolved` is the one to be alarmed by: it stays
+/// until a person has looked. docs/operations.md says what each of them means.
+pub fn metrics_line(hourly: &Hourly) -> String {
+    let sum = |of: fn(&Report) -> u64| -> Value { hourly.reports.iter().map(of).sum::<u64>().into() };
+    let sum_units = |of: fn(&Report) -> f64| -> Value { hourly.reports.iter().map(of).sum::<f64>().into() };
+    let present = now();
+    let mut values = vec![
+        ("Checked", "Count", sum(|report| report.checked)),
+        ("Drifted", "Count", sum(|report| report.drifted.values().sum())),
+        ("Mended", "Count", sum(|report| report.mended)),
+        ("Left", "Count", sum(|report| report.left)),
+        ("Unresolved", "Count", sum(|report| report.unresolved_count)),
+        ("Skipped", "Count", sum(|report| report.skipped_count)),
+        ("Failed", "Count", sum(|report| u64::from(report.failure.is_some()))),
+        ("ReadUnits", "Count", sum_units(|report| report.read_units)),
+        ("WriteUnits", "Count", sum_units(|report| report.write_units)),
+        ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
+    ];
+    if let Ok(status) = &hourly.status {
+        let age = |at: model::Instant| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
+        values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
+        if let Ok(index) = &status.index {
+            values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
+            values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
+        }
+        values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
+        values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
+    }
+    metrics::line(FUNCTION, present.epoch_ms(), &values)
+}

@@ -1,0 +1,96 @@
+//! How a run shows where it is: a bar on a terminal, plain lines otherwise.
+
+use std::{
+    io::IsTerminal,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use tokio::task::JoinHandle;
+
+/// Between two looks at how far it is.
+const BAR_EVERY: Duration = Duration::from_millis(200);
+/// Between two plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// A whole.
+const WHOLE: u64 = 1_000_000;
+
+/// How far a run is. Clones are the same progress.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    done: AtomicU64,
+    /// In millionths.
+    share: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn add(&self, comments: u64) {
+        self.0.done.fetch_add(comments, Ordering::Relaxed);
+    }
+
+    /// Sets which part of `whole` is done.
+    pub(crate) fn set_share(&self, done: u64, whole: u64) {
+        let share = done.saturating_mul(WHOLE) / whole.max(1);
+        self.0.share.store(share.min(WHOLE), Ordering::Relaxed);
+    }
+
+    fn share(&self) -> f64 {
+        let share = u32::try_from(self.0.share.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        f64::from(share) / 1e6
+    }
+
+    /// Shows it on standard error until the display is dropped.
+    pub fn show(&self, name: &'static str) -> Display {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(WHOLE) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name);
+        let (shown, progress) = (bar.clone(), self.clone());
+        let task = tokio::spawn(async move {
+            let began = Instant::now();
+            let mut last_line = began;
+            loop {
+                tokio::time::sleep(BAR_EVERY).await;
+                let message = progress.message(began.elapsed());
+                shown.set_position(progress.0.share.load(Ordering::Relaxed));
+                shown.set_message(message.clone());
+                if !terminal && last_line.elapsed() >= LINE_EVERY {
+                    last_line = Instant::now();
+                    eprintln!("{name}: {message}");
+                }
+            }
+        });
+        Display(task, bar)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn message(&self, elapsed: Duration) -> String {
+        let (done, share) = (self.0.done.load(Ordering::Relaxed), self.share());
+        let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
+        let mut message = format!("{} comments, {rate:.0}/s, {:.1} % done", HumanCount(done), share * 100.0);
+        if share > 0.01 && share < 1.0 {
+            message.push_str(&format!(", {} left", HumanDuration(elapsed.mul_f64((1.0 - share) / share))));
+        }
+        message
+    }
+}
+
+/// A display of progress.
+#[derive(Debug)]
+pub struct Display(JoinHandle<()>, ProgressBar);
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.0.abort();
+        self.1.finish_and_clear();
+    }
+}

@@ -1,0 +1,69 @@
+//! `quarantine`: works off what the event source mappings and the functions gave up.
+//!
+//! Every comment that a batch names is reconciled by its state **now**; the records themselves, which may be old, are
+//! never applied. A batch is removed when all its comments are in order, and stays when one needs a person or a record of
+//! it cannot be read.
+
+use std::collections::BTreeMap;
+
+use model::{CommentId, plan::reconcile::Places};
+use stores::{Quarantine, quarantine::QuarantinedBatch};
+
+use crate::{
+    error::RepairError,
+    follow::Follow,
+    job::{Job, Run},
+    reconcile::{Scope, State},
+    report::Report,
+};
+
+/// How many names of batches are listed at a time.
+const LIST_LIMIT: usize = 200;
+
+impl Job {
+    /// Works the quarantine off.
+    pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
+        self.run("quarantine", "quarantine", async |run| Box::pin(work_off(run, quarantine)).await).await
+    }
+}
+
+async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairError> {
+    let table_id = run.job.table.describe().await?.id;
+    let follow = Follow::read(run, &table_id).await?;
+    // Partitions without a marker are filled from the table by a rebuild, whatever is in quarantine; but an index that does
+    // not answer may be ready, and miss something.
+    let index_answers = follow.answers();
+    let scope = Scope { duplicates: true, index: follow.scope() };
+    let (mut removed, mut kept) = (0_u64, 0_u64);
+    let mut after: Option<String> = None;
+    loop {
+        let names = quarantine.list(after.as_deref(), LIST_LIMIT).await?;
+        let Some(last) = names.last().cloned() else { break };
+        for name in names {
+            if run.must_stop(|| "the next run goes on with what is left".to_owned()) {
+                return Ok(());
+            }
+            let Some(document) = quarantine.get(&name).await? else { continue };
+            let batch = QuarantinedBatch::read(&document);
+            for what in &batch.unreadable {
+                run.add_unresolved(format!("{name}: {what}"));
+            }
+            let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
+            for (id, places) in batch.comments {
+                comments.entry(id).or_default().join(&places);
+            }
+            run.add_checked(comments.len());
+            let states = run.reconcile_all(comments, &scope).await?;
+            let is_done = states.iter().all(|(_, state)| *state == State::Settled) && index_answers;
+            if !is_done || !batch.unreadable.is_empty() {
+                kept += 1;
+            } else if run.job.settings.apply {
+                quarantine.remove(&name).await?;
+                removed += 1;
+            }
+        }
+        after = Some(last);
+    }
+    run.add_note(format!("{removed} batches removed, {kept} kept"));
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! `reconcile`: the one piece of code that mends, whoever found the difference.
+//!
+//! It is told where to look, never what to conclude: it reads the items of the comment strongly consistent and its
+//! entries in the page index, has `model` plan, and applies the plan.
+//!
+//! **Invariant:** it never undoes or overwrites a change of the comment that happens meanwhile, and never brings back
+//! what is being deleted (`tests/repair/concurrent.rs`). Duplicates are written on condition that the primary item is as
+//! it was read. Redis knows no such condition: after an edit there the primary item is read again, and when it has
+//! changed, everything starts over, because the page indexer may have been faster with the change than this with its
+//! edit. An edit is not sent later than [`EDIT_WITHIN`] after the read: should the process die before it reads again,
+//! the change's journal entry is then still to come for `recent` (see `SETTLE_DELAY`).
+//!
+//! **Invariant:** running it again finds nothing (`tests/repair`, everywhere).
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use model::{
+    CommentId, ProductId,
+    plan::reconcile::{Collection, Drift, Places, plan_ranks},
+};
+use serde_dynamo::Item;
+use stores::{Backoff, PageIndex, Remedy, Store, StoreError, Table, page_index::IndexPartition, table::Guarded};
+use tokio::time::Instant;
+
+use crate::error::RepairError;
+
+/// How often a comment that keeps changing is tried.
+const ATTEMPTS_MAX: usize = 20;
+
+/// How long a comment may take, waiting for a throttled table included.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long after a comment was read an edit of the page index may be sent.
+const EDIT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a page index that does not answer is asked for one comment.
+const INDEX_TRIES: usize = 3;
+
+/// Which partitions of the page index are looked at.
+#[derive(Debug, Clone)]
+pub(crate) enum IndexScope {
+    /// None.
+    Nothing,
+    /// All, whether they are ready or not: of an index that is being filled.
+    All,
+    /// Those that are kept up to date. What the others lack says nothing: a rebuild fills them from the table.
+    Partitions(Arc<BTreeSet<IndexPartition>>),
+}
+
+/// What is looked at and mended.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    /// Whether duplicates are.
+    pub(crate) duplicates: bool,
+    /// Which entries of the page index are.
+    pub(crate) index: IndexScope,
+}
+
+/// How a comment is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It was looked at, and is right if differences were mended.
+    Settled,
+    /// A person has to look.
+    Unresolved(String),
+    /// It kept changing. Its last change is in the journal.
+    KeepsChanging,
+    /// The page index did not answer; duplicates are settled.
+    IndexAway(String),
+}
+
+/// What was found of a comment.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reconciled {
+    pub(crate) state: State,
+    /// Differences that were mended.
+    pub(crate) mended: Vec<Drift>,
+    /// Differences that are left.
+    pub(crate) left: Vec<Drift>,
+}
+
+/// Mends comments, or only says what is to be mended.
+#[derive(Debug, Clone)]
+pub(crate) struct Reconciler {
+    pub(crate) table: Table,
+    pub(crate) index: PageIndex,
+    pub(crate) apply: bool,
+}
+
+/// What came of an attempt.
+enum Attempt {
+    Settled,
+    Changed,
+    Unresolved(String),
+    IndexAway(StoreError),
+}
+
+impl Reconciler {
+    /// Makes everything right that is derived from a comment.
+    ///
+    /// # Errors
+    /// A store's that concerns other comments as well.
+    pub(crate) async fn reconcile(
+        &self,
+        id: &CommentId,
+        told: &Places,
+        scope: &Scope,
+    ) -> Result<Reconciled, RepairError> {
+        let deadline = Instant::now() + TIME_MAX;
+        let mut backoff = Backoff::until(deadline);
+        let mut found = Reconciled { state: State::KeepsChanging, mended: Vec::new(), left: Vec::new() };
+        let mut places = told.clone();
+        let mut index_tries = 0;
+        for _ in 0..ATTEMPTS_MAX {
+            found.left.clear();
+            match self.attempt(id, &mut places, scope, &mut found, deadline).await {
+                Ok(Attempt::Settled) => {
+                    found.state = State::Settled;
+                    return Ok(found);
+                }
+                Ok(Attempt::Changed) => {}
+                Ok(Attempt::Unresolved(what)) => {
+                    found.state = State::Unresolved(format!("comment {id}: {what}"));
+                    return Ok(found);
+                }
+                Ok(Attempt::IndexAway(error)) => {
+                    index_tries += 1;
+                    if index_tries == INDEX_TRIES || !backoff.wait().await {
+                        found.state = State::IndexAway(error.to_string());
+                        return Ok(found);
+                    }
+                }
+                Err(error) => match error.remedy() {
+                    Remedy::Quarantine => {
+                        found.state = State::Unresolved(format!("comment {id}: {error}"));
+                        return Ok(found);
+                    }
+                    Remedy::TryAgain if backoff.wait().await => {}
+                    Remedy::TryAgain | Remedy::CallOperator => return Err(error.into()),
+                },
+            }
+        }
+        Ok(found)
+    }
+
+    async fn attempt(
+        &self,
+        id: &CommentId,
+        places: &mut Places,
+        scope: &Scope,
+        found: &mut Reconciled,
+        deadline: Instant,
+    ) -> Result<Attempt, StoreError> {
+        let read_at = Instant::now();
+        let items = self.table.items_of(id).await?;
+        let collection = match Collection::read(id, &items) {
+            Ok(collection) => collection,
+            Err(unresolved) => return Ok(Attempt::Unresolved(unresolved.to_string())),
+        };
+        // What an earlier attempt wrote, too, may be wrong by now.
+        *places = collection.places(places);
+        if scope.duplicates {
+            let plan = collection.plan_duplicates();
+            if !self.apply {
+                found.left.extend(plan.drift);
+            } else if !plan.writes.is_empty() {
+                match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await? {
+                    Guarded::Done => found.mended.extend(plan.drift),
+                    Guarded::Changed => return Ok(Attempt::Changed),
+                }
+            }
+        }
+        let looked_at = self.places_in(scope, places);
+        if looked_at.products().next().is_none() {
+            return Ok(Attempt::Settled);
+        }
+        match self.attempt_index(&collection, &looked_at, found, read_at).await {
+            Ok(IndexAttempt::Right) => Ok(Attempt::Settled),
+            Ok(IndexAttempt::TooLate) => Ok(Attempt::Changed),
+            // Whether the edits were done or not.
+            outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
+                let changed = self.has_changed(&collection, places).await?;
+                match outcome {
+                    Err(error) if error.is_unavailable() && is_of_index(&error) => Ok(Attempt::IndexAway(error)),
+                    Err(error) => Err(error),
+                    Ok(_) if changed => Ok(Attempt::Changed),
+                    Ok(_) => Ok(Attempt::Settled),
+                }
+            }
+        }
+    }
+
+    fn places_in(&self, scope: &Scope, places: &Places) -> Places {
+        match &scope.index {
+            IndexScope::Nothing => Places::default(),
+            IndexScope::All => places.clone(),
+            IndexScope::Partitions(partitions) => {
+                let mut looked_at = Places::default();
+                let kept = places.iter().filter(|(product, _)| partitions.contains(&self.index.partition_of(product)));
+                for (product, languages) in kept {
+                    looked_at.add(product, None);
+                    languages.iter().for_each(|language| looked_at.add(product, Some(language)));
+                }
+                looked_at
+            }
+        }
+    }
+
+    async fn attempt_index(
+        &self,
+        collection: &Collection<'_>,
+        places: &Places,
+        found: &mut Reconciled,
+        read_at: Instant,
+    ) -> Result<IndexAttempt, StoreError> {
+        let ranks = self.index.ranks(&collection.id, places).await?;
+        let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
+        let plan = plan_ranks(&collection.id, last, &ranks);
+        if plan.edits.is_empty() {
+            return Ok(IndexAttempt::Right);
+        }
+        if self.apply {
+            if read_at.elapsed() > EDIT_WITHIN {
+                return Ok(IndexAttempt::TooLate);
+            }
+            self.index.apply(&plan.edits).await?;
+            found.mended.extend(plan.drift);
+        } else {
+            found.left.extend(plan.drift);
+        }
+        Ok(IndexAttempt::Edited)
+    }
+
+    /// Whether the primary item is another than it was read, or there is one where there was none.
+    async fn has_changed(&self, collection: &Collection<'_>, places: &Places) -> Result<bool, StoreError> {
+        for product in places.products() {
+            if self.table.primary_item_in(&collection.id, product).await?.as_ref() != primary_in(collection, product) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What came of looking at the page index.
+enum IndexAttempt {
+    Right,
+    Edited,
+    TooLate,
+}
+
+fn primary_in<'items>(collection: &Collection<'items>, product: &ProductId) -> Option<&'items Item> {
+    let (image, _) = collection.primary.as_ref()?;
+    (image.placement.product == *product).then_some(image.item)
+}
+
+fn is_of_index(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unavailable { store, .. }
+        | StoreError::Refused { store, .. }
+        | StoreError::Rejected { store, .. } => *store == Store::PageIndex,
+        StoreError::Malformed(_) => false,
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run found and did.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
+
+use model::plan::reconcile::DriftKind;
+use serde::Serialize;
+use stores::table::Lease;
+
+use crate::stop::StopReason;
+
+/// How many texts of a kind a report names; the rest is counted.
+pub(crate) const TEXTS_MAX: usize = 100;
+
+/// The bits of the exit code.
+pub mod exit {
+    /// The run failed; what it had done by then is reported.
+    pub const FAILURE: u8 = 1;
+    /// The command line is wrong.
+    pub const USAGE: u8 = 2;
+    /// Differences were found.
+    pub const DRIFT_FOUND: u8 = 4;
+    /// Differences were found and are left: in a dry run, all of them.
+    pub const DRIFT_LEFT: u8 = 8;
+    /// Something needs a person.
+    pub const UNRESOLVED: u8 = 16;
+    /// Some of the work was not done: the time was up, or the page index could not be looked at.
+    pub const SKIPPED: u8 = 32;
+    /// Another run is in progress; nothing was done.
+    pub const HELD: u8 = 64;
+}
+
+/// Where and why a run stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stopped {
+    /// Why.
+    pub reason: StopReason,
+    /// Where the next run goes on.
+    pub goes_on: String,
+}
+
+/// What a run found and did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// The command.
+    pub command: String,
+    /// Whether it mended; otherwise it only looked.
+    pub apply: bool,
+    /// Comments looked at.
+    pub checked: u64,
+    /// Items read by scans.
+    pub items: u64,
+    /// Members of base sets looked at.
+    pub members: u64,
+    /// Comments with differences.
+    pub drifted_comments: u64,
+    /// Differences by kind.
+    pub drifted: BTreeMap<DriftKind, u64>,
+    /// Differences mended.
+    pub mended: u64,
+    /// Differences left.
+    pub left: u64,
+    /// How much needs a person.
+    pub unresolved_count: u64,
+    /// What needs a person; of much, the first hundred.
+    pub unresolved: Vec<String>,
+    /// How much work was left out.
+    pub skipped_count: u64,
+    /// What work was left out and why; of much, the first hundred.
+    pub skipped: Vec<String>,
+    /// Where it stopped before its end.
+    pub stopped: Option<Stopped>,
+    /// Who has the lease, when that is somebody else.
+    pub held_by: Option<String>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// Read units of the table that were consumed.
+    pub read_units: f64,
+    /// Write units of the table and its index that were consumed.
+    pub write_units: f64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Report {
+    /// The exit code: see [`exit`].
+    pub fn exit_code(&self) -> u8 {
+        let found: u64 = self.drifted.values().sum();
+        let bits = [
+            (self.failure.is_some(), exit::FAILURE),
+            (found > 0, exit::DRIFT_FOUND),
+            (self.left > 0, exit::DRIFT_LEFT),
+            (self.unresolved_count > 0, exit::UNRESOLVED),
+            (self.skipped_count > 0 || self.stopped.is_some(), exit::SKIPPED),
+            (self.held_by.is_some(), exit::HELD),
+        ];
+        bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+    }
+
+    /// The report as JSON, with the exit code and the units for each comment.
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("exit_code".to_owned(), self.exit_code().into());
+            fields.insert("read_units_per_comment".to_owned(), self.per_comment(self.read_units).into());
+            fields.insert("write_units_per_comment".to_owned(), self.per_comment(self.write_units).into());
+        }
+        json
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    fn per_comment(&self, units: f64) -> f64 {
+        if self.checked == 0 { 0.0 } else { units / self.checked as f64 }
+    }
+
+    pub(crate) fn hold(&mut self, lease: &Lease) {
+        self.held_by = Some(format!("{}, since {}", lease.who, lease.since));
+    }
+
+    pub(crate) fn add_unresolved(&mut self, what: String) {
+        self.unresolved_count += 1;
+        if self.unresolved.len() < TEXTS_MAX {
+            self.unresolved.push(what);
+        }
+    }
+
+    pub(crate) fn add_skipped(&mut self, what: String) {
+        self.skipped_count += 1;
+        if self.skipped.len() < TEXTS_MAX {
+            self.skipped.push(what);
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    /// As a person reads it, several lines without a line feed at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        if let Some(holder) = &self.held_by {
+            return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
+        }
+        let manner = if self.apply { "" } else { " (dry run: nothing was changed; --apply mends)" };
+        write!(text, "{}{manner}: {} comments checked", self.command, self.checked)?;
+        if self.items > 0 {
+            write!(text, ", {} items read", self.items)?;
+        }
+        if self.members > 0 {
+            write!(text, ", {} members of the page index looked at", self.members)?;
+        }
+        writeln!(text, " in {:.1} s", self.seconds)?;
+        let found: u64 = self.drifted.values().sum();
+        writeln!(
+            text,
+            "  differences: {found} of {} comments; {} mended, {} left",
+            self.drifted_comments, self.mended, self.left
+        )?;
+        for (kind, count) in &self.drifted {
+            writeln!(text, "    {:<18} {count}", kind.name())?;
+        }
+        for (what, count, texts) in [
+            ("unresolved, needs a person", self.unresolved_count, &self.unresolved),
+            ("skipped", self.skipped_count, &self.skipped),
+        ] {
+            if count > 0 {
+                writeln!(text, "  {what}: {count}")?;
+                texts.iter().try_for_each(|line| writeln!(text, "    {line}"))?;
+                let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
+                if count > named {
+                    writeln!(text, "    and {} more", count - named)?;
+                }
+            }
+        }
+        if let Some(stopped) = &self.stopped {
+            writeln!(text, "  stopped: {}; {}", stopped.reason, stopped.goes_on)?;
+        }
+        for note in &self.notes {
+            writeln!(text, "  {note}")?;
+        }
+        if let Some(failure) = &self.failure {
+            writeln!(text, "  failed: {failure}")?;
+        }
+        write!(text, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)?;
+        if self.checked > 0 {
+            let (read, written) = (self.per_comment(self.read_units), self.per_comment(self.write_units));
+            write!(text, "; for each comment {read:.2} and {written:.2}")?;
+        }
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_of_the_exit_code_has_its_own_cause() {
+        assert_eq!(Report::default().exit_code(), 0);
+        let mut report = Report { drifted: [(DriftKind::OrphanRank, 2)].into(), ..Default::default() };
+        assert_eq!(report.exit_code(), exit::DRIFT_FOUND);
+        report.left = 1;
+        assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+        report.add_unresolved("x".to_owned());
+        report.add_skipped("y".to_owned());
+        report.failure = Some("z".to_owned());
+        assert_eq!(report.exit_code(), 1 | 4 | 8 | 16 | 32);
+        let held = Report { held_by: Some("somebody".to_owned()), ..Default::default() };
+        assert_eq!(held.exit_code(), exit::HELD);
+    }
+}

@@ -1,0 +1,193 @@
+//! `status`: readiness, watermarks, last runs, coverage of the audit, leases, open quarantine. It only reads.
+
+use std::fmt::{self, Write};
+
+use model::Instant;
+use serde::Serialize;
+use stores::{
+    Quarantine, now,
+    page_index::{Marked, NotReady},
+    table::Lease,
+};
+
+use crate::{
+    audit::{AUDIT, EVERY, SegmentState, state_name},
+    error::RepairError,
+    job::{Job, RUN, RunRecord, index_is_away},
+    recent::oldest_entry,
+    sweep::{POSITION, SWEEP, SweepState},
+};
+
+/// How many batches in quarantine are counted.
+const QUARANTINED_MAX: usize = 10_000;
+
+/// How the page index is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IndexStatus {
+    /// Partitions that are ready.
+    pub ready: usize,
+    /// Partitions that are not, because their watermark is too old.
+    pub stale: usize,
+    /// Partitions without a marker of this table.
+    pub unmarked: usize,
+    /// The oldest watermark.
+    pub oldest_watermark: Option<Instant>,
+}
+
+/// The last run of a command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LastRun {
+    /// The command.
+    pub command: String,
+    /// When it began.
+    pub began: Instant,
+    /// When it ended.
+    pub ended: Instant,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// Comments looked at.
+    pub checked: u64,
+    /// Differences mended.
+    pub mended: u64,
+    /// What needed a person.
+    pub unresolved: u64,
+}
+
+/// How everything is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// The page index, or why it could not be asked.
+    pub index: Result<IndexStatus, String>,
+    /// Up to when the journal has been reconciled into the duplicates.
+    pub duplicates_watermark: Option<Instant>,
+    /// Whether the journal still reaches back to it.
+    pub journal_reaches_back: bool,
+    /// The last runs.
+    pub last_runs: Vec<LastRun>,
+    /// Into how many segments the audit divides the table.
+    pub segments: u32,
+    /// Which share of them was checked in the last week, from 0 to 1.
+    pub audited_share: f64,
+    /// When the last sweep of the page index ended.
+    pub last_sweep: Option<Instant>,
+    /// Runs in progress: the scope, and who.
+    pub running: Vec<(String, String)>,
+    /// Batches in quarantine, `None` when the place was not told.
+    pub quarantined: Option<usize>,
+}
+
+impl Job {
+    /// How everything is; `segments` is what the audit runs with.
+    ///
+    /// # Errors
+    /// The table's, or the quarantine's.
+    pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, RepairError> {
+        let (table, present) = (&self.table, now());
+        let table_id = table.describe().await?.id;
+        let watermark = table.watermark().await?;
+        let runs: Vec<(String, RunRecord)> = table.states(RUN).await?;
+        let leases: Vec<(String, Lease)> = table.leases().await?;
+        let audited: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
+        let week = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
+        let is_recent = |state: &SegmentState| state.last_ended.is_some_and(|ended| ended >= present.plus_ms(-week));
+        let segments = segments.max(1);
+        let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
+        let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
+        let sweep: Option<SweepState> = table.state(SWEEP, POSITION).await?;
+        let quarantined = match quarantine {
+            Some(quarantine) => Some(quarantine.list(None, QUARANTINED_MAX).await?.len()),
+            None => None,
+        };
+        let last_runs = runs.into_iter().map(|(command, run)| LastRun {
+            command,
+            began: run.began,
+            ended: run.ended,
+            exit_code: run.exit_code,
+            checked: run.checked,
+            mended: run.mended,
+            unresolved: run.unresolved,
+        });
+        Ok(Status {
+            index: self.index_status(&table_id, present).await?,
+            duplicates_watermark: watermark,
+            journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
+            last_runs: last_runs.collect(),
+            segments,
+            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
+            last_sweep: sweep.and_then(|sweep| sweep.last_ended),
+            running: leases
+                .into_iter()
+                .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
+                .map(|(scope, lease)| (scope, format!("{}, since {}", lease.who, lease.since)))
+                .collect(),
+            quarantined,
+        })
+    }
+
+    async fn index_status(&self, table_id: &str, present: Instant) -> Result<Result<IndexStatus, String>, RepairError> {
+        let asked =
+            async { Ok((self.index.readiness(table_id, present).await?, self.index.watermarks(table_id).await?)) };
+        match asked.await {
+            Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
+            Err(error) => Err(error.into()),
+            Ok((readiness, marked)) => {
+                let count = |is: fn(&NotReady) -> bool| {
+                    readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is)).count()
+                };
+                let watermarks = marked.into_iter().filter_map(|(_, marked)| match marked {
+                    Marked::UpTo(watermark) => Some(watermark),
+                    Marked::Not => None,
+                });
+                Ok(Ok(IndexStatus {
+                    ready: readiness.iter().filter(|(_, answer)| answer.is_ok()).count(),
+                    stale: count(|not| matches!(not, NotReady::Stale { .. })),
+                    unmarked: count(|not| !matches!(not, NotReady::Stale { .. })),
+                    oldest_watermark: watermarks.min(),
+                }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    /// Lines for a person, without a line feed at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instant = |at: Option<Instant>| at.map_or("never".to_owned(), |at| at.to_string());
+        let mut text = String::new();
+        match &self.index {
+            Ok(index) => writeln!(
+                text,
+                "page index:   {} partitions ready, {} stale, {} without a marker; oldest watermark {}",
+                index.ready,
+                index.stale,
+                index.unmarked,
+                instant(index.oldest_watermark)
+            )?,
+            Err(error) => writeln!(text, "page index:   {error}")?,
+        }
+        let reaches = if self.journal_reaches_back { "" } else { ": the journal does not reach back to it" };
+        writeln!(text, "duplicates:   watermark {}{reaches}", instant(self.duplicates_watermark))?;
+        writeln!(
+            text,
+            "audit:        {:.1} % of {} segments checked in the last week; last sweep {}",
+            self.audited_share * 100.0,
+            self.segments,
+            instant(self.last_sweep)
+        )?;
+        match self.quarantined {
+            Some(count) => writeln!(text, "quarantine:   {count} batches")?,
+            None => writeln!(text, "quarantine:   not asked (PAGEMARK_QUARANTINE)")?,
+        }
+        for (scope, who) in &self.running {
+            writeln!(text, "in progress:  {scope}: {who}")?;
+        }
+        for run in &self.last_runs {
+            writeln!(
+                text,
+                "last {:<10} ended {}, exit code {}, {} checked, {} mended, {} unresolved",
+                run.command, run.ended, run.exit_code, run.checked, run.mended, run.unresolved
+            )?;
+        }
+        f.write_str(text.trim_end())
+    }
+}

@@ -1,0 +1,75 @@
+//! When a run has to come to its end.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+/// Why a run came to its end before it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Its time is up.
+    TimeIsUp,
+    /// Somebody asked it to stop.
+    Asked,
+    /// Somebody else has its lease by now.
+    LeaseLost,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimeIsUp => "its time is up",
+            Self::Asked => "it was asked to stop",
+            Self::LeaseLost => "its lease was lost to another run",
+        })
+    }
+}
+
+/// Asks a run to stop: it ends what it has begun, remembers where it is, and reports. Clones are the same stop.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    deadline: Option<Instant>,
+    asked: Arc<AtomicU8>,
+}
+
+const ASKED: u8 = 1;
+const LEASE_LOST: u8 = 2;
+
+impl Stop {
+    /// A stop after some time, `None` for never by itself.
+    pub fn after(max_run_time: Option<Duration>) -> Self {
+        Self::at(max_run_time.map(|time| Instant::now() + time))
+    }
+
+    /// A stop at an instant, `None` for never by itself.
+    pub fn at(deadline: Option<Instant>) -> Self {
+        Self { deadline, asked: Arc::default() }
+    }
+
+    /// Asks for the end.
+    pub fn ask(&self) {
+        self.asked.fetch_max(ASKED, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lose_lease(&self) {
+        self.asked.fetch_max(LEASE_LOST, Ordering::Relaxed);
+    }
+
+    /// Whether to stop, and why.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        match self.asked.load(Ordering::Relaxed) {
+            0 => self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),
+            ASKED => Some(StopReason::Asked),
+            _ => Some(StopReason::LeaseLost),
+        }
+    }
+}

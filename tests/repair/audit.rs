@@ -1,0 +1,166 @@
+//! `audit`: whatever happened to whatever comments, one run restores I1 and I2 and reports exactly what it found.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{Comment, ProductId, plan::reconcile::DriftKind};
+use rand::{
+    RngExt, SeedableRng,
+    rngs::StdRng,
+    seq::{IndexedRandom, SliceRandom},
+};
+use repair_job::{AuditOptions, Stop, Which, exit};
+
+use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use crate::fixture::{
+    damage::{Damage, Expected, inflict},
+    stores::Stores,
+};
+
+/// Comments of the large run.
+const COMMENTS: u64 = 2_000;
+/// Of so many, one is damaged.
+const DAMAGED_ONE_IN: usize = 3;
+
+/// Comments of shared products, and every tenth the only one of its product.
+async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
+    let mut comments = Vec::new();
+    for number in 0..count {
+        let product = match number % 10 {
+            0 => ProductId::parse(&format!("lonely {number}")).unwrap(),
+            _ => product(number),
+        };
+        comments.push(stores.create_numbered(number, product).await);
+    }
+    comments
+}
+
+/// Damages some comments, each in one way; returns what must be reported.
+async fn damage(stores: &Stores, random: &mut StdRng, comments: &[Comment], count: usize) -> Expected {
+    let mut expected = Expected::new();
+    let mut chosen: Vec<&Comment> = comments.sample(random, count).collect();
+    chosen.shuffle(random);
+    for comment in chosen {
+        let is_lonely = comment.product.as_str().starts_with("lonely");
+        let damage = loop {
+            match *Damage::ALL.choose(random).unwrap() {
+                // A name concerns every comment that it is of.
+                Damage::DropName if !is_lonely => {}
+                damage => break damage,
+            }
+        };
+        for (kind, count) in inflict(stores, random, comment, damage).await {
+            *expected.entry(kind).or_default() += count;
+        }
+    }
+    expected
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_audit_of_2_000_comments_restores_everything_and_its_counts_are_the_damage() {
+    let mut random = StdRng::seed_from_u64(51);
+    let stores = ready_stores().await;
+    let comments = create(&stores, COMMENTS).await;
+    // As the handlers would have left it; they need longer.
+    let filled = job(&stores, true).recent().await;
+    assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
+    stores.assert_invariants().await;
+    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN).await;
+    let report = job(&stores, true).audit(AuditOptions { at_once: 2, ..whole() }).await;
+    println!("{report}");
+    assert_eq!(report.drifted, expected, "{report}");
+    assert_eq!((report.exit_code(), report.left), (exit::DRIFT_FOUND, 0), "{report}");
+    let contents = stores.assert_invariants().await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    // Each item is read once. (A run that mends reads its own lease, too.)
+    let again = job(&stores, false).audit(whole()).await;
+    assert_clean(&again);
+    assert_eq!(again.items, u64::try_from(contents.count()).unwrap(), "{again}");
+    assert_eq!(again.checked, u64::try_from(contents.primary.len()).unwrap(), "{again}");
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
+    const SEGMENTS: u32 = 5;
+    let mut random = StdRng::seed_from_u64(52);
+    let stores = ready_stores().await;
+    let comments = create(&stores, 60).await;
+    stores.deliver_all().await;
+    assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
+    let expected = damage(&stores, &mut random, &comments, 30).await;
+    let (mut drifted, mut items) = (BTreeMap::new(), 0);
+    for segment in 0..SEGMENTS {
+        let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), sweep: false, ..whole() };
+        let report = job(&stores, true).audit(options).await;
+        items += report.items;
+        for (kind, count) in report.drifted {
+            *drifted.entry(kind).or_default() += count;
+        }
+        let share = job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share;
+        assert_eq!(share, f64::from(segment + 1) / f64::from(SEGMENTS));
+    }
+    // Nothing is due, so a rolling run only sweeps; what it finds is what the table does not tell.
+    let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
+    let report = job(&stores, true).audit(rolling).await;
+    assert_eq!(report.items, 0, "{report}");
+    for (kind, count) in report.drifted {
+        *drifted.entry(kind).or_default() += count;
+    }
+    assert_eq!(drifted, expected);
+    let contents = stores.assert_invariants().await;
+    assert!(items >= u64::try_from(contents.primary.len() * 32).unwrap());
+    let again = job(&stores, true).audit(rolling).await;
+    assert_eq!((again.items, again.members), (0, 0), "neither the table nor the sweep is due: {again}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
+    let mut random = StdRng::seed_from_u64(53);
+    let stores = ready_stores().await;
+    let comments = create(&stores, 120).await;
+    stores.deliver_all().await;
+    let expected = damage(&stores, &mut random, &comments, 60).await;
+    let options = AuditOptions { segments: 4, at_once: 1, ..AuditOptions::default() };
+    let (mut drifted, mut runs) = (Expected::new(), 0);
+    loop {
+        let stop = Stop::after(Some(Duration::from_millis(random.random_range(20..120))));
+        let report = job_with(&stores, settings(true), stop).audit(options).await;
+        for (kind, count) in &report.drifted {
+            *drifted.entry(*kind).or_default() += count;
+        }
+        runs += 1;
+        assert!(runs < 500, "it does not get through: {report}");
+        match &report.stopped {
+            Some(stopped) => assert!(stopped.goes_on.contains("goes on"), "{report}"),
+            None => break,
+        }
+    }
+    println!("{runs} runs");
+    assert_eq!(drifted, expected);
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
+    let stores = ready_stores().await;
+    create(&stores, 4).await;
+    stores.deliver_all().await;
+    let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
+    let prefix = &stores.index_config.prefix;
+    let some_set = stores.index.key_names().await.unwrap().into_iter().find(|key| key.ends_with(":~/~")).unwrap();
+    // Keys of no meaning, a set in another product's partition, a member that is no id.
+    let keys = [format!("{prefix}:{{0}}:nonsense"), format!("{prefix}:{{9999}}:products")];
+    for key in &keys {
+        redis::cmd("SADD").arg(&[key, "x"]).exec_async(&mut raw).await.unwrap();
+    }
+    redis::cmd("ZADD").arg(&[&some_set, "1", "no id"]).exec_async(&mut raw).await.unwrap();
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 3), "{report}");
+    assert!(report.unresolved.iter().all(|what| what.contains("repair-job rebuild removes it")), "{report}");
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}

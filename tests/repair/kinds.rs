@@ -1,0 +1,118 @@
+//! Each kind of damage by itself: a dry run says exactly what was done and changes nothing, a run mends it, another
+//! finds nothing.
+
+use model::{Comment, CommentId, item::attribute, plan::reconcile::DriftKind};
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::exit;
+use serde_dynamo::AttributeValue;
+
+use super::{assert_clean, job, ready_stores, whole};
+use crate::fixture::{
+    damage::{Damage, inflict},
+    stores::Stores,
+};
+
+/// Some comments of one product, and one of a product of its own.
+async fn create(stores: &Stores, from: u64) -> Comment {
+    for number in from..from + 3 {
+        stores.create_numbered(number, super::product(0)).await;
+    }
+    let lonely = model::ProductId::parse(&format!("lonely {from}")).unwrap();
+    stores.create_numbered(from + 3, lonely).await
+}
+
+/// The same for each of some damages, with all that is derived from them.
+async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
+    let mut comments = Vec::new();
+    for (number, _) in (0..).zip(damages) {
+        comments.push(create(stores, number * 10).await);
+    }
+    stores.deliver_all().await;
+    comments
+}
+
+#[tokio::test]
+async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(1);
+    let comments = create_for(&stores, &Damage::ALL).await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    for (comment, damage) in comments.into_iter().zip(Damage::ALL) {
+        let expected = inflict(&stores, &mut random, &comment, damage).await;
+        let found: u64 = expected.values().sum();
+        for _ in 0..2 {
+            let looked = job(&stores, false).audit(whole()).await;
+            // A dry run goes on over what is wrong; where nothing is left of a product, its names are wrong too.
+            let mut drifted = looked.drifted.clone();
+            if damage == Damage::DropRanks {
+                drifted.remove(&DriftKind::ExtraName);
+            }
+            assert_eq!(drifted, expected, "{damage:?} {looked}");
+            assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
+        }
+        let mended = job(&stores, true).audit(whole()).await;
+        assert_eq!((&mended.drifted, mended.mended, mended.left), (&expected, found, 0), "{damage:?} {mended}");
+        assert_eq!(mended.exit_code(), exit::DRIFT_FOUND, "{damage:?} {mended}");
+        assert_clean(&job(&stores, true).audit(whole()).await);
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(2);
+    let comments = create_for(&stores, &Damage::OF_A_COMMENT).await;
+    for (comment, damage) in comments.into_iter().zip(Damage::OF_A_COMMENT) {
+        let check = async |apply| job(&stores, apply).check(&comment.id, Some(&comment.product)).await;
+        let before = check(false).await;
+        assert_clean(&before.report);
+        let rows = before.table.lines().filter(|line| line.contains("  right ")).count();
+        assert_eq!(rows, 31 + 4, "{}", before.table);
+        let expected = inflict(&stores, &mut random, &comment, damage).await;
+        let looked = check(false).await;
+        assert_eq!(looked.report.drifted, expected, "{damage:?} {}", looked.table);
+        assert_eq!(check(true).await.report.drifted, expected, "{damage:?}");
+        let after = check(true).await;
+        assert_clean(&after.report);
+        let rows = after.table.lines().filter(|line| line.contains("  right ")).count();
+        assert_eq!(rows, if damage == Damage::DropPrimary { 0 } else { 35 }, "{}", after.table);
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_only_a_person_can_decide_is_left_alone_and_named() {
+    let stores = ready_stores().await;
+    let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
+    stores.deliver_all().await;
+    // A second primary item under the same id; a primary item that cannot be read.
+    let item = |id: &CommentId| {
+        let (table, id) = (stores.table.clone(), id.clone());
+        async move { table.raw_primary_item(&id).await.unwrap().unwrap().into_inner() }
+    };
+    let right = [item(&two.id).await, item(&broken.id).await];
+    let mut second = right[0].clone();
+    second.insert(attribute::SK.to_owned(), AttributeValue::S("PRODUCT#another/~/~".to_owned()));
+    stores.put_raw(second.clone().into()).await;
+    let mut unreadable = right[1].clone();
+    unreadable.insert(attribute::RATING.to_owned(), AttributeValue::S("four".to_owned()));
+    stores.put_raw(unreadable.into()).await;
+    for _ in 0..2 {
+        let report = job(&stores, true).audit(whole()).await;
+        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 2), "{report}");
+        let named = [&two.id, &broken.id].map(|id| report.unresolved.iter().any(|what| what.contains(id.as_str())));
+        assert_eq!(named, [true, true], "{report}");
+    }
+    // A person has decided.
+    stores.put_raw(right[1].clone().into()).await;
+    let key = [attribute::PK, attribute::SK].map(|name| (name.to_owned(), second[name].clone()));
+    let key = serde_dynamo::Item::from(std::collections::HashMap::from(key));
+    let delete = stores.table.client().delete_item().table_name(stores.table.name());
+    delete.set_key(Some(key.into())).send().await.unwrap();
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.assert_invariants().await;
+    stores.index.clear().await.unwrap();
+}

@@ -1,0 +1,252 @@
+//! The binary: its exit codes and reports, killed at any point, twice at once, and as a Lambda function.
+
+use std::{process::Stdio, time::Duration};
+
+use model::CommentId;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use repair_job::exit;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use super::{assert_clean, job, ready_stores, whole};
+use crate::{
+    fixture::{
+        damage::{Damage, inflict},
+        function::{self, Function, repair_job_variables, with},
+        gate::Gate,
+        runtime_api::Outcome,
+        stores::Stores,
+        wait_for,
+    },
+    replay::write_history,
+};
+
+/// How often a run is killed before it may come to its end.
+const KILLS: usize = 12;
+
+/// Begins a command, told about some stores by variables, as an operator would.
+async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Child {
+    let mut command = Command::new(function::binary("repair-job").await);
+    command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
+    command.envs(with(repair_job_variables(stores), others));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.kill_on_drop(true).spawn().unwrap()
+}
+
+/// What a command said.
+#[derive(Debug)]
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Said {
+    fn code(&self) -> u8 {
+        u8::try_from(self.code.unwrap_or(-1)).unwrap_or_else(|_| panic!("no exit code: {self:?}"))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+async fn end(child: Child) -> Said {
+    let output = tokio::time::timeout(function::TIMEOUT, child.wait_with_output()).await.expect("its end").unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+async fn run(stores: &Stores, arguments: &[&str]) -> Said {
+    end(begin(stores, &[], arguments).await).await
+}
+
+/// Runs a command when the lease of one that was killed has run out.
+async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
+    wait_for("the end of the lease", async || {
+        let said = run(stores, arguments).await;
+        if said.code() & exit::HELD == 0 { Ok(said) } else { Err(said) }
+    })
+    .await
+}
+
+/// Comments with damage of every kind.
+async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut comments = Vec::new();
+    for number in 0..40 {
+        comments.push(stores.create_numbered(number, super::product(number)).await);
+    }
+    stores.deliver_all().await;
+    let kinds = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropName).cycle();
+    for (comment, damage) in comments.iter().zip(kinds) {
+        inflict(stores, &mut random, comment, damage).await;
+    }
+    comments.into_iter().map(|comment| comment.id).collect()
+}
+
+#[tokio::test]
+async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
+    let stores = ready_stores().await;
+    let ids = damaged(&stores, 71).await;
+    let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
+    assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
+    let report = looked.json();
+    assert_eq!((&report["apply"], &report["exit_code"]), (&json!(false), &json!(looked.code())), "{report}");
+    assert!(report["drifted"]["missing_duplicate"].as_u64() > Some(0), "{report}");
+    assert!(report["read_units_per_comment"].as_f64() > Some(0.0), "{report}");
+
+    let explained = run(&stores, &["audit", "--explain"]).await;
+    assert_eq!(explained.code(), 0, "{explained:?}");
+    assert!(explained.stdout.contains("reads:") && explained.stdout.contains("writes:"), "{explained:?}");
+
+    let check = run(&stores, &["check", ids[0].as_str()]).await;
+    assert_eq!(check.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{check:?}");
+    assert!(check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"), "{check:?}");
+
+    let mended = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
+    assert_eq!(mended.code(), exit::DRIFT_FOUND, "{mended:?}");
+    assert!(mended.stdout.contains("mended") && mended.stdout.contains("units:"), "{mended:?}");
+    stores.assert_invariants().await;
+    for command in [
+        &["audit", "--segments", "1", "--apply", "--max-read-units", "100000"] as &[&str],
+        &["recent", "--apply"],
+        &["quarantine", "--apply"],
+        &["check", ids[0].as_str()],
+    ] {
+        let again = run(&stores, command).await;
+        // The journal has no window that has settled yet, so the first run of `recent` looks at nothing.
+        assert_eq!(again.code(), 0, "{command:?} {again:?}");
+    }
+    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
+    assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
+    assert!(limited.stdout.contains("its time is up; the next run goes on in segment"), "{limited:?}");
+
+    let status = run(&stores, &["status", "--segments", "1", "--json"]).await.json();
+    assert_eq!((&status["audited_share"], &status["quarantined"]), (&json!(1.0), &json!(0)), "{status}");
+    assert_eq!(status["running"], json!([]), "{status}");
+    let runs: Vec<&str> =
+        status["last_runs"].as_array().unwrap().iter().filter_map(|run| run["command"].as_str()).collect();
+    assert_eq!(runs, ["audit", "quarantine", "recent"]);
+    assert_eq!(run(&stores, &["no-such-command"]).await.code(), exit::USAGE);
+    assert_eq!(run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.code(), exit::FAILURE);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(72);
+    damaged(&stores, 72).await;
+    let arguments = ["audit", "--segments", "2", "--apply"];
+    let mut killed = 0;
+    for _ in 0..KILLS {
+        let mut child = begin(&stores, &[("PAGEMARK_REPAIR_LEASE", "1")], &arguments).await;
+        // The process starts within some ten milliseconds, and a whole run takes some hundred.
+        tokio::time::sleep(Duration::from_millis(random.random_range(10..250))).await;
+        killed += usize::from(child.try_wait().unwrap().is_none());
+        child.start_kill().ok();
+        child.wait().await.unwrap();
+    }
+    assert!(killed > KILLS / 3, "only {killed} runs were killed");
+    let last = run_when_free(&stores, &[&arguments[..], &["--restart"]].concat()).await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    // The same of `recent`: what has been reconciled is not, or is, remembered.
+    write_history(&stores, &mut random, 40).await;
+    for _ in 0..KILLS / 2 {
+        let mut child = begin(&stores, &[("PAGEMARK_REPAIR_LEASE", "1")], &["recent", "--apply"]).await;
+        tokio::time::sleep(Duration::from_millis(random.random_range(10..250))).await;
+        child.start_kill().ok();
+        child.wait().await.unwrap();
+    }
+    let last = run_when_free(&stores, &["recent", "--apply"]).await;
+    assert_eq!(last.code(), 0, "{last:?}");
+    // The deployed run waits for what was written a minute ago to settle; this one does not.
+    job(&stores, true).recent().await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
+    let stores = ready_stores().await;
+    damaged(&stores, 73).await;
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(1);
+    let arguments = ["audit", "--segments", "1", "--apply", "--json"];
+    let first = begin(&stores, &[("PAGEMARK_DYNAMODB_URL", &gate.url)], &arguments).await;
+    let pid = first.id().unwrap();
+    wait_for("the first run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    let second = run(&stores, &arguments).await;
+    assert_eq!(second.code(), exit::HELD, "{second:?}");
+    let held_by = second.json()["held_by"].as_str().unwrap().to_owned();
+    assert!(held_by.contains(&format!("process {pid} ")) && held_by.contains("since"), "{held_by}");
+    assert_eq!(second.json()["checked"], 0);
+    let plain = run(&stores, &["audit", "--apply"]).await;
+    assert!(plain.stdout.contains("another run is in progress"), "{plain:?}");
+    // Somebody who only looks is not kept away, nor is another kind of run.
+    assert_eq!(run(&stores, &["audit", "--segments", "1"]).await.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    assert_eq!(run(&stores, &["recent", "--apply"]).await.code(), 0);
+    gate.open();
+    let first = end(first).await;
+    assert_eq!(first.code(), exit::DRIFT_FOUND, "{first:?}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_run_cleanly() {
+    let stores = ready_stores().await;
+    damaged(&stores, 74).await;
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(1);
+    let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
+    let child = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
+    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    crate::fixture::redis_server::signal(child.id().unwrap(), "TERM");
+    let mut stderr_seen = false;
+    // The signal is taken note of while the write is held.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    gate.open();
+    let said = end(child).await;
+    stderr_seen |= said.stderr.contains("stopping");
+    assert!(stderr_seen, "{said:?}");
+    assert_eq!(said.code() & (exit::SKIPPED | exit::FAILURE), exit::SKIPPED, "{said:?}");
+    assert_eq!(said.json()["stopped"]["reason"], "asked", "{said:?}");
+    // The lease was given back.
+    let next = run(&stores, &["audit", "--segments", "16", "--apply"]).await;
+    assert_eq!(next.code() & !exit::DRIFT_FOUND, 0, "{next:?}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
+    let stores = ready_stores().await;
+    damaged(&stores, 75).await;
+    let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
+    let function = Function::start("repair-job", variables).await;
+    let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }).to_string();
+    for is_first in [true, false] {
+        let Outcome::Response(answer) = function.invoke(event.clone(), function::TIMEOUT).await else {
+            panic!("the function failed")
+        };
+        let commands: Vec<&str> =
+            answer["runs"].as_array().unwrap().iter().map(|run| run["command"].as_str().unwrap()).collect();
+        assert_eq!(commands, ["recent", "quarantine", "audit"]);
+        assert_eq!(answer["runs"][2]["mended"].as_u64().unwrap() > 0, is_first, "{answer}");
+        assert_eq!(answer["status"]["audited_share"], 1.0, "{answer}");
+        stores.assert_invariants().await;
+    }
+    // The second invocation is one too many for its time: it stops before it has begun.
+    let Outcome::Response(answer) = function.invoke(event, Duration::from_secs(14)).await else { panic!("it failed") };
+    assert_eq!(answer["runs"][0]["stopped"]["reason"], "time_is_up", "{answer}");
+    let ended = function.finish().await;
+    let metrics = ended.metrics();
+    assert_eq!(metrics.len(), 3);
+    assert!(metrics[0]["Mended"].as_u64() > Some(0) && metrics[1]["Mended"] == 0, "{metrics:?}");
+    assert_eq!((&metrics[0]["Unresolved"], &metrics[0]["AuditedShare"]), (&json!(0), &json!(100.0)), "{metrics:?}");
+    stores.finish().await;
+}

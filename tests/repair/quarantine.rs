@@ -1,0 +1,108 @@
+//! `quarantine`: every comment that a batch names is made right by its state now, and the batch goes when all are.
+
+use model::CommentId;
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::exit;
+use serde_json::{Value, json};
+use stores::{Quarantine, quarantine::Reason};
+
+use super::{assert_clean, job, ready_stores};
+use crate::{
+    fixture::{
+        s3::{BUCKET, S3},
+        stores::Stores,
+    },
+    replay::write_history,
+};
+
+fn reason() -> Reason {
+    Reason {
+        function: "stream-writer".to_owned(),
+        condition: "RetryAttemptsExhausted".to_owned(),
+        detail: "Unhandled".to_owned(),
+        invoke_count: 21,
+    }
+}
+
+/// Puts every record into quarantine in batches, none of which was processed; comments change later once more.
+async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
+    let mut random = StdRng::seed_from_u64(61);
+    write_history(stores, &mut random, 40).await;
+    let records: Vec<Value> = stores.lambda_records().await;
+    let batches: Vec<_> = records.chunks(7).collect();
+    for batch in &batches {
+        quarantine.put(&reason(), &json!({ "Records": batch })).await.unwrap();
+    }
+    // By now the records are old: replaying them would undo this.
+    write_history(stores, &mut random, 15).await;
+    batches.len()
+}
+
+async fn work_off(stores: &Stores, quarantine: &Quarantine) {
+    let batches = give_up_everything(stores, quarantine).await;
+    assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches);
+    let looked = job(stores, false).quarantine(quarantine).await;
+    assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
+    assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches, "a dry run removes nothing");
+    let report = job(stores, true).quarantine(quarantine).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
+    assert_clean(&job(stores, true).quarantine(quarantine).await);
+    // What came after the batches is the business of the handlers, or of `recent`.
+    job(stores, true).recent().await;
+    stores.assert_invariants().await;
+}
+
+#[tokio::test]
+async fn a_folder_is_worked_off_by_the_comments_present_state() {
+    let stores = ready_stores().await;
+    work_off(&stores, &stores.quarantine()).await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_bucket_is_worked_off_by_the_comments_present_state() {
+    let stores = ready_stores().await;
+    let s3 = S3::start().await;
+    let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
+    let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
+    // Somebody else's object is none of ours.
+    s3.client.put_object().bucket(BUCKET).key("other/object").body(Vec::new().into()).send().await.unwrap();
+    work_off(&stores, &quarantine).await;
+    let left: Vec<_> = s3.client.list_objects_v2().bucket(BUCKET).send().await.unwrap().contents.unwrap_or_default();
+    assert_eq!(left.len(), 1);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
+    let stores = ready_stores().await;
+    let quarantine = stores.quarantine();
+    let comment = stores.create_numbered(1, super::product(1)).await;
+    stores.make_too_large_for_some_duplicates(&comment.id).await;
+    let fine = stores.create_numbered(2, super::product(2)).await;
+    let records: Vec<Value> = stores.lambda_records().await;
+    let of = |id: &CommentId| -> Vec<Value> {
+        let pk = format!("COMMENT#{id}");
+        records.iter().filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str()).cloned().collect()
+    };
+    quarantine.put(&reason(), &json!({ "Records": of(&comment.id) })).await.unwrap();
+    quarantine.put(&reason(), &json!({ "Records": of(&fine.id) })).await.unwrap();
+    quarantine.put(&reason(), &json!({ "Records": [of(&fine.id)[0], { "eventID": "x" }] })).await.unwrap();
+    std::fs::write(stores.quarantine_folder().join("somebody-elses.txt"), "no JSON").unwrap();
+    let report = job(&stores, true).quarantine(&quarantine).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    assert_eq!(report.unresolved_count, 3, "{report}");
+    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
+    let checked = job(&stores, false).check(&fine.id, None).await;
+    assert_clean(&checked.report);
+    // The comment is made smaller; the other two are removed by hand.
+    let mut item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
+    item.remove("padding");
+    stores.put_raw(item.into()).await;
+    let report = job(&stores, true).quarantine(&quarantine).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 2);
+    stores.assert_invariants().await;
+    stores.index.clear().await.unwrap();
+}

@@ -1,0 +1,237 @@
+//! `recent`: what changed is made right, and a watermark never vouches for more than has been looked at.
+
+use std::time::Duration;
+
+use model::{Instant, journal::JOURNAL_RETENTION_DAYS};
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{JobSettings, Stop, exit};
+use stores::{
+    PageIndex, now,
+    page_index::{IndexPartition, Marked, PageIndexConfig},
+};
+
+use super::{assert_clean, job, job_with, ready_stores, settings, whole};
+use crate::{
+    fixture::{
+        redis_server::{self, OwnRedis},
+        stores::Stores,
+    },
+    replay::write_history,
+};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+const CHANGES: usize = 60;
+
+async fn table_id(stores: &Stores) -> String {
+    stores.table.describe().await.unwrap().id
+}
+
+/// The partitions that are kept up to date, and up to when.
+async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Instant)> {
+    let marked = index.watermarks(&table_id(stores).await).await.unwrap();
+    let up_to = marked.into_iter().filter_map(|(partition, marked)| match marked {
+        Marked::UpTo(at) => Some((partition, at)),
+        Marked::Not => None,
+    });
+    up_to.collect()
+}
+
+#[tokio::test]
+async fn what_the_handlers_never_got_is_made_right_from_the_journal_and_the_watermarks_move_on() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(41), CHANGES).await;
+    let before = now();
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    stores.assert_invariants().await;
+    let of_duplicates = stores.table.watermark().await.unwrap().unwrap();
+    assert!(of_duplicates >= before, "{of_duplicates} {before}");
+    let of_index = watermarks(&stores, &stores.index).await;
+    assert!(!of_index.is_empty() && of_index.iter().all(|(_, at)| *at == of_duplicates), "{of_index:?}");
+
+    // Looked at again because of the overlap, and nothing is to be done; without one, nothing is looked at.
+    let again = job(&stores, true).recent().await;
+    assert_clean(&again);
+    assert_eq!(again.checked, report.checked);
+    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    let nothing = job_with(&stores, no_overlap, Stop::default()).recent().await;
+    assert_clean(&nothing);
+    assert_eq!(nothing.checked, 0, "{nothing}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_at_all() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(42), CHANGES).await;
+    let (items, marks) = (stores.table.clone(), watermarks(&stores, &stores.index).await);
+    let count = async || items.scan(None, 0, 1, 10_000).await.unwrap().items;
+    let before = count().await;
+    for report in [job(&stores, false).recent().await, job(&stores, false).audit(whole()).await] {
+        assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{report}");
+        assert_eq!(report.write_units, 0.0, "{report}");
+    }
+    assert_eq!(job(&stores, false).quarantine(&stores.quarantine()).await.exit_code(), 0);
+    assert!(count().await == before, "the table has changed");
+    assert_eq!(watermarks(&stores, &stores.index).await, marks);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_has_not_settled_yet_is_left_to_the_next_run() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(43), CHANGES).await;
+    let settle = JobSettings { settle: Duration::from_secs(3600), ..settings(true) };
+    let before = now();
+    let report = job_with(&stores, settle, Stop::default()).recent().await;
+    assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
+    let watermark = stores.table.watermark().await.unwrap().unwrap();
+    assert!(watermark <= before.plus_ms(-3_600_000 + 60_000), "{watermark}");
+    // The markers are further on already, and stay.
+    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > watermark));
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn without_a_page_index_that_is_kept_up_to_date_only_duplicates_are_reconciled_and_it_says_so() {
+    let redis = OwnRedis::start().await;
+    let mut stores = Stores::start_on(redis.server.url()).await;
+    write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
+    // New: no markers.
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    assert_eq!(stores.index.key_names().await.unwrap().len(), 0, "nothing is put into an index that nobody fills");
+    let first = stores.table.watermark().await.unwrap().unwrap();
+    // Away.
+    redis.kill().await;
+    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&impatient).unwrap();
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    assert!(stores.table.watermark().await.unwrap().unwrap() > first);
+    redis.server.restart().await.unwrap();
+    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    assert_clean(&job(&stores, true).recent().await);
+    stores.assert_invariants().await;
+}
+
+#[tokio::test]
+async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
+    let stores = Stores::start().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(45), CHANGES).await;
+    let long_ago = now().plus_ms(-(JOURNAL_RETENTION_DAYS + 1) * DAY_MS);
+    stores.table.advance_watermark(long_ago).await.unwrap();
+    let rebuild = stores.index.begin_rebuild().await.unwrap();
+    stores.index.finish_rebuild(&rebuild, &table_id(&stores).await, long_ago).await.unwrap();
+    for _ in 0..2 {
+        let report = job(&stores, true).recent().await;
+        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 2), "{report}");
+        let says = report.unresolved.join("\n");
+        assert!(says.contains("repair-job rebuild") && says.contains("repair-job audit --apply"), "{says}");
+    }
+    assert_eq!(stores.table.watermark().await.unwrap(), Some(long_ago));
+    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == long_ago));
+    // What it says helps: an audit of the whole table vouches for the duplicates, a rebuild for the page index.
+    let audit = job(&stores, true).audit(whole()).await;
+    assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
+    assert!(stores.table.watermark().await.unwrap().unwrap() > long_ago);
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    assert_clean(&job(&stores, true).recent().await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_needs_a_person_and_holds_up_nothing() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
+    let mut entries = stores.table.scan(None, 0, 1, 10_000).await.unwrap().items.into_iter();
+    let is_entry = |item: &serde_dynamo::Item| matches!(item.get("pk"), Some(serde_dynamo::AttributeValue::S(pk)) if pk.starts_with("CHANGE#"));
+    let mut broken = entries.find(is_entry).unwrap().into_inner();
+    broken.insert("revision".to_owned(), serde_dynamo::AttributeValue::S("none".to_owned()));
+    let Some(serde_dynamo::AttributeValue::S(sk)) = broken.get_mut("sk") else { panic!("an sk") };
+    sk.push_str("-broken");
+    stores.put_raw(broken.into()).await;
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_marker_that_anything_happened_to_is_not_moved_on() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let (index, table_id) = (&stores.index, table_id(&stores).await);
+    let mut raw = redis.connection().await;
+    let make_ready = async || {
+        let rebuild = index.begin_rebuild().await.unwrap();
+        index.finish_rebuild(&rebuild, &table_id, now().plus_ms(-1_000)).await.unwrap();
+        (watermarks(&stores, index).await, index.server_identity().await.unwrap())
+    };
+    // Nothing has.
+    let (from, servers) = make_ready().await;
+    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    let to = now();
+    assert_eq!(index.advance(prepared, to).await.unwrap().len(), from.len());
+    assert!(watermarks(&stores, index).await.iter().all(|(_, at)| *at == to));
+    // It was moved on by somebody else, before and after the nonce was left.
+    assert_eq!(
+        index
+            .prepare_advance(&table_id, &from, &servers)
+            .await
+            .map(|p| format!("{p:?}").matches("Instant").count())
+            .unwrap(),
+        0
+    );
+    let (from, servers) = make_ready().await;
+    let first = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    let second = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    assert_eq!(index.advance(first, to).await.unwrap(), []);
+    assert_eq!(index.advance(second, to).await.unwrap().len(), from.len());
+    // A rebuild has begun; another one has ended.
+    for is_ended in [false, true] {
+        let (from, servers) = make_ready().await;
+        let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+        let rebuild = index.begin_rebuild().await.unwrap();
+        if is_ended {
+            index.finish_rebuild(&rebuild, &table_id, from[0].1).await.unwrap();
+        }
+        assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
+    }
+    // It was lost; it is another table's.
+    let (from, servers) = make_ready().await;
+    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
+    assert_eq!(watermarks(&stores, index).await, []);
+    let (from, servers) = make_ready().await;
+    let other = index.prepare_advance("another table", &from, &servers).await.unwrap();
+    assert_eq!(index.advance(other, now()).await.unwrap(), []);
+    // The server was started again with what it had saved: the same markers, perhaps fewer members.
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.server.restart().await.unwrap();
+    let again =
+        PageIndex::connect(&PageIndexConfig { url: redis.server.url(), ..stores.index_config.clone() }).unwrap();
+    assert_eq!(watermarks(&stores, &again).await, from);
+    let refused = again.prepare_advance(&table_id, &from, &servers).await;
+    assert!(refused.is_err_and(|error| error.is_unavailable()));
+}
+
+#[tokio::test]
+async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(47), CHANGES).await;
+    let stop = Stop::default();
+    stop.ask();
+    let stopped = job_with(&stores, settings(true), stop).recent().await;
+    assert_eq!(stopped.exit_code(), exit::SKIPPED, "{stopped}");
+    assert!(stopped.stopped.as_ref().is_some_and(|stopped| stopped.goes_on.contains("goes on at")), "{stopped}");
+    assert_eq!(stores.table.watermark().await.unwrap(), None);
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    stores.assert_invariants().await;
+    // The shared server is other tests' as well.
+    assert!(redis_server::shared_url().await.starts_with("redis://"));
+    stores.finish().await;
+}
