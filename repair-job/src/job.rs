@@ -256,6 +256,13 @@ impl Run<'_> {
         self.report().notes.push(what);
     }
 
+    /// Does not report differences that were mended so far.
+    pub(crate) fn forget_drift(&self) {
+        let mut report = self.report();
+        report.drifted.clear();
+        (report.drifted_comments, report.mended) = (0, 0);
+    }
+
     /// Adds differences that belong to no comment.
     pub(crate) fn add_drift(&self, drift: &Drift) {
         let mut report = self.report();

@@ -114,6 +114,8 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
         filled.changed_meanwhile += outcome.comments;
         is_whole &= outcome.is_whole && !outcome.index_was_away;
     }
+    // What it mends there is its own doing, not a difference that there was.
+    run.forget_drift();
     if is_whole {
         job.index.finish_rebuild(&rebuild, &table_id, since).await?;
     } else {

@@ -1,1 +1,357 @@
-//! To come.
+//! Everything at once, from many seeds: comments are created, changed, deleted and created again; the handlers run, die
+//! between any two of their writes, and lose batches; somebody damages what they keep; the repair job reconciles the same
+//! comments meanwhile, also over a network that breaks. At the end, after one more run, I1, I2 and I3 hold, no
+//! acknowledged write is lost, and a further run finds nothing.
+//!
+//! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes so many seeds instead of a thousand.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_lambda_events::{
+    dynamodb::Event,
+    streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
+};
+use futures_util::{FutureExt, StreamExt, stream};
+use local_stack::event_source_mapping::{EventSourceMapping, Handler};
+use model::{
+    Comment, CommentId, CommentText, Filter, FilterKey, Instant, Language, Order, ProductId, Rating, RatingSet,
+    record::decode_batch,
+};
+use page_indexer::PageIndexer;
+use rand::{
+    RngExt, SeedableRng,
+    rngs::StdRng,
+    seq::{IndexedRandom, SliceRandom},
+};
+use repair_job::{Job, JobSettings, Report, Stop, exit};
+use stores::{
+    PageIndex,
+    capacity::Meter,
+    now,
+    page_index::{PageIndexConfig, PageStartQuery},
+    table::{CommentPatch, Created, NewComment, PageQuery},
+};
+use stream_writer::{FanOut, StreamWriter};
+use tokio::task::JoinSet;
+
+use super::{assert_clean, job, ready_stores, settings, whole};
+use crate::fixture::{
+    damage::{Damage, inflict},
+    faults::{
+        Schedule,
+        page_index::{PageIndexFault, faulty_redis},
+        table::{TableFault, faulty_table},
+    },
+    stores::{INVOCATION, Stores},
+};
+
+/// Seeds in all, unless the variable says otherwise.
+const SEEDS: u64 = 1_000;
+const VARIABLE: &str = "PAGEMARK_TEST_REPAIR_SEEDS";
+/// Seeds at the same time.
+const AT_ONCE: usize = 12;
+/// Changes that the writer of a seed makes.
+const CHANGES: usize = 6;
+/// How often something of a seed is damaged.
+const DAMAGES: usize = 3;
+/// How often each comment of a seed is reconciled meanwhile.
+const RECONCILED: usize = 2;
+/// Of a hundred invocations of a handler: those that lose their batch, and those that die in the middle of it.
+const LOST_PERCENT: u32 = 8;
+const KILLED_PERCENT: u32 = 12;
+/// Of a hundred calls of the repair job over a network that breaks, so many do.
+const FAULTS_PERCENT: u32 = 10;
+/// How long the handlers may take to come to rest.
+const REST_MAX: Duration = Duration::from_secs(180);
+/// Products of which every page is compared.
+const PAGED: usize = 40;
+
+fn seeds() -> u64 {
+    std::env::var(VARIABLE).ok().map_or(SEEDS, |text| text.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {text:?}")))
+}
+
+/// What every comment must be: what was acknowledged last.
+type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journal_names() {
+    // What only looking at everything finds is not the business of `recent`.
+    let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
+    everything_at_once(0..seeds() / 2, &damages.collect::<Vec<_>>(), async |job| job.recent().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happens_at_once_one_more_audit_restores_everything() {
+    let damages = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropPrimary);
+    everything_at_once(seeds() / 2..seeds(), &damages.collect::<Vec<_>>(), async |job| job.audit(whole()).await).await;
+}
+
+async fn everything_at_once(seeds: std::ops::Range<u64>, damages: &[Damage], one_more: impl AsyncFn(Job) -> Report) {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(seeds.start);
+    let mut mappings = JoinSet::new();
+    let mut states = Vec::new();
+    for (function, handler) in [
+        (stream_writer::FUNCTION, dying_writer(&stores, seeds.start)),
+        (page_indexer::FUNCTION, dying_indexer(&stores, seeds.start)),
+    ] {
+        let mut settings = infra::mapping_settings("StreamWriter").unwrap();
+        settings.maximum_retry_attempts = 1_000;
+        settings.maximum_record_age_seconds = None;
+        settings.batch_size = 20;
+        let (client, arn) = stores.stream();
+        let mapping = EventSourceMapping::new(function, settings, client, arn, handler, stores.quarantine());
+        states.push(mapping.state());
+        mappings.spawn(mapping.run());
+    }
+    let broken = broken_job(&stores, &mut random).await;
+    let is_over = AtomicBool::new(false);
+    let all_seeds = async {
+        let runs = stream::iter(seeds.clone()).map(|seed| one_seed(&stores, seed, damages, &broken));
+        let acknowledged: Vec<Acknowledged> = runs.buffer_unordered(AT_ONCE).collect().await;
+        is_over.store(true, Ordering::Relaxed);
+        acknowledged.into_iter().flatten().collect::<Acknowledged>()
+    };
+    let hourly_runs = async {
+        let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+        let mut count = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let report = super::job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+            assert_eq!(report.exit_code() & (exit::FAILURE | exit::UNRESOLVED | exit::HELD), 0, "{report}");
+            count += 1;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        count
+    };
+    let (acknowledged, runs) = tokio::join!(all_seeds, hourly_runs);
+    let asked = tokio::time::Instant::now();
+    for mut state in states {
+        let done = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
+        assert!(tokio::time::timeout(REST_MAX, done).await.is_ok(), "not at rest after {REST_MAX:?}");
+    }
+    mappings.shutdown().await;
+
+    let last = one_more(job(&stores, true)).await;
+    println!("{} comments, {runs} runs meanwhile; the last:\n{last}", acknowledged.len());
+    assert_eq!(last.exit_code() & !exit::DRIFT_FOUND, 0, "{last}");
+    stores.assert_invariants().await;
+    assert_clean(&one_more(job(&stores, true)).await);
+    for (id, expected) in &acknowledged {
+        assert_eq!(stores.table.comment(id).await.unwrap().as_ref(), expected.as_ref(), "{id}");
+    }
+    assert_pages(&stores, &acknowledged).await;
+    stores.index.clear().await.unwrap();
+}
+
+/// A repair job whose network breaks now and then; it gives a page index up that does not answer.
+async fn broken_job(stores: &Stores, random: &mut StdRng) -> Job {
+    let calls = 20_000;
+    let (of_table, of_index) = (random.random(), random.random());
+    let table = Schedule::new(of_table, calls, FAULTS_PERCENT, &TableFault::ALL);
+    let index = Schedule::new(of_index, calls, FAULTS_PERCENT, &PageIndexFault::ALL);
+    let table = faulty_table(&stores.table, &stores.engine_url(), table).await;
+    let url = faulty_redis(&stores.redis_url, index).await;
+    let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+    Job::new(table, index, settings(true), Meter::default(), Stop::default())
+}
+
+/// The comments of a seed, all that happens to them, and what must be left.
+async fn one_seed(stores: &Stores, seed: u64, damages: &[Damage], broken: &Job) -> Acknowledged {
+    let mut random = StdRng::seed_from_u64(seed);
+    let product = ProductId::parse(&format!("seed/{seed}")).unwrap();
+    let ids: Vec<CommentId> =
+        (0..random.random_range(1..=3)).map(|k| CommentId::parse(&format!("s{seed}-{k}")).unwrap()).collect();
+    let mut of_writer = StdRng::from_rng(&mut random);
+    let mut of_damage = StdRng::from_rng(&mut random);
+    let write = async {
+        let mut acknowledged: Acknowledged = ids.iter().map(|id| (id.clone(), None)).collect();
+        for _ in 0..CHANGES {
+            let id = ids.choose(&mut of_writer).unwrap();
+            let after = change(stores, &mut of_writer, id, &product, acknowledged[id].as_ref()).await;
+            acknowledged.insert(id.clone(), after);
+        }
+        acknowledged
+    };
+    let damage = async {
+        for _ in 0..DAMAGES {
+            tokio::time::sleep(Duration::from_millis(of_damage.random_range(0..40))).await;
+            if let Some(comment) = stores.table.comment(ids.choose(&mut of_damage).unwrap()).await.unwrap() {
+                let damage = *damages.choose(&mut of_damage).unwrap();
+                inflict(stores, &mut of_damage, &comment, damage).await;
+            }
+        }
+    };
+    let reconcile = async {
+        for round in 0..RECONCILED {
+            for id in &ids {
+                let whole = job(stores, true);
+                let job = if (seed + round as u64).is_multiple_of(4) { broken } else { &whole };
+                let checked = job.check(id, Some(&product)).await;
+                assert_eq!(checked.report.unresolved_count, 0, "{}\n{}", checked.table, checked.report);
+            }
+        }
+    };
+    let (acknowledged, (), ()) = tokio::join!(write, damage, reconcile);
+    acknowledged
+}
+
+/// Changes a comment through the writer, or deletes its primary item behind everybody's back; returns what it is then.
+async fn change(
+    stores: &Stores,
+    random: &mut StdRng,
+    id: &CommentId,
+    product: &ProductId,
+    present: Option<&Comment>,
+) -> Option<Comment> {
+    let language = Language::parse(["en", "ko", "fr"].choose(random).unwrap()).unwrap();
+    let rating = Rating::new(random.random_range(1..=5)).unwrap();
+    let body = format!("Body {}", random.random_range(0..1_000));
+    let Some(present) = present else {
+        let comment = NewComment {
+            id: id.clone(),
+            product: product.clone(),
+            language,
+            rating,
+            // A comment that is created again may be of another time.
+            created_at: Instant::from_epoch_ms(1_700_000_000_000 + random.random_range(0..3)).unwrap(),
+            text: CommentText::new(None, body, None).unwrap(),
+        };
+        return match stores.table.create_comment(comment, None).await.unwrap() {
+            Created::New(comment) | Created::Before(comment) => Some(comment),
+        };
+    };
+    match random.random_range(0..20) {
+        0 => {
+            crate::fixture::damage::delete(stores, id, &FilterKey::primary(product.clone())).await;
+            None
+        }
+        1..=5 => {
+            stores.table.delete_comment(id, None).await.unwrap();
+            None
+        }
+        way => {
+            let mut patch = CommentPatch { body: Some(body), ..CommentPatch::default() };
+            patch.rating = (way % 2 == 0).then_some(rating);
+            patch.language = (way % 3 == 0).then_some(language);
+            Some(stores.table.patch_comment(id, Some(present.revision), &patch).await.unwrap())
+        }
+    }
+}
+
+/// What becomes of an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It does its work.
+    Works,
+    /// Its batch is lost: it does nothing, and says that all is well.
+    Lost,
+    /// It dies after so many of a hundred of its writes.
+    Killed(usize),
+}
+
+fn fate(random: &Mutex<StdRng>) -> Fate {
+    let mut random = random.lock().unwrap();
+    match random.random_range(0..100) {
+        drawn if drawn < LOST_PERCENT => Fate::Lost,
+        drawn if drawn < LOST_PERCENT + KILLED_PERCENT => Fate::Killed(random.random_range(0..100)),
+        _ => Fate::Works,
+    }
+}
+
+/// What the service makes of an invocation that died: the whole batch again.
+fn died() -> DynamoDbEventResponse {
+    let mut response = DynamoDbEventResponse::default();
+    let mut failure = DynamoDbBatchItemFailure::default();
+    failure.item_identifier = Some(String::new());
+    response.batch_item_failures.push(failure);
+    response
+}
+
+fn part<T>(mut of: Vec<T>, percent: usize) -> Vec<T> {
+    of.truncate(of.len() * percent / 100);
+    of
+}
+
+fn dying_writer(stores: &Stores, seed: u64) -> Handler {
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
+    let (table, random) = (stores.table.clone(), Arc::new(Mutex::new(StdRng::seed_from_u64(seed))));
+    Arc::new(move |event: Event, _| {
+        let (writer, table, random) = (writer.clone(), table.clone(), Arc::clone(&random));
+        async move {
+            let deadline = tokio::time::Instant::now() + INVOCATION;
+            match fate(&random) {
+                Fate::Works => writer.handle(&event, deadline).await.response,
+                Fate::Lost => DynamoDbEventResponse::default(),
+                Fate::Killed(percent) => {
+                    let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
+                    // They run at the same time, so any of them may be done.
+                    calls.shuffle(&mut *random.lock().unwrap());
+                    for call in part(calls, percent) {
+                        assert!(table.write_duplicates(call.writes().to_vec(), deadline).await.is_whole());
+                    }
+                    died()
+                }
+            }
+        }
+        .boxed()
+    })
+}
+
+fn dying_indexer(stores: &Stores, seed: u64) -> Handler {
+    let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
+    let (index, random) = (stores.index.clone(), Arc::new(Mutex::new(StdRng::seed_from_u64(seed + 1))));
+    Arc::new(move |event: Event, _| {
+        let (indexer, index, random) = (indexer.clone(), index.clone(), Arc::clone(&random));
+        async move {
+            match fate(&random) {
+                Fate::Works => indexer.handle(&event, tokio::time::Instant::now() + INVOCATION).await.response,
+                Fate::Lost => DynamoDbEventResponse::default(),
+                Fate::Killed(percent) => {
+                    let edits = page_indexer::plan_edits(&decode_batch(&event.records).changes);
+                    index.apply(&part(edits, percent)).await.unwrap();
+                    died()
+                }
+            }
+        }
+        .boxed()
+    })
+}
+
+/// Asserts I3 of some products: what pages show is what a filter and a sort of the comments give.
+async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
+    let table_id = stores.table.describe().await.unwrap().id;
+    let comments: Vec<&Comment> = acknowledged.values().flatten().collect();
+    let products: BTreeSet<&ProductId> = comments.iter().map(|comment| &comment.product).collect();
+    for product in products.into_iter().take(PAGED) {
+        for (language, ratings) in [(None, None), (Some("ko"), None), (None, Some("1.4")), (Some("en"), Some("2.3.5"))]
+        {
+            let language = language.map(|tag| Language::parse(tag).unwrap());
+            let filter = Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()));
+            let mut expected: Vec<&&Comment> = comments
+                .iter()
+                .filter(|comment| comment.product == *product && filter.matches(&comment.placement()))
+                .collect();
+            expected.sort_by_key(|comment| std::cmp::Reverse(comment.cd()));
+            // A comment a page.
+            for (skip, comment) in (0..).zip(&expected) {
+                let query = PageStartQuery { product, filter: &filter, skip, order: Order::Newest, as_of: None };
+                let start = stores.index.page_start(&query, &table_id, now()).await.unwrap().unwrap();
+                assert_eq!(start.total, expected.len() as u64, "{product} {filter}");
+                let key = FilterKey { product: product.clone(), filter: filter.clone() };
+                let query = PageQuery { key, order: Order::Newest, limit: 1, start: start.before };
+                assert_eq!(
+                    stores.table.page(&query).await.unwrap().comments,
+                    [(**comment).clone()],
+                    "{product} {filter}"
+                );
+            }
+        }
+    }
+}

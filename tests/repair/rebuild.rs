@@ -1,1 +1,214 @@
-//! To come.
+//! A rebuild while comments change, and a Redis that came back with what it had saved some time ago.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use futures_util::{FutureExt, StreamExt, stream};
+use local_stack::event_source_mapping::{EventSourceMapping, Handler};
+use model::{
+    BlobFormat, Comment, CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating, Revision,
+    item::CommentItem,
+};
+use page_indexer::PageIndexer;
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{Job, JobSettings, Stop, exit};
+use stores::{
+    PageIndex,
+    capacity::Meter,
+    now,
+    page_index::{NotReady, PageIndexConfig, PageStartQuery},
+    table::{CommentPatch, NewComment},
+};
+
+use super::{assert_clean, job, job_with, settings, whole};
+use crate::{
+    fixture::{redis_server::OwnRedis, stores::Stores, wait_for},
+    replay::write_history,
+};
+
+/// Comments that are there before the rebuild.
+const COMMENTS: u64 = 20_000;
+/// Products that they are of.
+const PRODUCTS: u64 = 400;
+/// Read units a second that the rebuild may take.
+const READ_UNITS: u32 = 150;
+/// Between two writes while it goes on.
+const WRITE_EVERY: Duration = Duration::from_millis(20);
+
+fn product(number: u64) -> ProductId {
+    ProductId::parse(&format!("product {}", number % PRODUCTS)).unwrap()
+}
+
+fn comment(number: u64) -> NewComment {
+    NewComment {
+        id: CommentId::parse(&format!("c{number:06}")).unwrap(),
+        product: product(number),
+        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
+        rating: Rating::new(1 + number % 5).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
+    }
+}
+
+/// Puts primary items as they are, in batches: without the journal, and without duplicates, which no rank rests on.
+async fn put_primary_items(stores: &Stores, count: u64) {
+    let revision = Revision::after(None, now().plus_ms(-3_600_000), 1);
+    let batches = (0..count).collect::<Vec<_>>();
+    let batches = batches.chunks(25).map(<[u64]>::to_vec).collect::<Vec<_>>();
+    stream::iter(batches)
+        .for_each_concurrent(8, |batch| async move {
+            let puts = batch.into_iter().map(|number| {
+                let NewComment { id, product, language, rating, created_at, text } = comment(number);
+                let comment = Comment { id, product, language, rating, created_at, revision, text };
+                let item = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap();
+                WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+            });
+            let write = stores.table.client().batch_write_item();
+            let answer = write.request_items(stores.table.name(), puts.collect()).send().await.unwrap();
+            assert!(answer.unprocessed_items.unwrap_or_default().is_empty());
+        })
+        .await;
+}
+
+/// What the API would say of a product.
+async fn total_of(stores: &Stores, table_id: &str, product: &ProductId) -> Result<u64, NotReady> {
+    let filter = Filter::ANY;
+    let query = PageStartQuery { product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
+    stores.index.page_start(&query, table_id, now()).await.unwrap().map(|start| start.total)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nobody_is_told_what_is_not_so() {
+    let stores = Arc::new(Stores::start().await);
+    put_primary_items(&stores, COMMENTS).await;
+    let table_id = stores.table.describe().await.unwrap().id;
+    let (client, arn) = stores.stream();
+    let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
+    let handler: Handler = Arc::new(move |event, deadline| {
+        let indexer = indexer.clone();
+        async move { indexer.handle(&event, deadline).await.response }.boxed()
+    });
+    let mapping_settings = infra::mapping_settings("PageIndexer").unwrap();
+    let mapping = EventSourceMapping::new("page-indexer", mapping_settings, client, arn, handler, stores.quarantine());
+    let mut state = mapping.state();
+    let mapping = tokio::spawn(mapping.run());
+    // What an index that has lost its data holds is nothing; what comes from the stream meanwhile does not make it whole.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (written, looked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let writer = tokio::spawn({
+        let (stores, is_over, written) = (Arc::clone(&stores), Arc::clone(&is_over), Arc::clone(&written));
+        async move {
+            let mut ticks = tokio::time::interval(WRITE_EVERY);
+            let mut number = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                ticks.tick().await;
+                let old = comment(number * 7 % COMMENTS).id;
+                match number % 3 {
+                    0 => {
+                        stores.table.create_comment(comment(COMMENTS + number), None).await.unwrap();
+                    }
+                    1 => {
+                        let patch = CommentPatch { rating: Rating::new(1 + number / 3 % 5).ok(), ..Default::default() };
+                        stores.table.patch_comment(&old, None, &patch).await.ok();
+                    }
+                    _ => stores.table.delete_comment(&old, None).await.unwrap_or_default(),
+                }
+                number += 1;
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let reader = tokio::spawn({
+        let (stores, is_over, looked) = (Arc::clone(&stores), Arc::clone(&is_over), Arc::clone(&looked));
+        let table_id = table_id.clone();
+        async move {
+            let mut number = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                // At least nine in ten of a product's comments stay, whatever is written.
+                match total_of(&stores, &table_id, &product(number)).await {
+                    Ok(total) => assert!(total > COMMENTS / PRODUCTS * 9 / 10, "a total of {total} is told"),
+                    Err(not_ready) => assert_eq!(not_ready, NotReady::NoMarker),
+                }
+                number += 1;
+                looked.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+    });
+    // Slowly enough that some hundred comments are written meanwhile.
+    let (table, index, meter) = (stores.table.clone(), stores.index.clone(), Meter::new(Some(READ_UNITS), None));
+    let report = Job::new(table, index, settings(true), meter, Stop::default()).rebuild(1).await;
+    println!("{report}");
+    assert_eq!(report.exit_code(), 0, "{report}");
+    // Ready, and exact once the stream has been read.
+    let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
+    assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
+    is_over.store(true, Ordering::Relaxed);
+    writer.await.unwrap();
+    reader.await.unwrap();
+    assert!(written.load(Ordering::Relaxed) > 100, "too little was written meanwhile");
+    println!("{} writes, {} looks", written.load(Ordering::Relaxed), looked.load(Ordering::Relaxed));
+    let asked = tokio::time::Instant::now();
+    let caught_up = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
+    tokio::time::timeout(Duration::from_secs(120), caught_up).await.expect("the end of the stream").unwrap();
+    mapping.abort();
+    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
+    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
+    assert_eq!(differences, Vec::<String>::new());
+    assert!(contents.primary.len() > 19_000);
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_caught_up_and_exact_then() {
+    let redis = OwnRedis::start().await;
+    let mut stores = Stores::start_on(redis.server.url()).await;
+    let mut random = StdRng::seed_from_u64(81);
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    write_history(&stores, &mut random, 60).await;
+    job(&stores, true).recent().await;
+    stores.assert_invariants().await;
+    let table_id = stores.table.describe().await.unwrap().id;
+    let mut raw = redis.connection().await;
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    // The snapshot grows old while everything goes on.
+    let saved_at = now();
+    write_history(&stores, &mut random, 60).await;
+    stores.deliver_all().await;
+    job(&stores, true).recent().await;
+    stores.assert_invariants().await;
+    redis.server.restart().await.unwrap();
+
+    let max_age = Duration::from_millis(u64::try_from(now().epoch_ms() - saved_at.epoch_ms()).unwrap() / 2);
+    let config = PageIndexConfig { max_age, ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&config).unwrap();
+    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
+    let is_ready = async |at: Instant| {
+        let readiness = stores.index.readiness(&table_id, at).await.unwrap();
+        let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
+        assert!([0, readiness.len()].contains(&ready), "{ready} of {} partitions are ready", readiness.len());
+        ready > 0
+    };
+    assert!(!is_ready(now()).await, "an old snapshot is believed");
+    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
+    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
+    assert!(!differences.is_empty(), "the snapshot lacks nothing, so this tests nothing");
+    // A run that must stop on the way leaves it as it is.
+    let stop = Stop::default();
+    stop.ask();
+    let caught_up = JobSettings { index_max_age: max_age, ..settings(true) };
+    assert_eq!(job_with(&stores, caught_up.clone(), stop).recent().await.exit_code(), exit::SKIPPED);
+    assert!(!is_ready(now()).await, "a run that was stopped vouches for the index");
+    let report = job_with(&stores, caught_up, Stop::default()).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let ended = stores.table.watermark().await.unwrap().unwrap();
+    assert!(is_ready(ended).await, "it is not ready although it has caught up");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+}
