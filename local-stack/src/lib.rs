@@ -15,6 +15,7 @@ pub mod import;
 mod index_keeper;
 pub mod memory;
 pub mod redis_server;
+pub mod repair;
 pub mod stack;
 
 pub use index_keeper::IndexState;

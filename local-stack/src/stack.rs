@@ -27,6 +27,7 @@ use crate::{
     event_source_mapping::{EventSourceMapping, Handler, MappingState},
     index_keeper::{IndexKeeper, IndexState},
     redis_server::{RedisServer, RedisServerError},
+    repair::{RepairSchedule, begin_watermark, repair},
 };
 
 /// The table's name. Each data folder is one life of it, so the name need not change.
@@ -67,6 +68,8 @@ pub struct StackSettings {
     pub fan_out: FanOut,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
+    /// When the repair job's `recent` runs; never without it.
+    pub repair: Option<RepairSchedule>,
 }
 
 impl std::fmt::Debug for StackSettings {
@@ -92,6 +95,7 @@ impl StackSettings {
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
             fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
+            repair: None,
         }
     }
 }
@@ -174,6 +178,7 @@ impl Stack {
         let table = Table::connect(&table_config).await;
         let description = table.create_if_missing().await?;
         let stream_arn = description.stream_arn.ok_or(StackError::NoStream(settings.table))?;
+        begin_watermark(&table).await?;
         let (redis, redis_url) = match settings.redis_url {
             Some(url) => (None, url),
             None => {
@@ -247,6 +252,9 @@ impl Stack {
         tasks.spawn(keeper.run());
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
+        }
+        if let Some(schedule) = settings.repair {
+            tasks.spawn(repair(table.clone(), index.clone(), schedule));
         }
         if let Some(redis) = &redis {
             tasks.spawn(redis.clone().supervise(std::future::pending()));

@@ -41,13 +41,9 @@ async fn damage(stores: &Stores, random: &mut StdRng, comments: &[Comment], coun
     chosen.shuffle(random);
     for comment in chosen {
         let is_lonely = comment.product.as_str().starts_with("lonely");
-        let damage = loop {
-            match *Damage::ALL.choose(random).unwrap() {
-                // A name concerns every comment that it is of.
-                Damage::DropName if !is_lonely => {}
-                damage => break damage,
-            }
-        };
+        // A name concerns every comment that it is of.
+        let fits = |damage: &&Damage| **damage != Damage::DropName || is_lonely;
+        let damage = **Damage::ALL.iter().filter(fits).collect::<Vec<_>>().choose(random).unwrap();
         for (kind, count) in inflict(stores, random, comment, damage).await {
             *expected.entry(kind).or_default() += count;
         }

@@ -5,12 +5,14 @@
 //! - `recent`: windows and watermarks.
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
+//! - `local`: the local stack's own runs.
 //! - `process`: the binary, killed at any point, twice at once, and as a function.
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
 
 mod audit;
 mod concurrent;
 mod kinds;
+mod local;
 mod process;
 mod quarantine;
 mod rebuild;

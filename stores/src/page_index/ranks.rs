@@ -17,21 +17,29 @@ const SETS_TOGETHER: usize = 256;
 
 impl PageIndex {
     /// Where a comment is in the page index: its scores in the base sets of every place, in the languages told there and
-    /// in those that are named.
+    /// in those that are named; and which of the names told have no members.
     ///
     /// # Errors
     /// The store's, or that a name is none.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
-        let names = self.names(places.products()).await?;
+        let mut names = self.names(places.products()).await?;
         let sets = Ranks::base_sets(places, &names);
         let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
-        let found = self.scores(&asked).await?;
+        let named: Vec<BaseSet> = places
+            .iter()
+            .filter_map(|(product, told)| Some((product, told, names.get(product)?)))
+            .flat_map(|(product, told, names)| wholes(product, told, names))
+            .collect();
+        let (found, sizes) = try_join(self.scores(&asked), self.sizes(&named)).await?;
+        for (whole, _) in named.into_iter().zip(sizes).filter(|(_, size)| *size == 0) {
+            names.entry(whole.product).or_default().without_members.insert(whole.language);
+        }
         let found = found.into_iter().map(|scores| scores.into_iter().flatten().next());
         let scores = sets.iter().cloned().zip(found).filter_map(|(set, score)| Some((set, score?)));
         Ok(Ranks { names, scores: scores.collect() })
     }
 
-    /// What is named of each product.
+    /// What is named of each product; whether it has members is not looked at.
     ///
     /// # Errors
     /// The store's, or that a name is none.
@@ -50,7 +58,11 @@ impl PageIndex {
             try_join(self.ask_all::<bool>(is_named), self.ask_all::<BTreeSet<String>>(languages)).await?;
         let languages = languages.into_iter().map(|tags| tags.iter().map(|tag| language(tag)).collect());
         let languages: Vec<BTreeSet<Language>> = languages.collect::<Result<_, StoreError>>()?;
-        let names = is_named.into_iter().zip(languages).map(|(is_named, languages)| Names { is_named, languages });
+        let names = is_named.into_iter().zip(languages).map(|(is_named, languages)| Names {
+            is_named,
+            languages,
+            without_members: BTreeSet::new(),
+        });
         Ok(products.into_iter().cloned().zip(names).collect())
     }
 
@@ -99,6 +111,12 @@ impl PageIndex {
         call.arg(language.map_or(model::ANY, Language::as_str));
         self.ask(call).await
     }
+}
+
+/// The whole sets of what was told and is named. Other names are none of the comment's doing; the sweep looks at them.
+fn wholes(product: &ProductId, told: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
+    let languages = names.languages.intersection(told).cloned().map(Some).chain(names.is_named.then_some(None));
+    languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()
 }
 
 fn language(tag: &str) -> Result<Language, StoreError> {

@@ -19,6 +19,8 @@ pub struct Names {
     pub is_named: bool,
     /// The languages that are named.
     pub languages: BTreeSet<Language>,
+    /// Those of these names that have no members: of a language, or of the product (`None`).
+    pub without_members: BTreeSet<Option<Language>>,
 }
 
 /// Where a comment was looked for, and where it was found.
@@ -63,11 +65,19 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &R
             }
         }
         let found = ranks.scores.keys().filter(|set| set.product == *product);
-        let remove: Vec<BaseSet> = found.filter(|set| !expected.contains(*set)).cloned().collect();
+        let mut remove: Vec<BaseSet> = found.filter(|set| !expected.contains(*set)).cloned().collect();
         plan.drift.extend(remove.iter().cloned().map(|set| match last {
             Some(_) => Drift::ExtraRank(set),
             None => Drift::OrphanRank(set),
         }));
+        for language in &names.without_members {
+            let whole = BaseSet { product: product.clone(), language: language.clone(), rating: None };
+            // Its member may be what is missing. Taking a member out of an empty set takes the name away.
+            if !expected.contains(&whole) {
+                plan.drift.push(Drift::ExtraName(product.clone(), language.clone()));
+                remove.push(whole);
+            }
+        }
         if plan.drift.len() > before {
             plan.edits.push(IndexEdit {
                 product: product.clone(),

@@ -56,7 +56,14 @@ impl State {
         let items: Vec<Item> = self.items.values().cloned().collect();
         let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items)?;
         let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
-        let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &self.ranks));
+        let mut ranks = self.ranks.clone();
+        for (product, names) in &mut ranks.names {
+            let whole = |language| BaseSet { product: product.clone(), language, rating: None };
+            let languages = names.languages.iter().cloned().map(Some).chain(names.is_named.then_some(None));
+            let is_empty = |language: &Option<Language>| !self.ranks.scores.contains_key(&whole(language.clone()));
+            names.without_members = languages.filter(is_empty).collect();
+        }
+        let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &ranks));
         let is_whole = Collection::whole(&items).is_some();
         assert_eq!(is_whole, collection.primary.is_some() && duplicates.drift.is_empty(), "the short way agrees");
         Ok((duplicates, ranks))
@@ -80,6 +87,14 @@ impl State {
             }
             for set in &edit.remove {
                 self.ranks.scores.remove(set);
+                let names = self.ranks.names.entry(edit.product.clone()).or_default();
+                match (&set.rating, &set.language) {
+                    (Some(_), _) => {}
+                    (None, None) => names.is_named = false,
+                    (None, Some(language)) => {
+                        names.languages.remove(language);
+                    }
+                }
             }
         }
     }
@@ -183,6 +198,8 @@ fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence()
             orphan_duplicate: PRODUCT#p/en/4
             orphan_rank: PRODUCT#p:~/4
             orphan_rank: PRODUCT#p:en/4
+            extra_name: p
+            extra_name: p en
         "#]],
     );
 }
@@ -201,6 +218,38 @@ fn ranks_are_compared_with_their_scores_and_names() {
             wrong_score: PRODUCT#p:~/4 (1.5)
             missing_name: p
             missing_name: p en
+        "#]],
+    );
+}
+
+#[test]
+fn names_without_members_go_unless_the_comment_is_what_they_lack() {
+    let mut state = State::of(&comment("c1", "p", "en", 4));
+    state.ranks.names.values_mut().next().unwrap().languages.insert(Language::parse("ko").unwrap());
+    check(
+        &state,
+        expect![[r#"
+        extra_name: p ko
+    "#]],
+    );
+    state.ranks.scores.clear();
+    check(
+        &state,
+        expect![[r#"
+            missing_rank: PRODUCT#p:~/~
+            missing_rank: PRODUCT#p:~/4
+            missing_rank: PRODUCT#p:en/~
+            missing_rank: PRODUCT#p:en/4
+            extra_name: p ko
+        "#]],
+    );
+    state.items.clear();
+    check(
+        &state,
+        expect![[r#"
+            extra_name: p
+            extra_name: p en
+            extra_name: p ko
         "#]],
     );
 }
