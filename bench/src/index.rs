@@ -104,7 +104,7 @@ async fn rates() -> anyhow::Result<Rounds> {
 type Member = (String, i64, String);
 
 /// Where comments stand in the page index, under keys of the same length that are not the page index's.
-fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
+pub(crate) fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
     let members = |comment: &Comment| {
         let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
         let key = |set| index.key_name(&set).replacen("pagemark", "barebare", 1);
@@ -113,7 +113,7 @@ fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
     comments.iter().flat_map(members).collect()
 }
 
-async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow::Result<()> {
+pub(crate) async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow::Result<()> {
     let mut pipeline = redis::pipe();
     for (key, score, member) in members {
         pipeline.cmd("ZADD").arg(key).arg(score).arg(member).ignore();

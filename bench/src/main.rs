@@ -9,6 +9,7 @@ mod import;
 mod index;
 mod lag;
 mod payload;
+mod repair;
 mod report;
 mod selection;
 mod statistics;
@@ -32,7 +33,8 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 3,000 to find the
-    /// maximum rate for the lag, 40,000 payloads, 1,000,000 in the page index and for the API].
+    /// maximum rate for the lag, 40,000 payloads, 10,000 to audit and to rebuild from, 1,000,000 in the page index and for
+    /// the API].
     #[arg(long, value_name = "N")]
     comments: Option<u32>,
     /// This binary of the API instead of one that cargo builds from the code as it is now.
@@ -45,6 +47,8 @@ struct Args {
 enum Name {
     /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory.
     Api,
+    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`.
+    Audit,
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory.
     Import,
     /// The handler of `stream-writer` beside bare batch writes of the same items.
@@ -55,6 +59,8 @@ enum Name {
     Lag,
     /// Bytes and read and write units of a comment in each format of `comment_blob`.
     Payload,
+    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s.
+    Rebuild,
     /// Finding where a page starts in the page index: server time and number of commands.
     Selection,
 }
@@ -76,6 +82,8 @@ async fn main() -> anyhow::Result<()> {
                 let comments = args.comments.unwrap_or(10_000);
                 import::measure(&mut report, args.data.as_deref(), comments.into()).await?;
             }
+            Name::Audit => repair::measure_audit(&mut report, args.comments.unwrap_or(10_000)).await?,
+            Name::Rebuild => repair::measure_rebuild(&mut report, args.comments.unwrap_or(10_000)).await?,
             Name::FanOut => fan_out::measure(&mut report, args.comments.unwrap_or(4_000)).await?,
             Name::Index => index::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
             Name::Lag => lag::measure(&mut report, args.comments.unwrap_or(3_000)).await?,

@@ -199,6 +199,7 @@ impl Redis {
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
     }
 
+    /// Where the server is.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }

@@ -1,0 +1,365 @@
+//! `audit` and `rebuild`: the repair job beside the least that its work needs.
+//!
+//! The table has neither a stream nor the index: the job uses none of them, and the engine would keep both. The engine
+//! answers through one connection, and sorts the whole table for each answer of a parallel scan, so everything here scans in
+//! one segment.
+//!
+//! - **Audit.** Rounds alternate: an audit that looks only (no sweep), a bare scan of the same table with the same limit by the
+//!   same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and asks Redis for four
+//!   scores a comment; the bare scan throws its items away.
+//! - **Sweep.** Its own rate, and what it reads.
+//! - **Rebuild.** Rounds alternate: a rebuild, a bare pipeline of the same `ZADD`s (100 comments each), and a bare scan that
+//!   leaves the duplicates to the server (the same filter and projection). The limit is on the first against the second.
+//! - **Recent.** Comments that the journal names: nothing wrong with any; a duplicate and a rank entry of each missing.
+//! - **Memory.** The binary as a child process, auditing the table (with the sweep); the largest resident set that the
+//!   kernel reports while it runs.
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, PutRequest, ScalarAttributeType,
+    WriteRequest,
+};
+use futures_util::{TryStreamExt, stream};
+use local_stack::engine::Engine;
+use model::{
+    BlobFormat, Comment,
+    item::{CommentItem, Image, attribute, comment_pk},
+    journal::JournalEntry,
+};
+use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
+use stores::{
+    Table,
+    capacity::Meter,
+    now,
+    table::{ItemKey, ScanOf, TableConfig},
+};
+use tempfile::TempDir;
+
+use crate::{
+    index::{add_members, base_set_members},
+    report::Report,
+    statistics::{Rounds, as_f64, median},
+    workload::{Comments, EVENT_RECORDS, Redis, folder},
+};
+
+/// Rounds of each comparison.
+const ROUNDS: u32 = 5;
+/// Batch writes under way while the table is filled.
+const WRITE_CONCURRENCY: usize = 8;
+/// Items that a scan reads in one call: as the audit does.
+const SCAN_LIMIT: i32 = 2_000;
+/// Comments that `recent` looks at.
+const RECENT: usize = 1_000;
+/// The second size for the memory, so many times the first.
+const MEMORY_TIMES: u32 = 10;
+
+/// A table with all that comments have, and their page index.
+struct World {
+    engine: Engine,
+    table: Table,
+    redis: Redis,
+    comments: Vec<Comment>,
+    // Last, so that the engine is gone when it is removed.
+    _folder: TempDir,
+}
+
+impl World {
+    async fn new(count: u32) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+        let table = Table::connect(&TableConfig {
+            // A busy machine must not end a measurement.
+            attempt_timeout: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(120),
+            ..TableConfig::new("bench", Some(engine.endpoint_url()))
+        })
+        .await;
+        create(&table).await?;
+        let redis = Redis::start().await?;
+        let world = Self { engine, table, redis, comments: Vec::new(), _folder: folder };
+        let world = Self { comments: world.fill(count).await?, ..world };
+        let report = world.job(true).rebuild(1).await;
+        ensure!(report.exit_code() == 0, "{report}");
+        Ok(world)
+    }
+
+    async fn fill(&self, count: u32) -> anyhow::Result<Vec<Comment>> {
+        let comments = Comments::new(7)?.take(count)?;
+        let batches = comments.iter().flat_map(items_of).collect::<Vec<_>>();
+        let batches = batches.chunks(Table::BATCH_MAX).map(<[serde_dynamo::Item]>::to_vec).collect::<Vec<_>>();
+        stream::iter(batches.into_iter().map(Ok))
+            .try_for_each_concurrent(WRITE_CONCURRENCY, |batch| async move {
+                let puts = batch.into_iter().map(|item| {
+                    let put = PutRequest::builder().set_item(Some(item.into())).build()?;
+                    Ok(WriteRequest::builder().put_request(put).build())
+                });
+                let puts: Vec<WriteRequest> = puts.collect::<anyhow::Result<_>>()?;
+                self.table.client().batch_write_item().request_items(self.table.name(), puts).send().await?;
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        Ok(comments)
+    }
+
+    fn job(&self, apply: bool) -> Job {
+        let settings =
+            JobSettings { apply, settle: Duration::ZERO, overlap: Duration::from_secs(600), ..JobSettings::default() };
+        Job::new(self.table.clone(), self.redis.index.clone(), settings, Meter::default(), Stop::default())
+    }
+
+    async fn stop(self) {
+        self.redis.stop().await;
+        self.engine.stop().await;
+    }
+}
+
+/// The 32 items of a comment.
+fn items_of(comment: &Comment) -> Vec<serde_dynamo::Item> {
+    let Ok(primary) = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)) else { return Vec::new() };
+    let Ok(image) = Image::of_primary(&primary) else { return Vec::new() };
+    let duplicates = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect::<Vec<_>>();
+    duplicates.into_iter().chain([primary.clone()]).collect()
+}
+
+/// Measures the audit of `comments` comments, the sweep, and `recent`.
+pub(crate) async fn measure_audit(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let mut world = World::new(comments).await?;
+    let no_sweep = AuditOptions { segments: 1, at_once: 1, sweep: false, ..AuditOptions::default() };
+    let (mut rounds, mut audited) = (Rounds::default(), RepairReport::default());
+    // The first round warms up.
+    for round in 0..=ROUNDS {
+        let began = Instant::now();
+        audited = expect_clean(world.job(false).audit(no_sweep).await)?;
+        let ours = began.elapsed();
+        let began = Instant::now();
+        let items = bare_scan(&world.table).await?;
+        let bare = began.elapsed();
+        ensure!(items == audited.items, "{items} items scanned, {} audited", audited.items);
+        if round > 0 {
+            rounds.add(ours, bare);
+        }
+    }
+    let whole = AuditOptions { sweep: true, ..no_sweep };
+    let began = Instant::now();
+    let with_sweep = expect_clean(world.job(false).audit(whole).await)?;
+    let sweep_s = began.elapsed().as_secs_f64() - as_f64(u64::from(comments)) / rounds.our_rate(u64::from(comments));
+    let per_comment = |units: f64| units / f64::from(comments.max(1));
+    report.add(
+        "audit",
+        &format!("{ROUNDS} rounds of {comments} comments each way, one segment, 8 reconciled at the same time"),
+        &[
+            ("audit, comments", rounds.our_rate(u64::from(comments)), "comments/s"),
+            ("audit, items", rounds.our_rate(audited.items), "items/s"),
+            ("bare scan, items", rounds.bare_rate(audited.items), "items/s"),
+            ("audit, read units", per_comment(audited.read_units), "units/comment"),
+            ("sweep, read units", per_comment(with_sweep.read_units - audited.read_units), "units/comment"),
+            ("sweep, comments (one run)", f64::from(comments) / sweep_s.max(0.001), "comments/s"),
+        ],
+    );
+    report.ratio("audit_vs_scan", rounds.ratio(), "at least 0.5");
+    measure_recent(report, &mut world).await?;
+    world.stop().await;
+    measure_memory(report, comments).await
+}
+
+/// Measures the rebuild of the page index of `comments` comments.
+pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let mut world = World::new(comments).await?;
+    let (mut against_pipeline, mut floors_s, mut scans_s) = (Rounds::default(), Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let began = Instant::now();
+        let rebuilt = world.job(true).rebuild(1).await;
+        let ours = began.elapsed();
+        ensure!(rebuilt.exit_code() == 0, "{rebuilt}");
+        let began = Instant::now();
+        let found = bare_placement_scan(&world.table).await?;
+        let scan = began.elapsed();
+        ensure!(found == world.comments.len(), "{found} primary items scanned");
+        let mut pipeline = Duration::ZERO;
+        for comments in world.comments.chunks(EVENT_RECORDS) {
+            let members = base_set_members(&world.redis.index, comments);
+            let began = Instant::now();
+            add_members(&mut world.redis, &members).await?;
+            pipeline += began.elapsed();
+        }
+        if round > 0 {
+            against_pipeline.add(ours, pipeline);
+            floors_s.push((ours.as_secs_f64(), (scan + pipeline).as_secs_f64()));
+            scans_s.push(scan.as_secs_f64());
+        }
+    }
+    world.stop().await;
+    let count = u64::from(comments);
+    report.add(
+        "rebuild",
+        &format!("{ROUNDS} rounds of {comments} comments each way, one segment"),
+        &[
+            ("rebuild", against_pipeline.our_rate(count), "comments/s"),
+            ("bare pipeline of ZADD", against_pipeline.bare_rate(count), "comments/s"),
+            ("bare scan for primary items", f64::from(comments) / median(&scans_s), "comments/s"),
+        ],
+    );
+    report.ratio("rebuild_vs_pipeline", against_pipeline.ratio(), "at least 0.5");
+    let floor = median(&floors_s.iter().map(|(ours, floor)| floor / ours).collect::<Vec<_>>());
+    report.ratio("rebuild_vs_scan_and_pipeline", floor, "none, the nearer to 1 the better");
+    Ok(())
+}
+
+async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Result<()> {
+    let recent: Vec<Comment> = world.comments.iter().take(RECENT).cloned().collect();
+    for comment in &recent {
+        // As if each had been created now.
+        let revision = model::Revision::after(None, now(), 1);
+        let entry = JournalEntry { id: comment.id.clone(), revision, before: None, after: Some(comment.placement()) };
+        let item: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item())?;
+        let put = world.table.client().put_item().table_name(world.table.name());
+        put.set_item(Some(item.into())).send().await?;
+    }
+    // The watermark, so that only these are looked at.
+    world.table.advance_watermark(now()).await?;
+    let count = recent.len();
+    let timed = async |world: &World| {
+        let began = Instant::now();
+        let done = world.job(true).recent().await;
+        (began.elapsed().as_secs_f64(), done)
+    };
+    let (clean_s, clean) = timed(world).await;
+    ensure!(clean.exit_code() == 0 && clean.checked == count as u64, "{clean}");
+    for comment in &recent {
+        let Some(key) = comment.placement().duplicate_keys().next() else { bail!("no key") };
+        let delete = world.table.client().delete_item().table_name(world.table.name());
+        let delete = delete.key(attribute::PK, AttributeValue::S(comment_pk(&comment.id)));
+        delete.key(attribute::SK, AttributeValue::S(key.to_string())).send().await?;
+        let [_, set, ..] = comment.placement().base_sets();
+        let key = world.redis.index.key_name(&set);
+        redis::cmd("ZREM").arg(&[key.as_str(), comment.id.as_str()]).exec_async(&mut world.redis.connection).await?;
+    }
+    let (mended_s, mended) = timed(world).await;
+    ensure!(mended.mended == 2 * count as u64, "{mended}");
+    let per_comment = |units: f64| units / as_f64(count as u64);
+    report.add(
+        "recent",
+        &format!(
+            "{count} comments named by the journal, each by itself; then with a duplicate and an entry missing each"
+        ),
+        &[
+            ("nothing wrong", as_f64(count as u64) / clean_s, "comments/s"),
+            ("nothing wrong, read units", per_comment(clean.read_units), "units/comment"),
+            ("all damaged", as_f64(count as u64) / mended_s, "comments/s"),
+            ("all damaged, read units", per_comment(mended.read_units), "units/comment"),
+            ("all damaged, write units", per_comment(mended.write_units), "units/comment"),
+            ("from the beginning of the run until the last is mended", mended_s, "s"),
+        ],
+    );
+    Ok(())
+}
+
+/// The largest resident set of the binary while it audits, at two sizes.
+async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let binary = build_binary().await?;
+    let mut peaks = Vec::new();
+    for count in [comments, comments * MEMORY_TIMES] {
+        let world = World::new(count).await?;
+        let mut child = tokio::process::Command::new(&binary)
+            .env("PAGEMARK_TABLE", world.table.name())
+            .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
+            .env("PAGEMARK_REDIS_URL", world.redis.url())
+            .args(["audit", "--segments", "1", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let status_file = format!("/proc/{}/status", child.id().context("a process id")?);
+        let mut peak_kib = 0_u64;
+        let status = loop {
+            let status = tokio::fs::read_to_string(&status_file).await.unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
+            peak_kib = peak_kib.max(peak.unwrap_or(0));
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        ensure!(status.success(), "the audit of {count} comments ended with {status}");
+        peaks.push((count, as_f64(peak_kib) / 1024.0));
+        world.stop().await;
+    }
+    let figures: Vec<(String, f64, &'static str)> =
+        peaks.iter().map(|(count, peak)| (format!("audit of {count} comments"), *peak, "MiB")).collect();
+    report.add("audit-memory", "the largest resident set of the binary, dry run with the sweep, one segment", &figures);
+    if let [(_, few), (_, many)] = peaks.as_slice() {
+        report.ratio("audit_memory_growth", many / few, "constant: about 1");
+    }
+    Ok(())
+}
+
+async fn build_binary() -> anyhow::Result<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
+    let mut cargo = tokio::process::Command::new(env!("CARGO"));
+    let built =
+        cargo.args(["build", "--release", "--workspace", "--bin", "repair-job"]).current_dir(root).status().await?;
+    ensure!(built.success(), "cargo build --release --bin repair-job: {built}");
+    // <target>/release/bench
+    let own = std::env::current_exe()?;
+    Ok(own.with_file_name("repair-job"))
+}
+
+fn expect_clean(report: RepairReport) -> anyhow::Result<RepairReport> {
+    match report.exit_code() {
+        0 => Ok(report),
+        _ => bail!("{report}"),
+    }
+}
+
+/// Returns how many items there are.
+async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
+    let (mut items, mut start) = (0, None);
+    loop {
+        let scan = table.client().scan().table_name(table.name()).limit(SCAN_LIMIT);
+        let answer = scan.set_exclusive_start_key(start).send().await?;
+        items += answer.items.unwrap_or_default().len() as u64;
+        start = answer.last_evaluated_key;
+        if start.is_none() {
+            return Ok(items);
+        }
+    }
+}
+
+/// Returns how many primary items there are.
+async fn bare_placement_scan(table: &Table) -> anyhow::Result<usize> {
+    let (mut found, mut position): (usize, Option<ItemKey>) = (0, None);
+    loop {
+        let scanned = table.scan_segment(ScanOf::Placements, position, 0, 1, 4_000).await?;
+        found += scanned.items.len();
+        position = scanned.next;
+        if position.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// The project's table but for its stream, its index, time to live and backups.
+async fn create(table: &Table) -> anyhow::Result<()> {
+    let text =
+        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
+    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    table
+        .client()
+        .create_table()
+        .table_name(table.name())
+        .attribute_definitions(text(attribute::PK)?)
+        .attribute_definitions(text(attribute::SK)?)
+        .key_schema(key(attribute::PK, KeyType::Hash)?)
+        .key_schema(key(attribute::SK, KeyType::Range)?)
+        .billing_mode(BillingMode::PayPerRequest)
+        .send()
+        .await?;
+    Ok(())
+}
