@@ -92,7 +92,7 @@ pub(crate) struct SegmentState {
     /// Where the pass goes on that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<ItemKey>,
-    /// When the pass began that is under way.
+    /// When the pass began that is under way; of a pass over all segments, when that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
     /// When the last pass began that came to its end.
@@ -106,6 +106,11 @@ pub(crate) struct SegmentState {
 /// The name of a segment's state.
 pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
+}
+
+/// The name of the state that tells when a pass over all segments began; it has ended when that tells nothing.
+fn pass_name(segments: u32) -> String {
+    format!("{segments}/pass")
 }
 
 impl Job {
@@ -124,16 +129,22 @@ struct Audit<'run> {
     run: &'run Run<'run>,
     scope: Scope,
     segments: u32,
+    /// About how many items the table has.
+    items: u64,
+    /// When the pass began that its segments belong to.
+    began: Instant,
 }
 
 async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> {
     let job = run.job;
-    let table_id = job.table.describe().await?.id;
-    let follow = Follow::read(run, &table_id).await?;
+    let described = job.table.describe().await?;
+    let follow = Follow::read(run, &described.id).await?;
     let scope = Scope { duplicates: true, index: follow.scope() };
-    let audit = Audit { run, scope, segments: options.segments.max(1) };
+    let segments = options.segments.max(1);
+    let mut audit = Audit { run, scope, segments, items: described.items, began: run.began };
     let chosen = audit.choose(options).await?;
     let (whole, mut done) = (chosen.len(), 0_usize);
+    let audit = audit;
     let segments = stream::iter(chosen.into_iter().map(Ok::<_, RepairError>))
         .map_ok(|(segment, state)| {
             let audit = &audit;
@@ -145,7 +156,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
         done += 1;
         job.progress.set_share(done as u64, whole as u64 + u64::from(options.sweep));
     }
-    if job.settings.apply && options.which != Which::Due {
+    if job.settings.apply && job.stop.reason().is_none() {
         audit.vouch().await?;
     }
     if options.sweep && job.stop.reason().is_none() {
@@ -153,12 +164,16 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     } else if options.sweep {
         run.must_stop(|| "the next run goes on with the sweep of the page index".to_owned());
     }
+    let is_over = run.report().stopped.is_none();
+    if is_over && options.which == Which::All {
+        audit.remember(&pass_name(audit.segments), &SegmentState::default()).await?;
+    }
     Ok(())
 }
 
 impl Audit<'_> {
     /// The segments to check, and how far each is.
-    async fn choose(&self, options: AuditOptions) -> Result<Vec<(u32, SegmentState)>, RepairError> {
+    async fn choose(&mut self, options: AuditOptions) -> Result<Vec<(u32, SegmentState)>, RepairError> {
         let (table, which) = (&self.run.job.table, options.which);
         // A dry run remembers nothing, and does not begin in the middle.
         let goes_on = self.run.job.settings.apply && !options.restart;
@@ -171,14 +186,14 @@ impl Audit<'_> {
         };
         match which {
             Which::One(_) => {}
-            // A pass over all segments that was interrupted is gone on with: those that were done in it are not begun
-            // again.
+            // A pass over all segments that was interrupted is gone on with: those that were done since it began are not
+            // begun again.
             Which::All => {
-                let interrupted = chosen.iter().filter_map(|(_, state)| state.began).min();
-                if let Some(began) = interrupted {
-                    let is_done = |state: &SegmentState| state.last_began.is_some_and(|last| last >= began);
-                    chosen.retain(|(_, state)| state.began.is_some() || !is_done(state));
-                }
+                let pass = states.get(&pass_name(self.segments)).and_then(|pass| pass.began);
+                self.began = pass.unwrap_or(self.began);
+                chosen.retain(|(_, state)| state.last_began.is_none_or(|last| last < self.began));
+                let pass = SegmentState { began: Some(self.began), ..SegmentState::default() };
+                self.remember(&pass_name(self.segments), &pass).await?;
             }
             Which::Due => {
                 let age = i64::try_from((EVERY - EARLIER).as_millis()).unwrap_or(i64::MAX);
@@ -195,7 +210,8 @@ impl Audit<'_> {
         let job = self.run.job;
         let mut open: Vec<Item> = Vec::new();
         let mut position = state.position.clone();
-        let began = *state.began.get_or_insert_with(now);
+        let name = state_name(segment, self.segments);
+        let mut began = state.began;
         let mut remembered = Clock::now();
         loop {
             let goes_on = || match job.settings.apply {
@@ -205,11 +221,16 @@ impl Audit<'_> {
                 }
             };
             if self.run.must_stop(goes_on) {
-                return self.remember(segment, &state).await;
+                return match began {
+                    Some(_) => self.remember(&name, &state).await,
+                    None => Ok(()),
+                };
             }
+            let pass = *began.get_or_insert(self.began);
+            state.began = Some(pass);
             let scanned =
                 job.table.scan_segment(ScanOf::Everything, position, segment, self.segments, SCAN_LIMIT).await?;
-            self.run.add_items(scanned.read);
+            self.run.add_items(scanned.read, self.items);
             position = scanned.next;
             let mut closed: Vec<Vec<Item>> = Vec::new();
             for item in scanned.items {
@@ -228,19 +249,19 @@ impl Audit<'_> {
             Box::pin(self.check(&closed)).await?;
             if position.is_none() {
                 let ended = now();
-                let done = SegmentState { last_began: Some(began), last_ended: Some(ended), ..SegmentState::default() };
-                return self.remember(segment, &done).await;
+                let done = SegmentState { last_began: Some(pass), last_ended: Some(ended), ..SegmentState::default() };
+                return self.remember(&name, &done).await;
             }
             if remembered.elapsed() > REMEMBER_EVERY {
                 remembered = Clock::now();
-                self.remember(segment, &state).await?;
+                self.remember(&name, &state).await?;
             }
         }
     }
 
-    async fn remember(&self, segment: u32, state: &SegmentState) -> Result<(), RepairError> {
+    async fn remember(&self, name: &str, state: &SegmentState) -> Result<(), RepairError> {
         if self.run.job.settings.apply {
-            self.run.job.table.put_state(AUDIT, &state_name(segment, self.segments), state).await?;
+            self.run.job.table.put_state(AUDIT, name, state).await?;
         }
         Ok(())
     }

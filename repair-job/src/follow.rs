@@ -139,9 +139,7 @@ impl Follow {
         }
         Ok(())
     }
-}
 
-impl Follow {
     /// Whether the page index answered when the run began.
     pub(crate) fn answers(&self) -> bool {
         self.servers.is_some()

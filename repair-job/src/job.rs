@@ -239,8 +239,10 @@ impl Run<'_> {
         self.job.progress.add(count);
     }
 
-    pub(crate) fn add_items(&self, count: u64) {
+    /// Counts items that were read of a table that has about so many.
+    pub(crate) fn add_items(&self, count: u64, whole: u64) {
         self.report().items += count;
+        self.job.progress.add_items(count, whole);
     }
 
     pub(crate) fn add_unresolved(&self, what: String) {

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use lambda_runtime::{LambdaEvent, service_fn};
-use repair_job::{Command, Config, FunctionConfig, Job, Report, Stop, explain, hourly, metrics_line};
+use repair_job::{Command, Config, FunctionConfig, Job, Report, Stop, exit, explain, hourly, metrics_line};
 use stores::{
     PageIndex, Quarantine, Table,
     config::{log_filter, parse_settings, without_payloads},
@@ -63,6 +63,12 @@ async fn run() -> anyhow::Result<ExitCode> {
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_env_filter(filter).finish();
     log.with(without_payloads()).init();
     let config: Config = parse_settings();
+    if let Command::Audit(args) = &config.command
+        && let Err(problem) = args.options()
+    {
+        eprintln!("error: {problem}");
+        return Ok(ExitCode::from(exit::USAGE));
+    }
     let table = Table::connect(&config.table.config()).await;
     let index = PageIndex::connect(&config.page_index.config())?;
     let stop = Stop::after(config.max_run_time);

@@ -28,6 +28,7 @@ struct Counters {
     done: AtomicU64,
     /// In millionths.
     share: AtomicU64,
+    items: AtomicU64,
 }
 
 impl Progress {
@@ -35,10 +36,18 @@ impl Progress {
         self.0.done.fetch_add(comments, Ordering::Relaxed);
     }
 
+    /// Counts items of a table that has about so many; what is known of the share by other means may be more.
+    pub(crate) fn add_items(&self, items: u64, whole: u64) {
+        let done = self.0.items.fetch_add(items, Ordering::Relaxed) + items;
+        // The count of the table may be old; the end is told by whoever comes to it.
+        let share = done.saturating_mul(WHOLE) / whole.max(1);
+        self.0.share.fetch_max(share.min(WHOLE / 100 * 99), Ordering::Relaxed);
+    }
+
     /// Sets which part of `whole` is done.
     pub(crate) fn set_share(&self, done: u64, whole: u64) {
         let share = done.saturating_mul(WHOLE) / whole.max(1);
-        self.0.share.store(share.min(WHOLE), Ordering::Relaxed);
+        self.0.share.fetch_max(share.min(WHOLE), Ordering::Relaxed);
     }
 
     fn share(&self) -> f64 {

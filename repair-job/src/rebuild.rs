@@ -96,12 +96,12 @@ struct Filled {
 async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
     let job = run.job;
     let settle_ms = i64::try_from(job.settings.settle.as_millis()).unwrap_or(i64::MAX);
-    let table_id = job.table.describe().await?.id;
+    let described = job.table.describe().await?;
     let since = now().plus_ms(-settle_ms);
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     let segments = segments.max(1);
     let parts = stream::iter((0..segments).map(Ok::<u32, RepairError>))
-        .map_ok(|segment| fill_segment(run, segment, segments))
+        .map_ok(|segment| fill_segment(run, segment, segments, described.items))
         .try_buffer_unordered(usize::try_from(segments).unwrap_or(1));
     let comments: Vec<u64> = parts.try_collect().await?;
     let mut filled = Filled { comments: comments.into_iter().sum(), changed_meanwhile: 0 };
@@ -117,7 +117,7 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
     // What it mends there is its own doing, not a difference that there was.
     run.forget_drift();
     if is_whole {
-        job.index.finish_rebuild(&rebuild, &table_id, since).await?;
+        job.index.finish_rebuild(&rebuild, &described.id, since).await?;
     } else {
         run.add_skipped("the page index is not ready; the next rebuild begins anew".to_owned());
     }
@@ -125,15 +125,15 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
     Ok(filled)
 }
 
-/// Returns how many comments it put there.
-async fn fill_segment(run: &Run<'_>, segment: u32, segments: u32) -> Result<u64, RepairError> {
+/// Returns how many comments it put there; the table has about so many items.
+async fn fill_segment(run: &Run<'_>, segment: u32, segments: u32, items: u64) -> Result<u64, RepairError> {
     let (job, mut comments, mut position) = (run.job, 0, None);
     loop {
         if run.must_stop(|| "the next rebuild begins anew".to_owned()) {
             return Ok(comments);
         }
         let scanned = job.table.scan_segment(ScanOf::Placements, position, segment, segments, SCAN_LIMIT).await?;
-        run.add_items(scanned.read);
+        run.add_items(scanned.read, items);
         let mut edits: Vec<IndexEdit> = Vec::with_capacity(scanned.items.len());
         for item in &scanned.items {
             match edits_of(item) {

@@ -35,7 +35,13 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
 }
 
 /// Damages some comments, each in one way; returns what must be reported.
-async fn damage(stores: &Stores, random: &mut StdRng, comments: &[Comment], count: usize) -> Expected {
+async fn damage(
+    stores: &Stores,
+    random: &mut StdRng,
+    comments: &[Comment],
+    count: usize,
+    kinds: &[Damage],
+) -> Expected {
     let mut expected = Expected::new();
     let mut chosen: Vec<&Comment> = comments.sample(random, count).collect();
     chosen.shuffle(random);
@@ -43,7 +49,7 @@ async fn damage(stores: &Stores, random: &mut StdRng, comments: &[Comment], coun
         let is_lonely = comment.product.as_str().starts_with("lonely");
         // A name concerns every comment that it is of.
         let fits = |damage: &&Damage| **damage != Damage::DropName || is_lonely;
-        let damage = **Damage::ALL.iter().filter(fits).collect::<Vec<_>>().choose(random).unwrap();
+        let damage = **kinds.iter().filter(fits).collect::<Vec<_>>().choose(random).unwrap();
         for (kind, count) in inflict(stores, random, comment, damage).await {
             *expected.entry(kind).or_default() += count;
         }
@@ -52,7 +58,7 @@ async fn damage(stores: &Stores, random: &mut StdRng, comments: &[Comment], coun
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_audit_of_2_000_comments_restores_everything_and_its_counts_are_the_damage() {
+async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_damage() {
     let mut random = StdRng::seed_from_u64(51);
     let stores = ready_stores().await;
     let comments = create(&stores, COMMENTS).await;
@@ -60,7 +66,7 @@ async fn one_audit_of_2_000_comments_restores_everything_and_its_counts_are_the_
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
     stores.assert_invariants().await;
-    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN).await;
+    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN, &Damage::ALL).await;
     let report = job(&stores, true).audit(AuditOptions { at_once: 2, ..whole() }).await;
     println!("{report}");
     assert_eq!(report.drifted, expected, "{report}");
@@ -72,6 +78,15 @@ async fn one_audit_of_2_000_comments_restores_everything_and_its_counts_are_the_
     assert_clean(&again);
     assert_eq!(again.items, u64::try_from(contents.count()).unwrap(), "{again}");
     assert_eq!(again.checked, u64::try_from(contents.primary.len()).unwrap(), "{again}");
+
+    // All of them are in the journal: `recent` does the same about damage to the comments that are left.
+    let left: Vec<Comment> = contents.comments();
+    let expected = damage(&stores, &mut random, &left, left.len() / DAMAGED_ONE_IN, &Damage::OF_A_COMMENT).await;
+    let report = job(&stores, true).recent().await;
+    println!("{report}");
+    assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, true).recent().await);
     stores.index.clear().await.unwrap();
 }
 
@@ -83,7 +98,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
     let comments = create(&stores, 60).await;
     stores.deliver_all().await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
-    let expected = damage(&stores, &mut random, &comments, 30).await;
+    let expected = damage(&stores, &mut random, &comments, 30, &Damage::ALL).await;
     let (mut drifted, mut items) = (BTreeMap::new(), 0);
     for segment in 0..SEGMENTS {
         let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), sweep: false, ..whole() };
@@ -116,7 +131,7 @@ async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
     let stores = ready_stores().await;
     let comments = create(&stores, 120).await;
     stores.deliver_all().await;
-    let expected = damage(&stores, &mut random, &comments, 60).await;
+    let expected = damage(&stores, &mut random, &comments, 60, &Damage::ALL).await;
     let options = AuditOptions { segments: 4, at_once: 1, ..AuditOptions::default() };
     let (mut drifted, mut runs) = (Expected::new(), 0);
     loop {

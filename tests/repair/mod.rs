@@ -2,6 +2,7 @@
 //!
 //! - `kinds`: each kind of damage by itself, as `check` finds it.
 //! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
+//! - `cluster`: the same in a Redis Cluster.
 //! - `recent`: windows and watermarks.
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
@@ -10,6 +11,7 @@
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
 
 mod audit;
+mod cluster;
 mod concurrent;
 mod kinds;
 mod local;

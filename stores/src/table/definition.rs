@@ -29,6 +29,8 @@ pub struct TableDescription {
     pub id: String,
     /// The stream of the table.
     pub stream_arn: Option<String>,
+    /// About how many items it has: AWS counts them every six hours.
+    pub items: u64,
 }
 
 impl Table {
@@ -126,6 +128,7 @@ impl Table {
         let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name, created?)));
         let id =
             id.ok_or_else(|| StoreError::refused(Store::Table, "the table has neither id nor date of creation"))?;
-        Ok((TableDescription { id, stream_arn: table.latest_stream_arn }, active))
+        let items = table.item_count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+        Ok((TableDescription { id, stream_arn: table.latest_stream_arn, items }, active))
     }
 }

@@ -1,0 +1,38 @@
+//! The repair job on a Redis Cluster: what is kept on several masters is swept on all of them.
+
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::exit;
+
+use super::{assert_clean, job, product, whole};
+use crate::fixture::{
+    damage::{Damage, Expected, inflict},
+    redis_cluster::RedisCluster,
+    stores::Stores,
+};
+
+#[tokio::test]
+async fn every_kind_of_damage_is_mended_on_the_masters_of_a_cluster() {
+    let cluster = RedisCluster::start().await;
+    let mut random = StdRng::seed_from_u64(91);
+    let stores = Stores::start_with(cluster.config()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    // A name is taken away from the one comment of a product.
+    let kinds: Vec<Damage> = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropName).collect();
+    let mut comments = Vec::new();
+    for (number, _) in (0..).zip(kinds.iter().cycle().take(3 * kinds.len())) {
+        comments.push(stores.create_numbered(number, product(number)).await);
+    }
+    stores.deliver_all().await;
+    let mut expected = Expected::new();
+    for (comment, damage) in comments.iter().zip(kinds.into_iter().cycle()) {
+        for (kind, count) in inflict(&stores, &mut random, comment, damage).await {
+            *expected.entry(kind).or_default() += count;
+        }
+    }
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    assert_clean(&job(&stores, true).recent().await);
+    stores.finish().await;
+}
