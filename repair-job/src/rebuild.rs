@@ -5,7 +5,7 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use futures_util::{TryStreamExt, stream};
+use futures_util::{TryStreamExt, future::try_join, stream};
 use model::{
     item::{Image, attribute, text},
     plan::{IndexEdit, index_edits},
@@ -128,13 +128,17 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
 /// Returns how many comments it put there; the table has about so many items.
 async fn fill_segment(run: &Run<'_>, segment: u32, segments: u32, items: u64) -> Result<u64, RepairError> {
     let (job, mut comments, mut position) = (run.job, 0, None);
+    let mut edits: Vec<IndexEdit> = Vec::new();
     loop {
         if run.must_stop(|| "the next rebuild begins anew".to_owned()) {
             return Ok(comments);
         }
-        let scanned = job.table.scan_segment(ScanOf::Placements, position, segment, segments, SCAN_LIMIT).await?;
+        // What was read is written while more is read.
+        let apply = async { if job.settings.apply { job.index.apply(&edits).await } else { Ok(()) } };
+        let scan = job.table.scan_segment(ScanOf::Placements, position, segment, segments, SCAN_LIMIT);
+        let (scanned, ()) = try_join(scan, apply).await?;
         run.add_items(scanned.read, items);
-        let mut edits: Vec<IndexEdit> = Vec::with_capacity(scanned.items.len());
+        edits.clear();
         for item in &scanned.items {
             match edits_of(item) {
                 Ok(of_comment) => edits.extend(of_comment),
@@ -143,11 +147,11 @@ async fn fill_segment(run: &Run<'_>, segment: u32, segments: u32, items: u64) ->
         }
         comments += u64::try_from(edits.len()).unwrap_or(u64::MAX);
         run.add_checked(edits.len());
-        if job.settings.apply {
-            job.index.apply(&edits).await?;
-        }
         position = scanned.next;
         if position.is_none() {
+            if job.settings.apply {
+                job.index.apply(&edits).await?;
+            }
             return Ok(comments);
         }
     }
