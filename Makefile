@@ -2,7 +2,7 @@
 # (for the bundled SQLite) and redis-server.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-dynamodb-local bench fmt lint doc tools redis python-tools browser lighthouse
+.PHONY: help run test test-full test-dynamodb-local bench lighthouse package fmt lint doc tools redis python-tools browser
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -28,9 +28,10 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := deployed:: described:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: rebuild:: replay:: serving:: writes::
-# These write faster than DynamoDB Local takes it (`faults`, `repair`), or are about Redis, or about what pages say (`pages`). One
-# further test is about the removal of what has expired, which DynamoDB Local does not do.
-DYNAMODB_LOCAL_LEFT_OUT := cluster:: faults:: outage:: pages:: readiness:: repair:: secured:: selection::
+# These write faster than DynamoDB Local takes it (`faults`, `repair`), or are about Redis, or about what pages say (`pages`) or what is
+# deployed (`packaged`, `template`). One further test is about the removal of what has expired, which DynamoDB Local does not
+# do.
+DYNAMODB_LOCAL_LEFT_OUT := cluster:: faults:: outage:: packaged:: pages:: readiness:: repair:: secured:: selection:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
@@ -45,6 +46,9 @@ bench: tools redis ## Measure everything, or NAME="import ..."; results in targe
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --release --bin pagemark
 	@sh scripts/lighthouse.sh
+
+package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the API's image
+	@sh scripts/package.sh
 
 fmt: tools ## Format the code
 	cargo fmt --all

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Sees to it that target/python is a Python environment with what scripts/python-tools.txt names: an S3 server for the
-# tests. On a continuous-integration machine (CI=true) that allows it, a missing Python is installed.
+# Sees to it that target/python is a Python environment with what scripts/python-tools.txt names, which the tests run; or,
+# with a list and a name, that another is: `ensure-python-tools.sh scripts/package-tools.txt package-tools`. On a continuous-integration machine (CI=true) that allows it, a missing Python is installed.
 set -eu
 cd "$(dirname "$0")/.."
 
-list=scripts/python-tools.txt
-folder=${CARGO_TARGET_DIR:-target}/python
+list=${1:-scripts/python-tools.txt}
+folder=${CARGO_TARGET_DIR:-target}/${2:-python}
 # The list is copied there last: with it, the environment was complete once, and for this version of the list.
 cmp -s "$list" "$folder/installed.txt" && [ -x "$folder/bin/python" ] && exit 0
 
@@ -28,7 +28,7 @@ if ! make_environment; then
         } >&2 </dev/null || true
     fi
     if ! make_environment; then
-        echo "The tests need Python 3.9 or newer with its module venv, for a server that stands in for S3. Install it:" >&2
+        echo "Python 3.9 or newer with its module venv is needed, for what $list names. Install it:" >&2
         echo "  Debian, Ubuntu: sudo apt-get install python3-venv" >&2
         echo "  Fedora:         sudo dnf install python3" >&2
         echo "  Alpine:         sudo apk add python3" >&2

@@ -1,4 +1,10 @@
 //! What must hold of the template as it stands.
+//!
+//! - `agreement`: it says what the code says.
+//! - `policies`: nothing in it is open, unencrypted, or allowed to do more than it must.
+
+mod agreement;
+mod policies;
 
 use serde_json::{Value, json};
 
@@ -97,6 +103,9 @@ fn every_name_that_the_template_refers_to_is_defined() {
     collect_references(&template, &mut names);
     assert!(names.contains(&"CommentsTable".to_owned()), "{names:?}");
     for name in names {
+        if name.starts_with("AWS::") {
+            continue;
+        }
         let defined = template["Resources"].get(&name).or(template["Parameters"].get(&name));
         assert!(defined.is_some(), "{name}");
     }
@@ -112,6 +121,7 @@ fn collect_references(value: &Value, names: &mut Vec<String>) {
             "Fn::GetAtt" => names.push(inner[0].as_str().unwrap().to_owned()),
             "Fn::Sub" => {
                 let text = inner.as_str().unwrap();
+                // A dashboard's text, too.
                 for part in text.split("${").skip(1) {
                     names.push(part.split(['}', '.']).next().unwrap().to_owned());
                 }
@@ -139,44 +149,4 @@ fn a_setting_that_cannot_be_acted_out_is_an_error_that_names_it() {
     assert!(matches!(error, TemplateError::Filter { source: FilterError::Unsupported { .. }, .. }), "{error}");
     let error = changed("Ref: PageIndexer", "Ref: StreamWriter");
     assert!(matches!(error, TemplateError::Mappings { count: 2, .. }), "{error}");
-}
-
-#[test]
-fn the_template_and_the_code_describe_the_same_table() {
-    use model::item::attribute::{CD, EXPIRES_AT, PK, SK};
-    let table = &resources()["CommentsTable"]["Properties"];
-    let keys = |schema: &Value| -> Vec<(String, String)> {
-        let text = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
-        schema.as_array().unwrap().iter().map(|key| (text(key, "AttributeName"), text(key, "KeyType"))).collect()
-    };
-    let expected =
-        |hash: &str, range: &str| vec![(hash.to_owned(), "HASH".to_owned()), (range.to_owned(), "RANGE".to_owned())];
-    assert_eq!(keys(&table["KeySchema"]), expected(PK, SK));
-    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
-    assert_eq!(indexes.len(), 1);
-    assert_eq!(indexes[0]["IndexName"], stores::table::GSI);
-    assert_eq!(keys(&indexes[0]["KeySchema"]), expected(SK, CD));
-    assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
-}
-
-#[test]
-fn each_function_gets_every_variable_that_it_needs_and_no_other() {
-    use clap::CommandFactory;
-    for (logical_id, command) in
-        [("StreamWriter", stream_writer::Config::command()), ("PageIndexer", page_indexer::Config::command())]
-    {
-        let resources = resources();
-        let given = resources[logical_id]["Properties"]["Environment"]["Variables"].as_object().unwrap();
-        let variable = |argument: &clap::Arg| argument.get_env().map(|name| name.to_string_lossy().into_owned());
-        let known: Vec<String> = command.get_arguments().filter_map(variable).collect();
-        let needed: Vec<String> =
-            command.get_arguments().filter(|argument| argument.is_required_set()).filter_map(variable).collect();
-        assert!(!needed.is_empty());
-        for name in &needed {
-            assert!(given.contains_key(name), "{logical_id} lacks {name}");
-        }
-        for name in given.keys() {
-            assert!(known.contains(name), "{logical_id} does not know {name}");
-        }
-    }
 }

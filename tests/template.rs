@@ -1,0 +1,117 @@
+//! The deployment template, by the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
+//! the code expects. What the simulation does not know is named here, and checked by the tests of the package `infra`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::fixture::python;
+
+/// Resources that the simulation does not create.
+const NOT_SIMULATED: [&str; 13] = [
+    "AWS::ApplicationAutoScaling::ScalableTarget",
+    "AWS::ApplicationAutoScaling::ScalingPolicy",
+    "AWS::CloudWatch::Alarm",
+    "AWS::ElastiCache::ParameterGroup",
+    "AWS::ElastiCache::ReplicationGroup",
+    "AWS::ElastiCache::SubnetGroup",
+    "AWS::ElastiCache::User",
+    "AWS::ElastiCache::UserGroup",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Logs::MetricFilter",
+    "AWS::S3::BucketPolicy",
+    "AWS::SQS::QueuePolicy",
+    "AWS::SecretsManager::Secret",
+];
+
+fn project(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// Runs a program on the template and returns what it prints; it must end well.
+async fn run(program: &str, arguments: &[PathBuf]) -> String {
+    let output = Command::new(python::program(program)).args(arguments).kill_on_drop(true).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{program}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[tokio::test]
+async fn the_linter_finds_nothing() {
+    let said = run("cfn-lint", &[project("infra/template.yaml")]).await;
+    assert_eq!(said, "");
+}
+
+#[tokio::test]
+async fn the_stack_has_what_the_code_expects() {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("template/create_stack.py");
+    let stack: Value = serde_json::from_str(&run("python", &[script, project("infra/template.yaml")]).await).unwrap();
+    assert_eq!(stack["status"], "CREATE_COMPLETE");
+    assert_eq!(stack["left_out"], json!(NOT_SIMULATED));
+    let id =
+        |logical: &str| stack["ids"][logical].as_str().unwrap_or_else(|| panic!("{logical} was not made")).to_owned();
+
+    let table = &stack["table"];
+    let key = |schema: &Value| -> Vec<String> {
+        schema.as_array().unwrap().iter().map(|key| key["AttributeName"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(key(&table["KeySchema"]), ["pk", "sk"]);
+    let index = &table["GlobalSecondaryIndexes"][0];
+    assert_eq!(
+        (&index["IndexName"], key(&index["KeySchema"])),
+        (&json!(stores::table::GSI), vec!["sk".into(), "cd".into()])
+    );
+    assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
+    assert_eq!(table["DeletionProtectionEnabled"], true);
+
+    let mappings = stack["mappings"].as_array().unwrap();
+    assert_eq!(mappings.len(), 2, "a shard of a stream admits two readers");
+    for function in ["StreamWriter", "PageIndexer"] {
+        let settings = infra::mapping_settings(function).unwrap();
+        let name = id(function);
+        let mapping =
+            mappings.iter().find(|mapping| mapping["FunctionArn"].as_str().unwrap().ends_with(&name)).unwrap();
+        assert_eq!(mapping["EventSourceArn"], table["LatestStreamArn"]);
+        assert_eq!(mapping["StartingPosition"], "TRIM_HORIZON");
+        assert_eq!(mapping["BatchSize"], settings.batch_size);
+        assert_eq!(mapping["ParallelizationFactor"], settings.parallelization_factor);
+        assert_eq!(mapping["MaximumRetryAttempts"], settings.maximum_retry_attempts);
+        assert_eq!(mapping["MaximumRecordAgeInSeconds"].as_u64(), settings.maximum_record_age_seconds.map(u64::from));
+        assert_eq!(mapping["BisectBatchOnFunctionError"], settings.bisect_batch_on_function_error);
+        assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+        let destination = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
+        assert_eq!(*destination, format!("arn:aws:s3:::{}", id("QuarantineBucket")));
+    }
+
+    let functions = stack["functions"].as_array().unwrap();
+    assert_eq!(functions.len(), 3);
+    for function in functions {
+        let name = function["FunctionName"].as_str().unwrap();
+        assert_eq!(
+            (&function["Runtime"], &function["Handler"]),
+            (&json!("provided.al2023"), &json!("bootstrap")),
+            "{name}"
+        );
+        let quarantine = &function["Environment"]["Variables"]["PAGEMARK_QUARANTINE"];
+        assert_eq!(*quarantine, format!("s3://{}", id("QuarantineBucket")), "{name}");
+    }
+
+    let rules = stack["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!((&rules[0]["ScheduleExpression"], &rules[0]["State"]), (&json!("rate(1 hour)"), &json!("ENABLED")));
+    let target = &rules[0]["targets"][0];
+    assert!(target["Arn"].as_str().unwrap().ends_with(&id("RepairJob")), "{target}");
+    assert!(target["DeadLetterConfig"]["Arn"].is_string(), "{target}");
+
+    // Every resource that a role names has become an ARN of this stack.
+    let roles = stack["roles"].as_object().unwrap();
+    for part in ["StreamWriterRole", "PageIndexerRole", "RepairJobRole", "ApiRole", "ApiExecutionRole"] {
+        let role = roles.iter().find(|(name, _)| name.starts_with(&format!("pagemark-{part}-")));
+        let (_, role) = role.unwrap_or_else(|| panic!("{part} was not made"));
+        let policies = role["policies"].to_string();
+        assert!(!policies.contains("Fn::") && !policies.contains("${"), "{policies}");
+        let touches_table = policies.contains("table/pagemark");
+        assert_eq!(touches_table, part != "ApiExecutionRole", "{part}: {policies}");
+    }
+}

@@ -1,0 +1,87 @@
+"""Creates the stack of a template in a simulation of AWS, and prints what is there then as JSON.
+
+The simulation (moto) knows no SAM, so the template is translated first, by the library that CloudFormation itself uses. Types
+that the simulation cannot create are named in the output.
+"""
+
+import json
+import os
+import sys
+import warnings
+import io
+import contextlib
+
+os.environ.update(AWS_DEFAULT_REGION="eu-west-1", AWS_ACCESS_KEY_ID="none", AWS_SECRET_ACCESS_KEY="none")
+warnings.simplefilter("ignore")
+
+import boto3
+from moto import mock_aws
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+
+class NoManagedPolicies:
+    """The template names its managed policies in full."""
+
+    def load(self):
+        return {}
+
+
+def created(template):
+    code = "code"
+    boto3.client("s3").create_bucket(Bucket=code, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            # As `aws cloudformation package` does. The simulation does not look into the zips.
+            key = os.path.basename(resource["Properties"]["CodeUri"])
+            boto3.client("s3").put_object(Bucket=code, Key=key, Body=b"zip")
+            resource["Properties"]["CodeUri"] = f"s3://{code}/{key}"
+    certificate = boto3.client("acm").request_certificate(DomainName="comments.example.com")["CertificateArn"]
+    parameters = {
+        "PublicUrl": "https://comments.example.com",
+        "CertificateArn": certificate,
+        "ApiImage": "pagemark-api:1",
+    }
+    plain = transform(template, parameters, NoManagedPolicies())
+    stacks = boto3.client("cloudformation")
+    stacks.create_stack(
+        StackName="pagemark",
+        TemplateBody=json.dumps(plain),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    resources = stacks.list_stack_resources(StackName="pagemark")["StackResourceSummaries"]
+    ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+    dynamodb, functions, iam, events = (boto3.client(name) for name in ("dynamodb", "lambda", "iam", "events"))
+    return {
+        "status": stacks.describe_stacks(StackName="pagemark")["Stacks"][0]["StackStatus"],
+        "ids": ids,
+        "left_out": sorted({r["Type"] for name, r in plain["Resources"].items() if name not in ids and "Condition" not in r}),
+        "table": dynamodb.describe_table(TableName="pagemark")["Table"],
+        "time_to_live": dynamodb.describe_time_to_live(TableName="pagemark")["TimeToLiveDescription"],
+        "backups": dynamodb.describe_continuous_backups(TableName="pagemark")["ContinuousBackupsDescription"],
+        "mappings": functions.list_event_source_mappings()["EventSourceMappings"],
+        "functions": functions.list_functions()["Functions"],
+        "rules": [
+            {**rule, "targets": events.list_targets_by_rule(Rule=rule["Name"])["Targets"]}
+            for rule in events.list_rules()["Rules"]
+        ],
+        "roles": {
+            role["RoleName"]: {
+                "trust": role["AssumeRolePolicyDocument"],
+                "policies": [
+                    iam.get_role_policy(RoleName=role["RoleName"], PolicyName=name)["PolicyDocument"]
+                    for name in iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
+                ],
+            }
+            for role in iam.list_roles()["Roles"]
+        },
+    }
+
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    source = yaml_parse(file.read())
+# The simulation tells on standard output what it does not know.
+with contextlib.redirect_stdout(io.StringIO()), mock_aws():
+    told = created(source)
+json.dump(told, sys.stdout, default=str)
