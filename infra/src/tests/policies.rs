@@ -26,10 +26,9 @@ fn statements() -> Vec<(String, Value)> {
 }
 
 fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(all) => all.iter().flat_map(texts).collect(),
-        other => panic!("{other}"),
+    match value.as_array() {
+        Some(all) => all.iter().flat_map(texts).collect(),
+        None => vec![value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()],
     }
 }
 
