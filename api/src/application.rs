@@ -34,13 +34,17 @@ use crate::{
 
 /// How long requests under way may take to finish after a stop, in seconds: as long as a request may take, and below the
 /// 30 s after which containers are killed.
-const STOP_GRACE_SECONDS: u64 = 27;
+const STOP_GRACE_SECONDS: u64 = 26;
+
+/// How long checks under way may take to finish after that: shorter than what is left of the 30 s.
+const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 
 /// How long the connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Connections of one thread; further ones wait until others end. Each may hold an answer that its client does not read.
-const CONNECTIONS_MAX: usize = 4_096;
+/// Connections of one thread; further ones wait until others end. Each may hold an answer that its client does not read:
+/// of usually 30 KB, of 5 MB at most.
+const CONNECTIONS_MAX: usize = 1_024;
 
 /// The same of health and metrics, which a few checkers ask for.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
@@ -232,6 +236,7 @@ fn operations_server(listen: SocketAddr, state: web::Data<State>) -> Result<(Soc
         App::new()
             .app_data(state.clone())
             .wrap(from_fn(deadline::bound))
+            .wrap(from_fn(load::bound))
             .wrap(from_fn(access::observe))
             .configure(operations::configure)
             .default_service(web::to(routes::no_route))
@@ -239,7 +244,7 @@ fn operations_server(listen: SocketAddr, state: web::Data<State>) -> Result<(Soc
     .workers(1)
     .max_connections(OPERATIONS_CONNECTIONS_MAX)
     .keep_alive(OPERATIONS_KEEP_ALIVE)
-    .shutdown_timeout(STOP_GRACE_SECONDS)
+    .shutdown_timeout(OPERATIONS_STOP_GRACE_SECONDS)
     .disable_signals()
     .listen(listener)
     .map_err(|source| StartError::Listen { listen, source })?

@@ -28,18 +28,19 @@ impl IfMatch {
     /// Reads the header.
     ///
     /// # Errors
-    /// More than one entity tag, a weak one (which never matches, RFC 9110 section 13.1.1), or none.
+    /// More than one entity tag, or none. A weak one never matches (RFC 9110 section 13.1.1).
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let refuse = || ApiError::invalid("If-Match", "must be * or one entity tag: a revision in double quotes");
         let Some(value) = single_header(request, &header::IF_MATCH)? else { return Ok(Self::Any) };
         if value == "*" {
             return Ok(Self::Any);
         }
+        let (strong, value) = value.strip_prefix("W/").map_or((true, value), |weak| (false, weak));
         let tag = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(refuse)?;
         if tag.contains(['"', ' ']) {
             return Err(refuse());
         }
-        Ok(Revision::parse(tag).map_or(Self::Nothing, Self::Revision))
+        Ok(Revision::parse(tag).ok().filter(|_| strong).map_or(Self::Nothing, Self::Revision))
     }
 }
 
@@ -87,7 +88,8 @@ mod tests {
         assert_eq!(if_match("*").unwrap(), IfMatch::Any);
         assert_eq!(if_match("\"other\"").unwrap(), IfMatch::Nothing);
         assert_eq!(IfMatch::read(&TestRequest::patch().to_http_request()).unwrap(), IfMatch::Any);
-        for wrong in ["", REVISION, "W/\"a\"", "\"a\", \"b\"", "\"", "\"a"] {
+        assert_eq!(if_match(&format!("W/{}", etag(revision))).unwrap(), IfMatch::Nothing);
+        for wrong in ["", REVISION, "W/a", "\"a\", \"b\"", "\"", "\"a"] {
             let refused = if_match(wrong).unwrap_err();
             assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
         }

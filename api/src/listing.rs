@@ -10,7 +10,7 @@
 //!
 //! **Invariant:** where ranks and table differ, the reader gets what the table has. A difference is counted and nothing
 //! else: a write that is on its way looks the same. A page for which the ranks promise comments and the table has none
-//! is never empty with 200: either its first comment exists and is still being fanned out (503), or the ranks are wrong
+//! is never empty with 200: either one of them exists and is still being fanned out (503), or the ranks are wrong
 //! (`an_empty_page_is_looked_into`).
 //!
 //! **Invariant:** walking the cursors from page 1 shows every comment once: a page asks for one comment more than it
@@ -88,7 +88,7 @@ pub(crate) async fn read_page(
     if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &page)) {
         state.metrics.count_drift_sign(sign);
         if sign == DriftSign::EmptyPage {
-            total = Some(existing_total(state, query, skip, as_of).await?);
+            total = Some(existing_total(state, query, skip, as_of, total.unwrap_or(0)).await?);
         }
     }
     cut_page(query, number, total, page)
@@ -107,20 +107,24 @@ fn drift_sign(query: &ListingQuery, skip: u64, total: u64, page: &Page) -> Optio
 }
 
 /// How many comments there are when the ranks promise a page and the table has nothing for it: none from this page on,
-/// unless the first of the page exists, which then is still being fanned out.
+/// unless one of those promised exists, which then is still being fanned out. A page's worth is looked up at most.
 async fn existing_total(
     state: &State,
     query: &ListingQuery,
     skip: u64,
     as_of: Option<Instant>,
+    total: u64,
 ) -> Result<u64, ApiError> {
-    let first = state.first_of_page(&query.page_start(skip, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
-    let Some(first) = first else { return Ok(skip) };
-    let comment = state.comment(&first.id).await?;
-    match comment.filter(|comment| comment.product == query.product && query.filter.matches(&comment.placement())) {
-        Some(_) => Err(ApiError::NotYetListed),
-        None => Ok(skip),
+    let end = total.min(skip + u64::from(query.page_size.get()));
+    for rank in skip..end {
+        let promised = state.first_of_page(&query.page_start(rank, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+        let Some(promised) = promised else { break };
+        let comment = state.comment(&promised.id).await?;
+        if comment.is_some_and(|of| of.product == query.product && query.filter.matches(&of.placement())) {
+            return Err(ApiError::NotYetListed);
+        }
     }
+    Ok(skip)
 }
 
 /// Reads the page that a cursor leads to.

@@ -30,6 +30,9 @@ use crate::{
     table_id::TableId,
 };
 
+/// Health checks and scrapes at the same time: several checkers, and some that have given up.
+const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
+
 /// The stores, the secrets and the counters.
 pub(crate) struct State {
     table: PerThread<Table>,
@@ -39,6 +42,8 @@ pub(crate) struct State {
     pub(crate) sample_products: Vec<ProductId>,
     pub(crate) metrics: Metrics,
     pub(crate) load: Load,
+    /// Of health checks and metrics.
+    pub(crate) operations_load: Load,
     /// Whether the service is about to end.
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) cache_max_age_seconds: u32,
@@ -63,6 +68,7 @@ impl State {
             metrics: Metrics::new(),
             cache_max_age_seconds: settings.cache_max_age_seconds,
             load: Load::new(settings.in_flight_max),
+            operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
             catalogs: Catalogs::default(),
             site: Site::new(settings.site, address),
             stopping: Arc::default(),
@@ -107,21 +113,21 @@ impl State {
     /// Where a page starts; `None` when the page index is unavailable, for whatever reason: the answer of a page that can
     /// do without is the same.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
-        let table_id = self.table_id.get().await?;
+        let table_id = self.known_table_id().await?;
         let asking = self.index.page_start(query, &table_id, now());
         self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
     /// The first comment that the ranks promise for a page; `None` within when it lies past the end.
     pub(crate) async fn first_of_page(&self, query: &PageStartQuery<'_>) -> Option<Option<Cd>> {
-        let table_id = self.table_id.get().await?;
+        let table_id = self.known_table_id().await?;
         let asking = self.index.first_of_page(query, &table_id, now());
         self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
     /// Where a comment stands; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
-        let table_id = self.table_id.get().await?;
+        let table_id = self.known_table_id().await?;
         let cd = comment.cd();
         let asking = self.index.position(&comment.product, filter, &cd, order, &table_id, now());
         self.available(self.metrics.timed(StoreCall::Position, asking).await)
@@ -129,7 +135,7 @@ impl State {
 
     /// How many comments a product has; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Option<Stats> {
-        let table_id = self.table_id.get().await?;
+        let table_id = self.known_table_id().await?;
         let asking = self.index.stats(product, language, &table_id, now());
         self.available(self.metrics.timed(StoreCall::Stats, asking).await)
     }
@@ -141,7 +147,7 @@ impl State {
 
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
-        let table_id = self.table_id.get().await?;
+        let table_id = self.known_table_id().await?;
         let asking = self.index.catalog(partition, &table_id, now());
         self.available(self.metrics.timed(StoreCall::Catalog, asking).await)
     }
@@ -155,6 +161,16 @@ impl State {
         };
         let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
+    }
+
+    /// The table's id; without it nobody can tell whether the page index belongs to the table.
+    async fn known_table_id(&self) -> Option<String> {
+        let table_id = self.table_id.get().await;
+        if table_id.is_none() {
+            self.metrics.count_index_answer(IndexAnswerKind::Unknown);
+            self.index_available.store(false, Ordering::Relaxed);
+        }
+        table_id
     }
 
     /// The page index's answer; `None` when it has none that may be believed.

@@ -136,10 +136,22 @@ fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
         Some(ContextValue::Strings(flags)) => Some(ContextValue::Strings(flags.iter().map(named).collect())),
         _ => None,
     };
+    // A value that is wrong may be a secret all the same, such as a token in the place of its hash.
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && is_secret(flag, &command)
+    {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+    }
     if let Some(named) = named {
         error.insert(ContextKind::InvalidArg, named);
     }
     error
+}
+
+/// Whether the values of a flag are not to be shown, by a command or one below it.
+fn is_secret(flag: &str, command: &Command) -> bool {
+    command.get_arguments().any(|argument| argument.to_string() == flag && argument.is_hide_env_values_set())
+        || command.get_subcommands().any(|below| is_secret(flag, below))
 }
 
 /// The variable of a flag as an error shows it, such as `--table <NAME>`, of the command or one below it.

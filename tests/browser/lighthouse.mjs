@@ -1,10 +1,10 @@
-// Measures pages with Lighthouse at phone size: reads {base, pages: [path], categories: [name], dark} and prints a line
-// of JSON with the scores of each, and what took points away.
+// Measures pages with Lighthouse at phone size: reads {base, pages: [path], categories: [name], dark, least: {name: score}}
+// and prints a line of JSON with the scores of each, and what took points away. Ends with 1 when one is below the least.
 
 import lighthouse from "lighthouse";
 import { input, launch } from "./chromium.mjs";
 
-const { base, pages, categories, dark } = input();
+const { base, pages, categories, dark, least } = input();
 const browser = await launch();
 try {
   for (const path of pages) {
@@ -19,6 +19,8 @@ try {
         .map(({ id }) => `${id}: ${lhr.audits[id].explanation ?? lhr.audits[id].displayValue ?? lhr.audits[id].title} ${JSON.stringify(lhr.audits[id].details?.items ?? []).slice(0, 500)}`),
     );
     console.log(JSON.stringify({ path, scores, lost, error: lhr.runtimeError?.message }));
+    const short = Object.entries(least ?? {}).filter(([name, score]) => !(scores[name] >= score));
+    if (short.length > 0) process.exitCode = 1;
     await page.close();
   }
 } finally {

@@ -96,7 +96,7 @@ pub(super) fn body() -> Object {
 
 pub(super) fn if_match() -> Schema {
     let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
-    Schema::OneOf(OneOfBuilder::new().item(any).item(text(r#"^"[!#-~]*"$"#)).build())
+    Schema::OneOf(OneOfBuilder::new().item(any).item(text(r#"^(?:W/)?"[!#-~]*"$"#)).build())
 }
 
 pub(super) fn idempotency_key() -> Object {

@@ -9,6 +9,7 @@ use actix_web::{
     Error,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
+    error::InternalError,
     http::{
         ConnectionType, Method,
         header::{HeaderMap, HeaderName, HeaderValue},
@@ -40,40 +41,54 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
     let seen = Seen::of(&request);
     let span = span(&request_id, request.headers());
     let mut answer = next.call(request).instrument(span.clone()).await;
-    let (status, route) = match &mut answer {
+    let status = match &mut answer {
         Ok(response) => {
-            if let Ok(value) = HeaderValue::from_str(&request_id) {
-                response.headers_mut().insert(REQUEST_ID, value);
-            }
+            name_request(response.headers_mut(), &request_id);
             if state.as_ref().is_some_and(|state| state.stopping.load(Ordering::Relaxed)) {
                 response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
             }
-            (response.status(), response.request().match_pattern())
+            response.status()
         }
-        // The request was given up before it was routed, or while it was answered.
-        Err(error) => (error.as_response_error().status_code(), None),
+        // The request was given up while it was answered. Its answer is made here, so that what it logs has its ids.
+        Err(error) => {
+            let mut response = span.in_scope(|| error.error_response());
+            name_request(response.headers_mut(), &request_id);
+            let status = response.status();
+            answer = Err(InternalError::from_response("given up", response).into());
+            status
+        }
     };
     let took = began.elapsed();
     span.in_scope(|| {
-        let Seen { method, target, client, operational } = &seen;
+        let Seen { method, target, peer, operational, route } = &seen;
         let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
         match operational {
-            true => tracing::debug!(target: "access", %method, target, route, status, took_ms, client, "answered"),
-            false => tracing::info!(target: "access", %method, target, route, status, took_ms, client, "answered"),
+            true => tracing::debug!(target: "access", %method, target, route, status, took_ms, peer, "answered"),
+            false => tracing::info!(target: "access", %method, target, route, status, took_ms, peer, "answered"),
         }
     });
     if let Some(state) = state {
-        state.metrics.count_request(route, &seen.method, status, took);
+        state.metrics.count_request(seen.route, &seen.method, status, took);
     }
     answer
+}
+
+fn name_request(headers: &mut HeaderMap, request_id: &str) {
+    // It holds plain characters only.
+    if let Ok(value) = HeaderValue::from_str(request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
 }
 
 /// What the log tells of a request.
 struct Seen {
     method: Method,
     target: String,
-    client: Option<String>,
+    /// Who is connected: a load balancer, where there is one.
+    peer: Option<String>,
     operational: bool,
+    /// The pattern that its path matches.
+    route: Option<String>,
 }
 
 impl Seen {
@@ -83,7 +98,8 @@ impl Seen {
             method: request.method().clone(),
             // A target is ASCII, so every place in it is a boundary.
             target: target.get(..TARGET_MAX_LEN).unwrap_or(target).to_owned(),
-            client: request.peer_addr().map(|client| client.ip().to_string()),
+            peer: request.peer_addr().map(|peer| peer.ip().to_string()),
+            route: request.resource_map().match_pattern(request.path()),
             operational: is_operational(request.path()),
         }
     }

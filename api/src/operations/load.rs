@@ -1,7 +1,10 @@
 //! How many requests may be under way at the same time.
 //!
 //! **Invariant:** a request beyond that is answered 503 at once, without a store being asked and without its body being
-//! read: memory does not grow with the load (`beyond_the_limit_requests_are_turned_away_at_once`).
+//! read (`beyond_the_limit_requests_are_turned_away_at_once`). So what making answers takes is bounded by this; what answers
+//! take that their clients do not read is bounded by the number of connections.
+//!
+//! Health checks and metrics have a bound of their own, so that they are answered when there are too many readers.
 
 use std::sync::{
     Arc,
@@ -10,7 +13,7 @@ use std::sync::{
 
 use actix_web::{
     Error,
-    body::MessageBody,
+    body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
     web,
@@ -59,19 +62,21 @@ impl Drop for Permit {
     }
 }
 
-/// Turns requests away beyond the limit. The checks of whoever runs the service are always answered.
+/// Turns requests away beyond the limit.
 pub(crate) async fn bound<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     let state = request.app_data::<web::Data<State>>().cloned();
-    let (Some(state), false) = (state, is_operational(request.path())) else { return next.call(request).await };
-    match state.load.enter() {
+    let Some(state) = state else { return Ok(next.call(request).await?.map_into_left_body()) };
+    let load = if is_operational(request.path()) { &state.operations_load } else { &state.load };
+    match load.enter() {
         // It is dropped with the answer, or with the request when its client goes away.
-        Some(_permit) => next.call(request).await,
+        Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
         None => {
             state.metrics.count_shed();
-            Err(Audience::of_path(request.path()).error(ApiError::Overloaded))
+            let answer = Audience::of_path(request.path()).error(ApiError::Overloaded).error_response();
+            Ok(request.into_response(answer).map_into_right_body())
         }
     }
 }

@@ -64,6 +64,8 @@ pub(crate) enum IndexAnswerKind {
     Ready,
     NotReady,
     Unreachable,
+    /// It was not asked, because the id of the table could not be told.
+    Unknown,
     /// It refuses, or holds what it must not: an operator has to look.
     Broken,
 }
@@ -74,6 +76,7 @@ impl IndexAnswerKind {
             Self::Ready => "ready",
             Self::NotReady => "not_ready",
             Self::Unreachable => "unreachable",
+            Self::Unknown => "unknown",
             Self::Broken => "broken",
         }
     }

@@ -208,12 +208,12 @@ impl<'listing> Body<'listing> {
         })
     }
 
-    /// The tag of what the page says. `as_of` is not part of it: it is another in every answer, and with the same comments
-    /// and the same total an earlier one numbers the pages just as well.
+    /// The tag of what the page says. `as_of` is not part of it, because it is another in every answer: who is told that an
+    /// earlier answer still holds goes on with the `as_of` of that one.
     fn entity_tag(&self, listing: &Listing) -> String {
         let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
-        let Self { links, total, .. } = self;
-        caching::weak_tag(format!("{links:?} {total:?} {revisions}").as_bytes())
+        let Self { links, total, cursor, .. } = self;
+        caching::weak_tag(format!("{links:?} {cursor:?} {total:?} {revisions}").as_bytes())
     }
 }
 

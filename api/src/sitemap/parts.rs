@@ -13,9 +13,9 @@ use crate::links;
 /// The most URLs of a file (sitemaps.org).
 const URLS_MAX: u64 = 50_000;
 
-/// The longest file in bytes. The protocol allows 50 MB; but a file is made in memory, and 50,000 URLs of usual length
-/// take 5 MB.
-const BYTES_MAX: u64 = 10_000_000;
+/// The longest file in bytes. The protocol allows 50 MB; but a file is made in memory for each request, so it is no larger
+/// than a page of comments may be.
+const BYTES_MAX: u64 = 1_000_000;
 
 /// What stands around a URL.
 pub(super) const BEFORE_URL: &str = "<url><loc>";
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_part_is_full_before_the_next_begins() {
         let totals = [("a".to_owned(), 20), ("b".to_owned(), 20 * 120_000), ("c".to_owned(), 1)];
-        let catalog = Catalog::new(products(&totals), SITE.len());
+        let catalog = Catalog::within(products(&totals), SITE.len(), URLS_MAX, 10_000_000);
         let pages: Vec<Vec<(&str, RangeInclusive<u64>)>> = (0..catalog.parts())
             .map(|part| catalog.part(part).unwrap().into_iter().map(|(id, pages)| (id.as_str(), pages)).collect())
             .collect();
