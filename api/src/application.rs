@@ -4,10 +4,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -79,7 +76,6 @@ pub struct Application {
     /// Health and metrics at an address of their own.
     operations: Option<(SocketAddr, Server)>,
     table_id: Arc<TableId>,
-    stopping: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Application {
@@ -148,7 +144,6 @@ impl Application {
             None => None,
         };
         let with_operations = operations.is_none();
-        let stopping = Arc::clone(&state.stopping);
         let server = HttpServer::new(move || app(state.clone(), with_operations))
             .max_connections(CONNECTIONS_MAX)
             .keep_alive(keep_alive)
@@ -157,7 +152,7 @@ impl Application {
             .listen(listener)
             .map_err(|source| StartError::Listen { listen, source })?
             .run();
-        Ok(Self { address, server, operations, table_id, stopping })
+        Ok(Self { address, server, operations, table_id })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -184,12 +179,8 @@ impl Application {
         let mut server = pin!(self.server);
         let ended = tokio::select! {
             ended = &mut server => ended,
-            () = shutdown => {
-                // From now on each answer ends its connection: a stop waits for connections.
-                self.stopping.store(true, Ordering::Relaxed);
-                // The server itself carries out the stop, so it must run on meanwhile.
-                tokio::join!(server, handle.stop(true)).0
-            }
+            // The server itself carries out the stop, so it must run on meanwhile.
+            () = shutdown => tokio::join!(server, handle.stop(true)).0,
         };
         // Last, so that a service that is stopping can be watched.
         if let Some((handle, serving)) = operations {

@@ -17,9 +17,6 @@ const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 /// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
 
-/// The same within one machine, where nothing stands in front and a stop should be quick.
-const LOCAL_KEEP_ALIVE: Duration = Duration::from_secs(5);
-
 /// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that.
 const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
@@ -116,7 +113,7 @@ pub struct ApiSettings {
     pub in_flight_max: usize,
     /// How long caches may keep pages and listings, in seconds.
     pub cache_max_age_seconds: u32,
-    /// How long idle connections are kept. A stop waits for them, for half a minute at most.
+    /// How long idle connections are kept; a stop ends them.
     pub keep_alive: Duration,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
@@ -125,8 +122,7 @@ pub struct ApiSettings {
 }
 
 impl ApiSettings {
-    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens, nothing
-    /// in front.
+    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens.
     pub fn new(cursor_key: CursorKey) -> Self {
         Self {
             write_tokens: Vec::new(),
@@ -135,7 +131,7 @@ impl ApiSettings {
             operations_listen: None,
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
-            keep_alive: LOCAL_KEEP_ALIVE,
+            keep_alive: Duration::from_secs(DEFAULT_KEEP_ALIVE_SECONDS),
             sample_products: Vec::new(),
             site: SiteSettings::default(),
         }

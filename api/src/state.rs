@@ -44,8 +44,6 @@ pub(crate) struct State {
     pub(crate) load: Load,
     /// Of health checks and metrics.
     pub(crate) operations_load: Load,
-    /// Whether the service is about to end.
-    pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) cache_max_age_seconds: u32,
     pub(crate) site: Site,
     /// What the sitemap is made of.
@@ -71,7 +69,6 @@ impl State {
             operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
             catalogs: Catalogs::default(),
             site: Site::new(settings.site, address),
-            stopping: Arc::default(),
             index_available: AtomicBool::new(true),
         }
     }

@@ -3,7 +3,7 @@
 //! The line is an event of the target `access`. Whatever else is logged while the request is answered stands in the same
 //! span `request`, with its ids. Nothing of a body or of a header but the two named here is logged.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::time::Instant;
 
 use actix_web::{
     Error,
@@ -11,7 +11,7 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
     http::{
-        ConnectionType, Method,
+        Method,
         header::{HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
@@ -44,9 +44,6 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
     let status = match &mut answer {
         Ok(response) => {
             name_request(response.headers_mut(), &request_id);
-            if state.as_ref().is_some_and(|state| state.stopping.load(Ordering::Relaxed)) {
-                response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
-            }
             response.status()
         }
         // The request was given up while it was answered. Its answer is made here, so that what it logs has its ids.
