@@ -27,12 +27,13 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := deployed:: described:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: rebuild:: replay:: serving:: writes::
-# These write faster than DynamoDB Local takes it (`faults`, `repair`), or are about Redis, or about what pages say (`pages`) or what is
-# deployed (`packaged`, `template`). One further test is about the removal of what has expired, which DynamoDB Local does not
-# do.
-DYNAMODB_LOCAL_LEFT_OUT := cluster:: faults:: outage:: packaged:: pages:: readiness:: repair:: secured:: selection:: template::
-DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires
+DYNAMODB_LOCAL_TESTS := deployed:: described:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: rebuild:: repair:: replay:: serving:: writes::
+# These write faster than DynamoDB Local takes it (`faults`), or are about Redis, or about what pages say (`pages`) or what is
+# deployed (`packaged`, `template`). Skipped are a test about the removal of what has expired, which DynamoDB Local does not
+# do, and those of the repair job that write fast or much.
+DYNAMODB_LOCAL_LEFT_OUT := cluster:: faults:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
+DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local \
+    --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
 test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven)

@@ -28,7 +28,7 @@ use crate::{
     error::RepairError,
     follow::Follow,
     job::{Job, Run, index_is_away},
-    reconcile::{IndexScope, Scope, State},
+    reconcile::{IndexScope, Scope},
     report::Report,
     sweep,
 };
@@ -232,6 +232,7 @@ impl Audit<'_> {
                 job.table.scan_segment(ScanOf::Everything, position, segment, self.segments, SCAN_LIMIT).await?;
             self.run.add_items(scanned.read, self.items);
             position = scanned.next;
+            let before = state.clone();
             let mut closed: Vec<Vec<Item>> = Vec::new();
             for item in scanned.items {
                 if open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
@@ -246,7 +247,10 @@ impl Audit<'_> {
             if position.is_none() && !open.is_empty() {
                 closed.push(std::mem::take(&mut open));
             }
-            Box::pin(self.check(&closed)).await?;
+            if !Box::pin(self.check(&closed)).await? {
+                self.run.must_stop(goes_on);
+                return self.remember(&name, &before).await;
+            }
             if position.is_none() {
                 let ended = now();
                 let done = SegmentState { last_began: Some(pass), last_ended: Some(ended), ..SegmentState::default() };
@@ -266,8 +270,8 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// Compares collections, and reconciles those that are suspect.
-    async fn check(&self, collections: &[Vec<Item>]) -> Result<(), RepairError> {
+    /// Compares collections, and reconciles those that are suspect; `false` when it had to stop before it was through.
+    async fn check(&self, collections: &[Vec<Item>]) -> Result<bool, RepairError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
         let mut checked = 0;
@@ -292,15 +296,11 @@ impl Audit<'_> {
             suspects.insert(image.id.clone(), Places::of([&image.placement]));
         }
         self.run.add_checked(checked);
-        let states = self.run.reconcile_all(suspects, &self.scope).await?;
-        let away = states.into_iter().find_map(|(_, state)| match state {
-            State::IndexAway(error) => Some(error),
-            State::Settled | State::Unresolved(_) | State::KeepsChanging => None,
-        });
+        let reconciled = self.run.reconcile_all(suspects, &self.scope).await?;
         // What was not looked at must not count as checked.
-        match away {
-            Some(error) => Err(RepairError::IndexAway(error)),
-            None => Ok(()),
+        match reconciled.index_away() {
+            Some(error) => Err(RepairError::IndexAway(error.to_owned())),
+            None => Ok(reconciled.is_whole),
         }
     }
 

@@ -13,11 +13,7 @@ use model::{
 };
 use stores::{StoreError, table::JournalPosition};
 
-use crate::{
-    error::RepairError,
-    job::Run,
-    reconcile::{Scope, State},
-};
+use crate::{error::RepairError, job::Run, reconcile::Scope};
 
 /// How many comments are collected before they are reconciled.
 const CHUNK: usize = 2_000;
@@ -89,8 +85,12 @@ pub(crate) async fn reconcile_window(
             let chunk = std::mem::replace(&mut named, rest);
             outcome.comments += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
             run.add_checked(chunk.len());
-            let left = run.reconcile_all(chunk, scope).await?;
-            outcome.index_was_away |= left.iter().any(|(_, state)| matches!(state, State::IndexAway(_)));
+            let reconciled = run.reconcile_all(chunk, scope).await?;
+            outcome.index_was_away |= reconciled.index_away().is_some();
+            if !reconciled.is_whole {
+                run.must_stop(|| format!("the next run goes on at {}", window.from));
+                return Ok(outcome);
+            }
         }
     }
     outcome.is_whole = true;

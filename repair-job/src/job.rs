@@ -93,6 +93,23 @@ pub(crate) struct RunRecord {
     pub(crate) write_units: f64,
 }
 
+/// How comments were left.
+pub(crate) struct AllReconciled {
+    pub(crate) states: Vec<(CommentId, State)>,
+    /// Whether all of them were looked at.
+    pub(crate) is_whole: bool,
+}
+
+impl AllReconciled {
+    /// Why the page index was not looked at for one of them.
+    pub(crate) fn index_away(&self) -> Option<&str> {
+        self.states.iter().find_map(|(_, state)| match state {
+            State::IndexAway(error) => Some(error.as_str()),
+            State::Settled | State::Unresolved(_) | State::KeepsChanging => None,
+        })
+    }
+}
+
 /// A run that is under way.
 pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
@@ -275,7 +292,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reconciles comments, several at the same time; returns how each was left.
+    /// Reconciles comments, several at the same time; returns how each was left. When the run has to stop, no further
+    /// one is begun.
     ///
     /// # Errors
     /// A store's; some of the comments have been reconciled then.
@@ -283,9 +301,14 @@ impl Run<'_> {
         &self,
         comments: impl IntoIterator<Item = (CommentId, Places)>,
         scope: &Scope,
-    ) -> Result<Vec<(CommentId, State)>, RepairError> {
+    ) -> Result<AllReconciled, RepairError> {
         let reconciler = self.job.reconciler();
-        let reconciled = stream::iter(comments).map(|(id, places)| {
+        let mut is_whole = true;
+        let begun = comments.into_iter().take_while(|_| {
+            is_whole = self.job.stop.reason().is_none();
+            is_whole
+        });
+        let reconciled = stream::iter(begun).map(|(id, places)| {
             let reconciler = &reconciler;
             // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
             let reconciling: BoxFuture<'_, Result<(CommentId, State), RepairError>> = Box::pin(async move {
@@ -295,7 +318,8 @@ impl Run<'_> {
             });
             reconciling
         });
-        reconciled.buffer_unordered(self.job.settings.concurrency.max(1)).try_collect().await
+        let states = reconciled.buffer_unordered(self.job.settings.concurrency.max(1)).try_collect().await?;
+        Ok(AllReconciled { states, is_whole })
     }
 
     /// Adds what was found of a comment. One that is found a second time, by another way, is counted once: it is left as

@@ -159,27 +159,46 @@ impl Reconciler {
         };
         // What an earlier attempt wrote, too, may be wrong by now.
         *places = collection.places(places);
+        let mut rejected = None;
         if scope.duplicates {
             let plan = collection.plan_duplicates();
             if !self.apply {
                 found.left.extend(plan.drift);
             } else if !plan.writes.is_empty() {
-                match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await? {
-                    Guarded::Done => found.mended.extend(plan.drift),
-                    Guarded::Changed => return Ok(Attempt::Changed),
+                match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
+                    Ok(Guarded::Done) => found.mended.extend(plan.drift),
+                    Ok(Guarded::Changed) => return Ok(Attempt::Changed),
+                    // What cannot be written does not keep the entries from being right.
+                    Err(error) if error.remedy() == Remedy::Quarantine => rejected = Some(error.to_string()),
+                    Err(error) => return Err(error),
                 }
             }
         }
+        match self.attempt_index(&collection, places, scope, found, read_at).await? {
+            Attempt::Settled => Ok(rejected.map_or(Attempt::Settled, Attempt::Unresolved)),
+            other @ (Attempt::Changed | Attempt::Unresolved(_) | Attempt::IndexAway(_)) => Ok(other),
+        }
+    }
+
+    /// Looks at the entries of a comment whose items were read at a time.
+    async fn attempt_index(
+        &self,
+        collection: &Collection<'_>,
+        places: &Places,
+        scope: &Scope,
+        found: &mut Reconciled,
+        read_at: Instant,
+    ) -> Result<Attempt, StoreError> {
         let looked_at = self.places_in(scope, places);
         if looked_at.products().next().is_none() {
             return Ok(Attempt::Settled);
         }
-        match self.attempt_index(&collection, &looked_at, found, read_at).await {
+        match self.edit_index(collection, &looked_at, found, read_at).await {
             Ok(IndexAttempt::Right) => Ok(Attempt::Settled),
             Ok(IndexAttempt::TooLate) => Ok(Attempt::Changed),
             // Whether the edits were done or not.
             outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
-                let changed = self.has_changed(&collection, places).await?;
+                let changed = self.has_changed(collection, places).await?;
                 match outcome {
                     Err(error) if error.is_unavailable() && is_of_index(&error) => Ok(Attempt::IndexAway(error)),
                     Err(error) => Err(error),
@@ -206,7 +225,7 @@ impl Reconciler {
         }
     }
 
-    async fn attempt_index(
+    async fn edit_index(
         &self,
         collection: &Collection<'_>,
         places: &Places,

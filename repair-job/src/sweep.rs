@@ -27,7 +27,7 @@ use crate::{
     error::RepairError,
     follow::Follow,
     job::{Run, index_is_away},
-    reconcile::{Scope, State},
+    reconcile::Scope,
 };
 
 /// The state of the sweep.
@@ -133,6 +133,7 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
             state.position = Some(position.clone());
             remember(run, &state).await?;
         }
+        let before = position.clone();
         let mut batch = Batch::default();
         let mut is_over = false;
         while !batch.is_full() && !is_over {
@@ -141,7 +142,11 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
                 None => is_over = true,
             }
         }
-        Box::pin(sweeper.compare(batch)).await?;
+        if !Box::pin(sweeper.compare(batch)).await? {
+            run.must_stop(goes_on);
+            state.position = Some(before);
+            return remember(run, &state).await;
+        }
         if is_over {
             break;
         }
@@ -219,7 +224,8 @@ impl Sweeper<'_> {
         }
     }
 
-    async fn compare(&self, batch: Batch) -> Result<(), RepairError> {
+    /// Returns `false` when it had to stop before it was through.
+    async fn compare(&self, batch: Batch) -> Result<bool, RepairError> {
         self.forget_names(&batch).await?;
         let products: BTreeSet<&ProductId> = batch
             .comments
@@ -231,12 +237,11 @@ impl Sweeper<'_> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         self.compare_comments(&batch, &names, &mut suspects).await?;
         self.compare_others(&batch, &names, &mut suspects).await?;
-        let states = self.run.reconcile_all(suspects, &self.scope).await?;
-        let away = states.into_iter().find_map(|(_, state)| match state {
-            State::IndexAway(error) => Some(error),
-            State::Settled | State::Unresolved(_) | State::KeepsChanging => None,
-        });
-        away.map_or(Ok(()), |error| Err(RepairError::IndexAway(error)))
+        let reconciled = self.run.reconcile_all(suspects, &self.scope).await?;
+        match reconciled.index_away() {
+            Some(error) => Err(RepairError::IndexAway(error.to_owned())),
+            None => Ok(reconciled.is_whole),
+        }
     }
 
     /// Compares the members of whole sets with the table, and with all sets of their products.

@@ -69,7 +69,7 @@ impl Table {
     /// Every item of a comment id as it is, in the order of its keys, strongly consistent.
     ///
     /// # Errors
-    /// The store's; [`StoreError::Refused`] when there are more than a comment can have.
+    /// The store's; [`StoreError::Malformed`] when there are more than a comment can have.
     pub async fn items_of(&self, id: &CommentId) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut start = None;
@@ -85,7 +85,7 @@ impl Table {
                 return Ok(items);
             }
         }
-        Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
+        Err(Malformed::new("item collection", format!("comment {id} has more items than a comment can have")).into())
     }
 
     /// The primary item of this id and product, strongly consistent.
