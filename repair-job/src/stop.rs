@@ -65,7 +65,7 @@ impl Stop {
     }
 
     /// Whether to stop, and why.
-    pub(crate) fn reason(&self) -> Option<StopReason> {
+    pub fn reason(&self) -> Option<StopReason> {
         match self.asked.load(Ordering::Relaxed) {
             0 => self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),
             ASKED => Some(StopReason::Asked),

@@ -6,10 +6,14 @@ use model::CommentId;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
 
 use super::{assert_clean, job, ready_stores, whole};
 use crate::fixture::{
+    WAIT_MAX,
     damage::{Damage, inflict},
     function::{self, Function, repair_job_variables, with},
     gate::Gate,
@@ -147,7 +151,9 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     let runs: Vec<&str> =
         status["last_runs"].as_array().unwrap().iter().filter_map(|run| run["command"].as_str()).collect();
     assert_eq!(runs, ["audit", "quarantine", "recent"]);
-    assert_eq!(run(&stores, &["no-such-command"]).await.code(), exit::USAGE);
+    let wrong = run(&stores, &["no-such-command"]).await;
+    assert_eq!(wrong.code(), exit::USAGE, "{wrong:?}");
+    assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
     assert_eq!(run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.code(), exit::USAGE);
     stores.finish().await;
 }
@@ -208,16 +214,23 @@ async fn a_signal_ends_a_run_cleanly() {
     let gate = Gate::for_transactions(&stores.engine_url()).await;
     gate.hold_after(1);
     let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
-    let child = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
+    let mut child =
+        begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
     wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
     crate::fixture::redis_server::signal(child.id().unwrap(), "TERM");
-    let mut stderr_seen = false;
     // The signal is taken note of while the write is held.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let noted = async {
+        while let Some(line) = stderr.next_line().await.unwrap() {
+            if line.contains("stopping") {
+                return;
+            }
+        }
+        panic!("the signal was not noted");
+    };
+    tokio::time::timeout(WAIT_MAX, noted).await.expect("a word about the signal");
     gate.open();
     let said = end(child).await;
-    stderr_seen |= said.stderr.contains("stopping");
-    assert!(stderr_seen, "{said:?}");
     assert_eq!(said.code() & (exit::SKIPPED | exit::FAILURE), exit::SKIPPED, "{said:?}");
     assert_eq!(said.json()["stopped"]["reason"], "asked", "{said:?}");
     // The lease was given back.

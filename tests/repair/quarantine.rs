@@ -9,6 +9,7 @@ use stores::{Quarantine, quarantine::Reason};
 use super::{assert_clean, job, ready_stores};
 use crate::{
     fixture::{
+        invariants::{Contents, differences_of_page_index},
         s3::{BUCKET, S3},
         stores::Stores,
     },
@@ -94,6 +95,9 @@ async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
     assert_eq!(report.unresolved_count, 3, "{report}");
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
+    // What cannot be written does not keep the entries of its comment from being right.
+    let contents = Contents::read(&stores.table).await;
+    assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
     let checked = job(&stores, false).check(&fine.id, None).await;
     assert_clean(&checked.report);
     // The comment is made smaller; the other two are removed by hand.

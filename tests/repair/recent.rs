@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use model::{Instant, journal::JOURNAL_RETENTION_DAYS};
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{JobSettings, Stop, exit};
+use repair_job::{Job, JobSettings, Stop, StopReason, exit};
 use stores::{
-    PageIndex, now,
+    PageIndex, Table,
+    capacity::Meter,
+    now,
     page_index::{IndexPartition, Marked, PageIndexConfig},
+    table::{Lease, TableConfig},
 };
 
 use super::{assert_clean, job, job_with, ready_stores, settings, whole};
 use crate::{
     fixture::{
+        WAIT_MAX,
+        gate::Gate,
         redis_server::{self, OwnRedis},
         stores::Stores,
+        wait_for,
     },
     replay::write_history,
 };
@@ -217,6 +223,41 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
     assert_eq!(watermarks(&stores, &again).await, from);
     let refused = again.prepare_advance(&table_id, &from, &servers).await;
     assert!(refused.is_err_and(|error| error.is_unavailable()));
+}
+
+#[tokio::test]
+async fn a_run_whose_lease_somebody_else_has_taken_stops() {
+    let stores = ready_stores().await;
+    for number in 0..40 {
+        stores.create_numbered(number, super::product(number)).await;
+    }
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(1);
+    let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
+    let table = Table::connect(&TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config }).await;
+    let short = JobSettings { lease: Duration::from_millis(300), concurrency: 1, ..settings(true) };
+    let stop = Stop::default();
+    let run = tokio::spawn({
+        let job = Job::new(table, stores.index.clone(), short, Meter::default(), stop.clone());
+        async move { job.recent().await }
+    });
+    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    // As if it had slept for longer than its lease.
+    let other = Lease { holder: "other".to_owned(), who: "another".to_owned(), since: now(), until_ms: i64::MAX };
+    let far_future = now().plus_ms(DAY_MS);
+    assert_eq!(stores.table.take_lease("recent", &other, far_future).await.unwrap(), None);
+    wait_for("a renewal that fails", async || stop.reason().map(drop).ok_or("no reason to stop")).await;
+    gate.open();
+    let report = run.await.unwrap();
+    let reason = report.stopped.as_ref().map(|stopped| stopped.reason);
+    assert_eq!(reason, Some(StopReason::LeaseLost), "{report}");
+    // Somebody else's lease stays, and the watermark is where it was.
+    assert_eq!(stores.table.leases().await.unwrap().len(), 1);
+    assert_eq!(stores.table.watermark().await.unwrap(), None);
+    stores.table.release_lease("recent", "other").await.unwrap();
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    stores.assert_invariants().await;
+    stores.finish().await;
 }
 
 #[tokio::test]
