@@ -1,12 +1,15 @@
 //! The deployment template, by the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
 //! the code expects. What the simulation does not know is named here, and checked by the tests of the package `infra`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use model::ProductId;
 use serde_json::{Value, json};
+use stores::table::{CommentPatch, Idempotency, NewComment};
 use tokio::process::Command;
 
-use crate::fixture::python;
+use crate::fixture::{python, stores::Stores};
 
 /// Resources that the simulation does not create.
 const NOT_SIMULATED: [&str; 13] = [
@@ -114,4 +117,74 @@ async fn the_stack_has_what_the_code_expects() {
         let touches_table = policies.contains("table/pagemark");
         assert_eq!(touches_table, part != "ApiExecutionRole", "{part}: {policies}");
     }
+}
+
+/// What a record is about, by its images alone, and how it came about.
+fn kind(record: &Value) -> String {
+    let change = &record["dynamodb"];
+    let image = change.get("NewImage").or(change.get("OldImage")).unwrap();
+    let about = match image["pk"]["S"].as_str().unwrap().split('#').next().unwrap() {
+        "COMMENT" if image.get("auto").is_some() => "duplicate",
+        "COMMENT" => "primary",
+        "CHANGE" => "journal",
+        "IDEMPOTENCY" => "idempotency",
+        other => panic!("{other}"),
+    };
+    let by_ttl = if record.get("userIdentity").is_some() { " by TTL" } else { "" };
+    format!("{about} {}{by_ttl}", record["eventName"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
+    let stores = Stores::start().await;
+    let product = ProductId::parse("a/b").unwrap();
+    let mut comments = Vec::new();
+    for number in 0..3 {
+        comments.push(stores.create_numbered(number, product.clone()).await);
+    }
+    let again = comments[0].clone();
+    let with_key = NewComment {
+        id: model::CommentId::parse("with-key").unwrap(),
+        product,
+        language: again.language,
+        rating: again.rating,
+        created_at: again.created_at,
+        text: again.text,
+    };
+    let idempotency = Idempotency { key: "key".to_owned(), body_hash: "hash".to_owned() };
+    stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
+    stores.deliver_all().await;
+    let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };
+    stores.table.patch_comment(&comments[0].id, None, &change).await.unwrap();
+    stores.table.delete_comment(&comments[1].id, None).await.unwrap();
+    let mut expired = stores.table.raw_primary_item(&comments[2].id).await.unwrap().unwrap().into_inner();
+    expired.insert("expires_at".to_owned(), serde_dynamo::AttributeValue::N("1700000000".to_owned()));
+    stores.put_raw(expired.into()).await;
+    stores.deliver_all().await;
+    assert_eq!(stores.sweep_expired_items().await, 32);
+
+    let filters = ["StreamWriter", "PageIndexer"].map(|function| infra::mapping_settings(function).unwrap().filter);
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for record in stores.lambda_records_of_everything().await {
+        let kind = kind(&record);
+        for filter in &filters {
+            assert_eq!(filter.matches(&record), kind.starts_with("primary"), "{record}");
+        }
+        *kinds.entry(kind).or_default() += 1;
+    }
+    for expected in [
+        "primary INSERT",
+        "primary MODIFY",
+        "primary REMOVE",
+        "primary REMOVE by TTL",
+        "duplicate INSERT",
+        "duplicate MODIFY",
+        "duplicate REMOVE",
+        "duplicate REMOVE by TTL",
+        "journal INSERT",
+        "idempotency INSERT",
+    ] {
+        assert!(kinds.contains_key(expected), "{expected} was not recorded: {kinds:?}");
+    }
+    stores.finish().await;
 }
