@@ -46,7 +46,7 @@ pub(crate) async fn repair(table: Table, index: PageIndex, schedule: RepairSched
         tokio::time::sleep(schedule.every).await;
         let job = Job::new(table.clone(), index.clone(), settings.clone(), Meter::default(), Stop::default());
         let report = job.recent().await;
-        if report.exit_code() & (exit::FAILURE | exit::UNRESOLVED) != 0 {
+        if report.exit_code() & (exit::FAILURE | exit::UNRESOLVED | exit::HELD) != 0 {
             tracing::warn!(%report, "the repair job needs somebody to look");
         } else if report.mended > 0 {
             tracing::info!(mended = report.mended, "the repair job has mended differences");

@@ -28,7 +28,7 @@ use crate::{
     error::RepairError,
     follow::Follow,
     job::{Job, Run, index_is_away},
-    reconcile::{IndexScope, Scope},
+    reconcile::{IndexScope, Scope, State},
     report::Report,
     sweep,
 };
@@ -128,6 +128,8 @@ impl Job {
 struct Audit<'run> {
     run: &'run Run<'run>,
     scope: Scope,
+    /// Whether the page index could be looked at; if not, nothing counts as checked.
+    index_answers: bool,
     segments: u32,
     /// About how many items the table has.
     items: u64,
@@ -141,7 +143,8 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     let follow = Follow::read(run, &described.id).await?;
     let scope = Scope { duplicates: true, index: follow.scope() };
     let segments = options.segments.max(1);
-    let mut audit = Audit { run, scope, segments, items: described.items, began: run.began };
+    let mut audit =
+        Audit { run, scope, index_answers: follow.answers(), segments, items: described.items, began: run.began };
     let chosen = audit.choose(options).await?;
     let (whole, mut done) = (chosen.len(), 0_usize);
     let audit = audit;
@@ -152,11 +155,13 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
         })
         .try_buffer_unordered(options.at_once.max(1));
     let mut segments = std::pin::pin!(segments);
-    while segments.try_next().await?.is_some() {
+    let mut is_whole = true;
+    while let Some(is_checked) = segments.try_next().await? {
+        is_whole &= is_checked;
         done += 1;
         job.progress.set_share(done as u64, whole as u64 + u64::from(options.sweep));
     }
-    if job.settings.apply && job.stop.reason().is_none() {
+    if run.may_remember() && job.stop.reason().is_none() {
         audit.vouch().await?;
     }
     if options.sweep && job.stop.reason().is_none() {
@@ -164,7 +169,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     } else if options.sweep {
         run.must_stop(|| "the next run goes on with the sweep of the page index".to_owned());
     }
-    let is_over = run.report().stopped.is_none();
+    let is_over = is_whole && run.report().stopped.is_none();
     if is_over && options.which == Which::All {
         audit.remember(&pass_name(audit.segments), &SegmentState::default()).await?;
     }
@@ -205,8 +210,8 @@ impl Audit<'_> {
         Ok(chosen)
     }
 
-    /// Checks a segment from where it was left.
-    async fn segment(&self, segment: u32, mut state: SegmentState) -> Result<(), RepairError> {
+    /// Checks a segment from where it was left; `false` when it did not come to its end, or does not count as checked.
+    async fn segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, RepairError> {
         let job = self.run.job;
         let mut open: Vec<Item> = Vec::new();
         let mut position = state.position.clone();
@@ -221,18 +226,18 @@ impl Audit<'_> {
                 }
             };
             if self.run.must_stop(goes_on) {
-                return match began {
-                    Some(_) => self.remember(&name, &state).await,
-                    None => Ok(()),
-                };
+                if began.is_some() {
+                    self.remember(&name, &state).await?;
+                }
+                return Ok(false);
             }
             let pass = *began.get_or_insert(self.began);
+            let before = state.position.clone();
             state.began = Some(pass);
             let scanned =
                 job.table.scan_segment(ScanOf::Everything, position, segment, self.segments, SCAN_LIMIT).await?;
             self.run.add_items(scanned.read, self.items);
             position = scanned.next;
-            let before = state.clone();
             let mut closed: Vec<Vec<Item>> = Vec::new();
             for item in scanned.items {
                 if open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
@@ -248,13 +253,20 @@ impl Audit<'_> {
                 closed.push(std::mem::take(&mut open));
             }
             if !Box::pin(self.check(&closed)).await? {
+                // It goes on where it was before this answer.
+                state.position = before;
                 self.run.must_stop(goes_on);
-                return self.remember(&name, &before).await;
+                self.remember(&name, &state).await?;
+                return Ok(false);
+            }
+            if position.is_none() && !self.index_answers {
+                return Ok(false);
             }
             if position.is_none() {
                 let ended = now();
                 let done = SegmentState { last_began: Some(pass), last_ended: Some(ended), ..SegmentState::default() };
-                return self.remember(&name, &done).await;
+                self.remember(&name, &done).await?;
+                return Ok(true);
             }
             if remembered.elapsed() > REMEMBER_EVERY {
                 remembered = Clock::now();
@@ -264,13 +276,13 @@ impl Audit<'_> {
     }
 
     async fn remember(&self, name: &str, state: &SegmentState) -> Result<(), RepairError> {
-        if self.run.job.settings.apply {
+        if self.run.may_remember() {
             self.run.job.table.put_state(AUDIT, name, state).await?;
         }
         Ok(())
     }
 
-    /// Compares collections, and reconciles those that are suspect; `false` when it had to stop before it was through.
+    /// Compares collections, and reconciles those that are suspect; `false` when some were left out.
     async fn check(&self, collections: &[Vec<Item>]) -> Result<bool, RepairError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
@@ -296,12 +308,9 @@ impl Audit<'_> {
             suspects.insert(image.id.clone(), Places::of([&image.placement]));
         }
         self.run.add_checked(checked);
-        let reconciled = self.run.reconcile_all(suspects, &self.scope).await?;
+        let states = self.run.reconcile_all(suspects, &self.scope).await?;
         // What was not looked at must not count as checked.
-        match reconciled.index_away() {
-            Some(error) => Err(RepairError::IndexAway(error.to_owned())),
-            None => Ok(reconciled.is_whole),
-        }
+        were_looked_at(&states)
     }
 
     /// Those of comments that are not in their base sets with the right scores.
@@ -360,6 +369,22 @@ impl Audit<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether all comments were looked at, `false` when some were left out.
+///
+/// # Errors
+/// The page index did not answer for some of them.
+pub(crate) fn were_looked_at(states: &[(CommentId, State)]) -> Result<bool, RepairError> {
+    let mut is_whole = true;
+    for (_, state) in states {
+        match state {
+            State::IndexAway(error) => return Err(RepairError::IndexAway(error.clone())),
+            State::LeftOut(_) => is_whole = false,
+            State::Settled | State::Unresolved(_) | State::KeepsChanging => {}
+        }
+    }
+    Ok(is_whole)
 }
 
 fn key_of(item: &Item) -> Option<ItemKey> {

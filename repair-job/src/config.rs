@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use model::{CommentId, ProductId};
+use model::{CommentId, Instant, ProductId};
 use stores::{
     capacity::Meter,
     config::{PageIndexArgs, QuarantineArgs, TableArgs},
@@ -102,7 +102,12 @@ impl LimitArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
     /// Reconcile every comment that has changed since the last run: what the hourly run does first.
-    Recent,
+    Recent {
+        /// Look again at what has changed since this time, such as 2024-01-31T06:00:00Z, although earlier runs have.
+        #[arg(long, value_name = "TIME")]
+        #[arg(value_parser = |text: &str| Instant::parse(text).map_err(|error| error.to_string()))]
+        since: Option<Instant>,
+    },
     /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
     ///
     /// It goes on where a run with --apply was interrupted.
@@ -144,7 +149,7 @@ impl Command {
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Recent => "recent",
+            Self::Recent { .. } => "recent",
             Self::Audit(_) => "audit",
             Self::Quarantine(_) => "quarantine",
             Self::Rebuild { .. } => "rebuild",

@@ -10,7 +10,7 @@ use crate::{
     changed::windows,
     config::Command,
     error::RepairError,
-    job::Job,
+    job::{Job, index_is_away},
     recent::oldest_entry,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 /// A store's.
 pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError> {
     let mut text = match command {
-        Command::Recent => recent(job).await?,
+        Command::Recent { since } => recent(job, *since).await?,
         Command::Audit(args) => audit(job, args.options().unwrap_or_default()).await?,
         Command::Quarantine(args) => format!(
             "reads:  every batch in quarantine at {:?}; of each comment that one names, its items (some 33 read units at\n\
@@ -49,14 +49,18 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
     Ok(text)
 }
 
-async fn recent(job: &Job) -> Result<String, RepairError> {
+async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError> {
     let present = now();
     let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let table_id = job.table.describe().await?.id;
     let duplicates = job.table.watermark().await?;
-    let index = job.index.watermarks(&table_id).await?;
+    let index = match job.index.watermarks(&table_id).await {
+        Err(error) if index_is_away(&error) => Err(error),
+        index => Ok(index?),
+    };
     let marked: Vec<Instant> = index
         .iter()
+        .flatten()
         .filter_map(|(_, marked)| match marked {
             Marked::UpTo(watermark) => Some(*watermark),
             Marked::Not => None,
@@ -64,12 +68,19 @@ async fn recent(job: &Job) -> Result<String, RepairError> {
         .collect();
     let oldest = oldest_entry(present);
     let begins = marked.iter().copied().chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
-    let from = begins.plus_ms(-ms(job.settings.overlap)).max(oldest);
+    let from = begins.plus_ms(-ms(job.settings.overlap));
+    let from = since.map_or(from, |since| since.min(from)).max(oldest);
     let to = present.plus_ms(-ms(job.settings.settle));
     let windows = windows(from, to).count();
     let mut text = String::new();
     writeln!(text, "watermark of the duplicates: {}", duplicates.map_or("none".to_owned(), |at| at.to_string())).ok();
-    writeln!(text, "partitions of the page index that are kept up to date: {} of {}", marked.len(), index.len()).ok();
+    match &index {
+        Ok(all) => {
+            writeln!(text, "partitions of the page index that are kept up to date: {} of {}", marked.len(), all.len())
+        }
+        Err(error) => writeln!(text, "the page index is left out, because {error}"),
+    }
+    .ok();
     writeln!(
         text,
         "reads:  the journal from {from} to {to}, {windows} hours or parts of them, {} queries at least; of each\n\

@@ -24,12 +24,19 @@ pub(crate) struct Follow {
     /// Who answered when the run began; `None` when nobody did.
     servers: Option<ServerIdentity>,
     pub(crate) watermarks: BTreeMap<IndexPartition, Instant>,
+    /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
+    doubted: BTreeSet<IndexPartition>,
 }
 
 impl Follow {
     /// Reads the markers. What there is to be said about partitions that are not kept up to date is reported.
     pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, RepairError> {
-        let mut follow = Self { table_id: table_id.to_owned(), servers: None, watermarks: BTreeMap::new() };
+        let mut follow = Self {
+            table_id: table_id.to_owned(),
+            servers: None,
+            watermarks: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+        };
         let index = &run.job.index;
         let looked = async {
             let servers = index.server_identity().await?;
@@ -87,6 +94,25 @@ impl Follow {
         }
     }
 
+    /// Does not believe watermarks that are later than the present.
+    pub(crate) fn doubt_later(&mut self, run: &Run<'_>, present: Instant) {
+        let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
+        self.doubted = later.map(|(partition, _)| *partition).collect();
+        if !self.doubted.is_empty() {
+            run.add_unresolved(format!(
+                "the watermarks of {} partitions of the page index are later than the present: a clock is wrong, or was; \
+                 the journal is read from its beginning",
+                self.doubted.len()
+            ));
+        }
+    }
+
+    /// From when on each partition is to be reconciled; `oldest` for one whose watermark is not believed.
+    pub(crate) fn begins(&self, oldest: Instant) -> impl Iterator<Item = Instant> {
+        let begins = self.watermarks.iter();
+        begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
+    }
+
     /// Leaves the page index alone from now on.
     pub(crate) fn give_up(&mut self) {
         self.watermarks.clear();
@@ -104,7 +130,10 @@ impl Follow {
         let from: Vec<(IndexPartition, Instant)> = self
             .watermarks
             .iter()
-            .filter(|(_, watermark)| **watermark < to && (is_last || is_ready(**watermark) || !is_ready(to)))
+            .filter(|(partition, watermark)| match self.doubted.contains(partition) {
+                true => is_last,
+                false => **watermark < to && (is_last || is_ready(**watermark) || !is_ready(to)),
+            })
             .map(|(partition, watermark)| (*partition, *watermark))
             .collect();
         if from.is_empty() {

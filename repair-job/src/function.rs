@@ -1,4 +1,4 @@
-//! What the Lambda function does every hour, and the metrics that it prints.
+//! What the Lambda function does every hour or when it is told to, and the metrics that it prints.
 
 use serde_json::{Value, json};
 use stores::{Quarantine, metrics, now};
@@ -13,29 +13,59 @@ use crate::{
 /// The name of the function in its metrics.
 pub const FUNCTION: &str = "repair-job";
 
-/// What an hourly run did.
+/// Parts of the table that a rebuild reads at the same time.
+const REBUILD_SEGMENTS: u32 = 16;
+
+/// What an event asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The hourly run.
+    Hourly,
+    /// A rebuild of the page index, by `{"command": "rebuild"}`: whoever deploys has no other way into the network.
+    Rebuild,
+}
+
+impl Asked {
+    /// Reads an event; any that is not known, as the schedule's, asks for the hourly run.
+    pub fn by(event: &Value) -> Self {
+        match event.get("command").and_then(Value::as_str) {
+            Some("rebuild") => Self::Rebuild,
+            Some(_) | None => Self::Hourly,
+        }
+    }
+}
+
+/// What an invocation did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hourly {
-    /// What each part of it did: `recent`, `quarantine`, `audit`.
+pub struct Invoked {
+    /// What each part of it did: `recent`, `quarantine`, `audit`; or `rebuild`.
     pub reports: Vec<Report>,
     /// How everything is afterwards; or why that could not be found out.
     pub status: Result<Status, String>,
 }
 
-/// The hourly run: what changed recently first, because readiness depends on it; then the quarantine; then, while there
+/// Does what is asked for. The hourly run: what changed recently first, because readiness depends on it; then the quarantine; then, while there
 /// is time, what of the table and the page index has not been checked for nearly a week.
-pub async fn hourly(job: &Job, quarantine: &Quarantine, segments: u32) -> Hourly {
+pub async fn invoked(job: &Job, quarantine: &Quarantine, segments: u32, asked: Asked) -> Invoked {
+    let reports = match asked {
+        Asked::Hourly => Box::pin(hourly(job, quarantine, segments)).await,
+        Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_SEGMENTS)).await],
+    };
+    let status = job.status(segments, Some(quarantine)).await.map_err(|error| error.to_string());
+    Invoked { reports, status }
+}
+
+async fn hourly(job: &Job, quarantine: &Quarantine, segments: u32) -> Vec<Report> {
     let mut reports = vec![job.recent().await];
     if !matches!(quarantine, Quarantine::Mapping) {
         reports.push(job.quarantine(quarantine).await);
     }
     let options = AuditOptions { segments, which: Which::Due, ..AuditOptions::default() };
     reports.push(job.audit(options).await);
-    let status = job.status(segments, Some(quarantine)).await.map_err(|error| error.to_string());
-    Hourly { reports, status }
+    reports
 }
 
-impl Hourly {
+impl Invoked {
     /// Whether a part of it failed.
     pub fn has_failed(&self) -> bool {
         self.reports.iter().any(|report| report.exit_code() & exit::FAILURE != 0)
@@ -51,11 +81,11 @@ impl Hourly {
     }
 }
 
-/// The line of metrics of an hourly run (see [`stores::metrics`]). `Unresolved` is the one to be alarmed by: it stays
+/// The line of metrics of an invocation (see [`stores::metrics`]). `Unresolved` is the one to be alarmed by: it stays
 /// until a person has looked. docs/operations.md says what each of them means.
-pub fn metrics_line(hourly: &Hourly) -> String {
-    let sum = |of: fn(&Report) -> u64| -> Value { hourly.reports.iter().map(of).sum::<u64>().into() };
-    let sum_units = |of: fn(&Report) -> f64| -> Value { hourly.reports.iter().map(of).sum::<f64>().into() };
+pub fn metrics_line(invoked: &Invoked) -> String {
+    let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
+    let sum_units = |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };
     let present = now();
     let mut values = vec![
         ("Checked", "Count", sum(|report| report.checked)),
@@ -69,7 +99,7 @@ pub fn metrics_line(hourly: &Hourly) -> String {
         ("WriteUnits", "Count", sum_units(|report| report.write_units)),
         ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
     ];
-    if let Ok(status) = &hourly.status {
+    if let Ok(status) = &invoked.status {
         let age = |at: model::Instant| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
         values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
         if let Ok(index) = &status.index {

@@ -1,7 +1,7 @@
 //! One run of the job: its settings, its lease, what it adds up.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,14 +12,21 @@ use model::{
     plan::reconcile::{Drift, Places},
 };
 use serde::{Deserialize, Serialize};
-use stores::{PageIndex, StoreError, Table, capacity::Meter, now, table::Lease};
+use stores::{
+    PageIndex, StoreError, Table,
+    capacity::{Meter, Units},
+    now,
+    table::Lease,
+};
+use tokio::time::Instant as Clock;
 
 use crate::{
     error::RepairError,
     progress::Progress,
     reconcile::{Reconciled, Reconciler, Scope, State},
     report::{Report, Stopped},
-    stop::Stop,
+    stop::{Stop, StopReason},
+    unresolved,
 };
 
 /// How long ago an entry of the journal must be for its window to be complete: longer than a write may take (30 s, see
@@ -93,35 +100,27 @@ pub(crate) struct RunRecord {
     pub(crate) write_units: f64,
 }
 
-/// How comments were left.
-pub(crate) struct AllReconciled {
-    pub(crate) states: Vec<(CommentId, State)>,
-    /// Whether all of them were looked at.
-    pub(crate) is_whole: bool,
-}
-
-impl AllReconciled {
-    /// Why the page index was not looked at for one of them.
-    pub(crate) fn index_away(&self) -> Option<&str> {
-        self.states.iter().find_map(|(_, state)| match state {
-            State::IndexAway(error) => Some(error.as_str()),
-            State::Settled | State::Unresolved(_) | State::KeepsChanging => None,
-        })
-    }
-}
-
 /// A run that is under way.
 pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
     pub(crate) began: Instant,
+    /// What had been consumed when it began.
+    before: Units,
     report: Mutex<Report>,
-    counted: Mutex<HashSet<CommentId>>,
+    counted: Mutex<HashMap<CommentId, Counted>>,
+}
+
+/// What was counted of a comment that is not in order.
+#[derive(Debug, Default)]
+struct Counted {
+    left: Vec<Drift>,
+    unresolved: Option<String>,
 }
 
 impl Job {
     /// A job; `meter` counts and limits what it consumes, `stop` ends it.
     pub fn new(table: Table, index: PageIndex, settings: JobSettings, meter: Meter, stop: Stop) -> Self {
-        let meter = Arc::new(meter);
+        let meter = Arc::new(meter.until(stop.interrupt()));
         let table = table.metered(Arc::clone(&meter));
         Self { table, index, settings, stop, progress: Progress::default(), meter }
     }
@@ -151,10 +150,10 @@ impl Job {
         command: &str,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), RepairError>,
     ) -> Report {
-        let (began, began_at) = (now(), tokio::time::Instant::now());
+        let (began, began_at) = (now(), Clock::now());
         let before = self.meter.consumed();
         let report = Report { command: command.to_owned(), apply: self.settings.apply, ..Report::default() };
-        let run = Run { job: self, began, report: Mutex::new(report), counted: Mutex::default() };
+        let run = Run { job: self, began, before, report: Mutex::new(report), counted: Mutex::default() };
         let outcome = work(&run).await;
         let consumed = self.meter.consumed();
         let mut report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -176,6 +175,7 @@ impl Job {
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), RepairError>,
     ) -> Result<(), RepairError> {
         let until = |at: Instant| at.epoch_ms() + i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
+        let mut lasts = Clock::now() + self.settings.lease;
         let lease = Lease { holder: stores::new_ulid(), who: who(), since: run.began, until_ms: until(run.began) };
         if let Some(holder) = self.table.take_lease(scope, &lease, run.began).await? {
             run.report().hold(&holder);
@@ -184,16 +184,25 @@ impl Job {
         let renewal = async {
             let every = self.settings.lease / 3;
             loop {
-                tokio::time::sleep(every).await;
-                match self.table.renew_lease(scope, &lease.holder, until(now())).await {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        tracing::warn!(scope, "the lease was lost to another run");
-                        self.stop.lose_lease();
+                let asked_at = lasts.min(Clock::now() + every);
+                tokio::time::sleep_until(asked_at).await;
+                let renewed = self.table.renew_lease(scope, &lease.holder, until(now()));
+                match tokio::time::timeout_at(lasts, renewed).await {
+                    Ok(Ok(true)) => {
+                        lasts = asked_at + self.settings.lease;
+                        continue;
                     }
+                    Ok(Ok(false)) => {}
                     // The next try may come in time.
-                    Err(error) => tracing::warn!(scope, %error, "the lease was not renewed"),
+                    Ok(Err(error)) if Clock::now() < lasts => {
+                        tracing::warn!(scope, %error, "the lease was not renewed");
+                        continue;
+                    }
+                    Ok(Err(_)) | Err(_) => tracing::warn!(scope, "the lease could not be renewed until its end"),
                 }
+                tracing::warn!(scope, "the lease is lost");
+                self.stop.lose_lease();
+                return std::future::pending::<()>().await;
             }
         };
         let outcome = tokio::select! {
@@ -209,11 +218,18 @@ impl Job {
                 checked: report.checked,
                 mended: report.mended,
                 unresolved: report.unresolved_count,
-                read_units: self.meter.consumed().read,
-                write_units: self.meter.consumed().write,
+                read_units: self.meter.consumed().read - run.before.read,
+                write_units: self.meter.consumed().write - run.before.write,
             }
         };
-        let remembered = self.table.put_state(RUN, command, &record).await;
+        let remembered = match run.may_remember() {
+            true => {
+                let unresolved = unresolved::remember(run).await;
+                let record = self.table.put_state(RUN, command, &record).await;
+                unresolved.and(record.map_err(RepairError::from))
+            }
+            false => Ok(()),
+        };
         let released = self.table.release_lease(scope, &lease.holder).await;
         outcome?;
         remembered?;
@@ -221,7 +237,12 @@ impl Job {
     }
 
     pub(crate) fn reconciler(&self) -> Reconciler {
-        Reconciler { table: self.table.clone(), index: self.index.clone(), apply: self.settings.apply }
+        Reconciler {
+            table: self.table.clone(),
+            index: self.index.clone(),
+            apply: self.settings.apply,
+            stop: self.stop.clone(),
+        }
     }
 }
 
@@ -249,6 +270,11 @@ impl Run<'_> {
         true
     }
 
+    /// Whether it may write down where it is: not in a dry run, nor when somebody else may be at work by now.
+    pub(crate) fn may_remember(&self) -> bool {
+        self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
+    }
+
     /// Counts comments that were looked at.
     pub(crate) fn add_checked(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
@@ -265,6 +291,12 @@ impl Run<'_> {
     pub(crate) fn add_unresolved(&self, what: String) {
         tracing::error!(what, "unresolved: a person has to look");
         self.report().add_unresolved(what);
+    }
+
+    /// The comments that need a person, and why.
+    pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String)> {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.iter().filter_map(|(id, counted)| Some((id.clone(), counted.unresolved.clone()?))).collect()
     }
 
     pub(crate) fn add_skipped(&self, what: String) {
@@ -292,8 +324,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reconciles comments, several at the same time; returns how each was left. When the run has to stop, no further
-    /// one is begun.
+    /// Reconciles comments, several at the same time; returns how each was left. When the run must stop, the rest is left
+    /// out.
     ///
     /// # Errors
     /// A store's; some of the comments have been reconciled then.
@@ -301,50 +333,60 @@ impl Run<'_> {
         &self,
         comments: impl IntoIterator<Item = (CommentId, Places)>,
         scope: &Scope,
-    ) -> Result<AllReconciled, RepairError> {
+    ) -> Result<Vec<(CommentId, State)>, RepairError> {
         let reconciler = self.job.reconciler();
-        let mut is_whole = true;
-        let begun = comments.into_iter().take_while(|_| {
-            is_whole = self.job.stop.reason().is_none();
-            is_whole
-        });
-        let reconciled = stream::iter(begun).map(|(id, places)| {
+        let reconciled = stream::iter(comments).map(|(id, places)| {
             let reconciler = &reconciler;
             // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
             let reconciling: BoxFuture<'_, Result<(CommentId, State), RepairError>> = Box::pin(async move {
-                let reconciled = reconciler.reconcile(&id, &places, scope).await?;
+                let reconciled = reconciler.reconcile(&id, &places, scope).await;
+                let reconciled = match reconciled {
+                    // Its time was shorter than it needed.
+                    Err(RepairError::Store(error)) if error.is_unavailable() && self.job.stop.reason().is_some() => {
+                        Reconciled { state: State::LeftOut(error.to_string()), mended: Vec::new(), left: Vec::new() }
+                    }
+                    reconciled => reconciled?,
+                };
                 self.add_reconciled(&id, &reconciled);
                 Ok((id, reconciled.state))
             });
             reconciling
         });
-        let states = reconciled.buffer_unordered(self.job.settings.concurrency.max(1)).try_collect().await?;
-        Ok(AllReconciled { states, is_whole })
+        reconciled.buffer_unordered(self.job.settings.concurrency.max(1)).try_collect().await
     }
 
-    /// Adds what was found of a comment. One that is found a second time, by another way, is counted once: it is left as
-    /// it was by a dry run, and unresolved by any.
+    /// Adds what was found of a comment. What is found a second time, by another way, is counted once: a difference that
+    /// is left, as a dry run leaves all of them, and that it needs a person.
     fn add_reconciled(&self, id: &CommentId, reconciled: &Reconciled) {
         let Reconciled { state, mended, left } = reconciled;
-        let is_noteworthy = !left.is_empty() || matches!(state, State::Unresolved(_));
-        if is_noteworthy {
+        let mut left = left.clone();
+        let mut unresolved = match state {
+            State::Unresolved(what) => Some(what),
+            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => None,
+        };
+        let mut was_counted = false;
+        if !left.is_empty() || unresolved.is_some() {
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            if counted.contains(id) {
-                return;
+            if let Some(before) = counted.get(id) {
+                left.retain(|drift| !before.left.contains(drift));
+                unresolved = unresolved.filter(|_| before.unresolved.is_none());
+                was_counted = !before.left.is_empty();
             }
-            if counted.len() < COUNTED_MAX {
-                counted.insert(id.clone());
+            if counted.contains_key(id) || counted.len() < COUNTED_MAX {
+                let after = counted.entry(id.clone()).or_default();
+                after.left.extend(left.iter().cloned());
+                after.unresolved = after.unresolved.take().or(unresolved.cloned());
             }
         }
         let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
-            report.drifted_comments += u64::from(!mended.is_empty() || !left.is_empty());
-            for drift in mended.iter().chain(left) {
+            report.drifted_comments += u64::from(!was_counted && (!mended.is_empty() || !left.is_empty()));
+            for drift in mended.iter().chain(&left) {
                 *report.drifted.entry(drift.kind()).or_default() += 1;
             }
             report.mended += count(mended);
-            report.left += count(left);
+            report.left += count(&left);
         }
         for (drift, what) in
             mended.iter().map(|drift| (drift, "mended")).chain(left.iter().map(|drift| (drift, "found")))
@@ -353,10 +395,13 @@ impl Run<'_> {
         }
         match state {
             State::Settled => {}
-            State::Unresolved(what) => self.add_unresolved(what.clone()),
+            State::Unresolved(_) => unresolved.into_iter().for_each(|what| self.add_unresolved(what.clone())),
             State::KeepsChanging => {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
+            // Said by whoever must stop.
+            State::LeftOut(_) if self.job.stop.reason().is_some() => {}
+            State::LeftOut(why) => self.add_skipped(format!("comment {id}: {why}")),
             State::IndexAway(error) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));
             }

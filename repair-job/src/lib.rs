@@ -3,6 +3,7 @@
 //! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
 //! - `recent`, `audit` (with `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding differences; `changed` is what
 //!   `recent` and `rebuild` share, `follow` which partitions of the page index are kept up to date.
+//! - `unresolved`: what needs a person is counted until it is in order.
 //! - `status`: how everything is.
 //! - `job`, `report`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
 //! - `config`, `explain`: the command line. `function`: the same, called every hour by Lambda.
@@ -29,13 +30,14 @@ mod report;
 mod status;
 mod stop;
 mod sweep;
+mod unresolved;
 
 pub use audit::{AuditOptions, EVERY, SEGMENTS, Which};
 pub use check::Checked;
 pub use config::{Command, Config, FunctionConfig};
 pub use error::RepairError;
 pub use explain::explain;
-pub use function::{FUNCTION, Hourly, hourly, metrics_line};
+pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
 pub use job::{Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY};
 pub use progress::{Display, Progress};
 pub use rebuild::{RebuildReport, rebuild};

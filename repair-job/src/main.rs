@@ -4,7 +4,7 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use lambda_runtime::{LambdaEvent, service_fn};
-use repair_job::{Command, Config, FunctionConfig, Job, Report, Stop, exit, explain, hourly, metrics_line};
+use repair_job::{Asked, Command, Config, FunctionConfig, Job, Report, Stop, exit, explain, invoked, metrics_line};
 use stores::{
     PageIndex, Quarantine, Table,
     config::{log_filter, parse_settings, without_payloads},
@@ -16,9 +16,6 @@ use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 /// What the function keeps back of its time: a call that is under way, remembering where it is, and answering.
 const RESERVE: Duration = Duration::from_secs(15);
 
-/// The exit code of a process that a second signal ends.
-const INTERRUPTED: i32 = 130;
-
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     // Set by Lambda for the process of every function (AWS Lambda, "Using the Lambda runtime API").
@@ -29,7 +26,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Box::pin(run()).await
 }
 
-/// The Lambda function: any event means the hourly run.
+/// The Lambda function: an event asks for a rebuild or, whatever else it is, for the hourly run.
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
     log.with(without_payloads()).init();
@@ -44,7 +41,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
             let settings = config.limits.settings(true, &config.page_index);
             let job = Job::new(table, index, settings, config.limits.meter(), stop);
-            let done = Box::pin(hourly(&job, &quarantine, config.audit_segments)).await;
+            let done = Box::pin(invoked(&job, &quarantine, config.audit_segments, Asked::by(&event.payload))).await;
             println!("{}", metrics_line(&done));
             let json = done.json();
             match done.has_failed() {
@@ -99,7 +96,7 @@ async fn run() -> anyhow::Result<ExitCode> {
             }
             checked.report
         }
-        command @ (Command::Recent | Command::Audit(_) | Command::Quarantine(_) | Command::Rebuild { .. }) => {
+        command @ (Command::Recent { .. } | Command::Audit(_) | Command::Quarantine(_) | Command::Rebuild { .. }) => {
             let display = job.progress().show(command.name());
             let report = Box::pin(long_command(&job, command)).await?;
             drop(display);
@@ -115,7 +112,7 @@ async fn run() -> anyhow::Result<ExitCode> {
 
 async fn long_command(job: &Job, command: &Command) -> anyhow::Result<Report> {
     Ok(match command {
-        Command::Recent => job.recent().await,
+        Command::Recent { since } => job.recent_since(*since).await,
         Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).await,
         Command::Quarantine(args) => job.quarantine(&args.connect().await).await,
         Command::Rebuild { segments } => job.rebuild(*segments).await,
@@ -138,6 +135,6 @@ fn stop_on_signals(stop: Stop) -> anyhow::Result<impl Future<Output = ()>> {
                 stop.ask();
             }
         }
-        std::process::exit(INTERRUPTED);
+        std::process::exit(exit::FAILURE.into());
     })
 }

@@ -53,9 +53,8 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairEr
                 comments.entry(id).or_default().join(&places);
             }
             run.add_checked(comments.len());
-            let reconciled = run.reconcile_all(comments, &scope).await?;
-            let is_settled = reconciled.states.iter().all(|(_, state)| *state == State::Settled);
-            let is_done = is_settled && reconciled.is_whole && index_answers;
+            let states = run.reconcile_all(comments, &scope).await?;
+            let is_done = states.iter().all(|(_, state)| *state == State::Settled) && index_answers;
             if !is_done || !batch.unreadable.is_empty() {
                 kept += 1;
             } else if run.job.settings.apply {

@@ -2,6 +2,10 @@
 //!
 //! Live writes may go on: a comment that changes during the rebuild has a journal entry, and every comment that the
 //! journal names is reconciled after the scan. So what the scan read too early cannot stay in the index.
+//!
+//! The journal is read again until little has been left, so that the index is ready when a rebuild ends, however long it
+//! took; and it is marked up to where the last pass found the journal complete, never further
+//! (`tests/repair/rebuild.rs`).
 
 use std::{sync::Mutex, time::Duration};
 
@@ -14,7 +18,7 @@ use serde_dynamo::Item;
 use stores::{PageIndex, Table, capacity::Meter, now, table::ScanOf};
 
 use crate::{
-    changed::{reconcile_window, windows},
+    changed::{Window, reconcile_window, windows},
     error::RepairError,
     job::{Job, JobSettings, Run},
     reconcile::{IndexScope, Scope},
@@ -24,6 +28,10 @@ use crate::{
 
 /// Items read in one call, of which one in 32 is a primary item; an answer ends at a megabyte read.
 const SCAN_LIMIT: u32 = 4_000;
+
+/// How often the journal is read at most, and a pass over it that took no longer is the last.
+const PASSES_MAX: u32 = 10;
+const PASS_MS_SHORT: i64 = 60_000;
 
 /// What a rebuild did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +105,7 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
     let job = run.job;
     let settle_ms = i64::try_from(job.settings.settle.as_millis()).unwrap_or(i64::MAX);
     let described = job.table.describe().await?;
-    let since = now().plus_ms(-settle_ms);
+    let mut reconciled_to = now().plus_ms(-settle_ms);
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     let segments = segments.max(1);
     let parts = stream::iter((0..segments).map(Ok::<u32, RepairError>))
@@ -109,15 +117,29 @@ async fn fill(run: &Run<'_>, segments: u32) -> Result<Filled, RepairError> {
     // Clocks of writers may be ahead.
     let scope = Scope { duplicates: false, index: IndexScope::All };
     let mut is_whole = job.stop.reason().is_none();
-    for window in windows(since, now().plus_ms(settle_ms)) {
-        let outcome = Box::pin(reconcile_window(run, window, &scope)).await?;
-        filled.changed_meanwhile += outcome.comments;
-        is_whole &= outcome.is_whole && !outcome.index_was_away;
+    for _ in 0..PASSES_MAX {
+        let present = now();
+        let mut left: Vec<Window> = windows(reconciled_to, present.plus_ms(settle_ms)).collect();
+        left.reverse();
+        while let Some(window) = left.pop() {
+            let outcome = Box::pin(reconcile_window(run, window, &scope)).await?;
+            if outcome.is_to_be_halved {
+                left.extend(window.halves().into_iter().flatten().rev());
+                continue;
+            }
+            filled.changed_meanwhile += outcome.comments;
+            is_whole &= outcome.is_whole && !outcome.index_was_away;
+        }
+        // Entries of later than that may have come after they were looked for.
+        reconciled_to = present.plus_ms(-settle_ms);
+        if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
+            break;
+        }
     }
     // What it mends there is its own doing, not a difference that there was.
     run.forget_drift();
     if is_whole {
-        job.index.finish_rebuild(&rebuild, &described.id, since).await?;
+        job.index.finish_rebuild(&rebuild, &described.id, reconciled_to).await?;
     } else {
         run.add_skipped("the page index is not ready; the next rebuild begins anew".to_owned());
     }

@@ -11,12 +11,13 @@ use stores::now;
 use tokio::time::Instant as Clock;
 
 use crate::{
-    changed::{reconcile_window, windows},
+    changed::{Window, reconcile_window, windows},
     error::RepairError,
     follow::Follow,
     job::{Job, Run},
     reconcile::{IndexScope, Scope},
     report::Report,
+    unresolved,
 };
 
 /// How much of the journal's retention is not counted on: clocks differ.
@@ -30,7 +31,13 @@ const ADVANCE_EVERY: Duration = Duration::from_secs(5);
 impl Job {
     /// Reconciles what changed recently.
     pub async fn recent(&self) -> Report {
-        self.run("recent", "recent", async |run| Box::pin(recent(run)).await).await
+        self.recent_since(None).await
+    }
+
+    /// The same, beginning at an instant that is earlier than the watermarks: what has been reconciled since is looked at
+    /// again, and the watermarks are not moved back.
+    pub async fn recent_since(&self, since: Option<Instant>) -> Report {
+        self.run("recent", "recent", async |run| Box::pin(recent(run, since)).await).await
     }
 }
 
@@ -39,14 +46,16 @@ pub(crate) fn oldest_entry(present: Instant) -> Instant {
     present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
 }
 
-async fn recent(run: &Run<'_>) -> Result<(), RepairError> {
+async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError> {
     let (job, present) = (run.job, now());
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
     let table_id = job.table.describe().await?.id;
-    let of_table = job.table.watermark().await?;
+    let of_table = believable_watermark(run, present, oldest).await?;
     let mut follow = Follow::read(run, &table_id).await?;
     follow.drop_older(run, oldest);
+    follow.doubt_later(run, present);
+    Box::pin(unresolved::look_again(run, &follow)).await?;
     let of_duplicates = match of_table {
         Some(watermark) if watermark < oldest => {
             run.add_unresolved(format!(
@@ -60,14 +69,24 @@ async fn recent(run: &Run<'_>) -> Result<(), RepairError> {
             Some(oldest)
         }
     };
-    let begins = follow.watermarks.values().copied().chain(of_duplicates).min();
-    let Some(begins) = begins else { return Ok(()) };
-    let from = begins.plus_ms(-ms(job.settings.overlap)).max(oldest);
+    if let Some(since) = since.filter(|since| *since < oldest) {
+        run.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
+    }
+    let begins = follow.begins(oldest).chain(of_duplicates).min();
+    let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
+    let Some(begins) = begins.into_iter().chain(since).min() else { return Ok(()) };
+    let from = begins.max(oldest);
     let mut moved_on = Clock::now();
-    for window in windows(from, to) {
+    let mut left: Vec<Window> = windows(from, to).collect();
+    left.reverse();
+    while let Some(window) = left.pop() {
         job.progress.set_share(span(from, window.from), span(from, to));
         let scope = Scope { duplicates: true, index: follow.scope() };
         let outcome = Box::pin(reconcile_window(run, window, &scope)).await?;
+        if outcome.is_to_be_halved {
+            left.extend(window.halves().into_iter().flatten().rev());
+            continue;
+        }
         if outcome.index_was_away {
             follow.give_up();
         }
@@ -76,7 +95,7 @@ async fn recent(run: &Run<'_>) -> Result<(), RepairError> {
         }
         let is_last = window.to >= to;
         let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
-        if job.settings.apply && is_due {
+        if run.may_remember() && is_due {
             moved_on = Clock::now();
             if of_duplicates.is_some() {
                 job.table.advance_watermark(window.to).await?;
@@ -88,6 +107,25 @@ async fn recent(run: &Run<'_>) -> Result<(), RepairError> {
     }
     job.progress.set_share(1, 1);
     Ok(())
+}
+
+/// The duplicates' watermark. One that is later than the present was set by a clock that was fast, and when that was is not
+/// known: it is set back, so that everything is looked at again that the journal holds.
+async fn believable_watermark(
+    run: &Run<'_>,
+    present: Instant,
+    oldest: Instant,
+) -> Result<Option<Instant>, RepairError> {
+    let watermark = run.job.table.watermark().await?;
+    let Some(later) = watermark.filter(|watermark| *watermark > present) else { return Ok(watermark) };
+    run.add_unresolved(format!(
+        "the duplicates' watermark, {later}, is later than the present: a clock is wrong, or was; the journal is read from \
+         its beginning"
+    ));
+    if run.may_remember() {
+        run.job.table.set_watermark_back(later, oldest).await?;
+    }
+    Ok(Some(oldest))
 }
 
 fn span(from: Instant, to: Instant) -> u64 {

@@ -22,13 +22,16 @@ use serde_dynamo::Item;
 use stores::{Backoff, PageIndex, Remedy, Store, StoreError, Table, page_index::IndexPartition, table::Guarded};
 use tokio::time::Instant;
 
-use crate::error::RepairError;
+use crate::{error::RepairError, stop::Stop};
 
 /// How often a comment that keeps changing is tried.
 const ATTEMPTS_MAX: usize = 20;
 
 /// How long a comment may take, waiting for a throttled table included.
 const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long after a run must stop a comment that is under way may still take.
+const AFTER_STOP: Duration = Duration::from_secs(5);
 
 /// How long after a comment was read an edit of the page index may be sent.
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
@@ -67,6 +70,8 @@ pub(crate) enum State {
     KeepsChanging,
     /// The page index did not answer; duplicates are settled.
     IndexAway(String),
+    /// It is not done with, because the run must stop, or it took too long: it counts as not looked at.
+    LeftOut(String),
 }
 
 /// What was found of a comment.
@@ -85,12 +90,14 @@ pub(crate) struct Reconciler {
     pub(crate) table: Table,
     pub(crate) index: PageIndex,
     pub(crate) apply: bool,
+    pub(crate) stop: Stop,
 }
 
 /// What came of an attempt.
 enum Attempt {
     Settled,
     Changed,
+    TooLate,
     Unresolved(String),
     IndexAway(StoreError),
 }
@@ -106,24 +113,34 @@ impl Reconciler {
         told: &Places,
         scope: &Scope,
     ) -> Result<Reconciled, RepairError> {
-        let deadline = Instant::now() + TIME_MAX;
+        let most = Instant::now() + TIME_MAX;
+        let deadline = self.stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
         let mut backoff = Backoff::until(deadline);
         let mut found = Reconciled { state: State::KeepsChanging, mended: Vec::new(), left: Vec::new() };
         let mut places = told.clone();
         let mut index_tries = 0;
+        let mut last = Ok(State::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
+            if let Some(reason) = self.stop.reason() {
+                found.state = State::LeftOut(reason.to_string());
+                return Ok(found);
+            }
             found.left.clear();
             match self.attempt(id, &mut places, scope, &mut found, deadline).await {
                 Ok(Attempt::Settled) => {
                     found.state = State::Settled;
                     return Ok(found);
                 }
-                Ok(Attempt::Changed) => {}
+                Ok(Attempt::Changed) => last = Ok(State::KeepsChanging),
+                Ok(Attempt::TooLate) => {
+                    last = Ok(State::LeftOut("its edits came too late after it was read".to_owned()))
+                }
                 Ok(Attempt::Unresolved(what)) => {
                     found.state = State::Unresolved(format!("comment {id}: {what}"));
                     return Ok(found);
                 }
                 Ok(Attempt::IndexAway(error)) => {
+                    last = Ok(State::IndexAway(error.to_string()));
                     index_tries += 1;
                     if index_tries == INDEX_TRIES || !backoff.wait().await {
                         found.state = State::IndexAway(error.to_string());
@@ -135,11 +152,13 @@ impl Reconciler {
                         found.state = State::Unresolved(format!("comment {id}: {error}"));
                         return Ok(found);
                     }
-                    Remedy::TryAgain if backoff.wait().await => {}
+                    Remedy::TryAgain if backoff.wait().await => last = Err(error),
                     Remedy::TryAgain | Remedy::CallOperator => return Err(error.into()),
                 },
             }
         }
+        // A failure of the last attempt says nothing of the comment.
+        found.state = last?;
         Ok(found)
     }
 
@@ -151,8 +170,7 @@ impl Reconciler {
         found: &mut Reconciled,
         deadline: Instant,
     ) -> Result<Attempt, StoreError> {
-        let read_at = Instant::now();
-        let items = self.table.items_of(id).await?;
+        let (items, read_at) = self.table.items_and_instant_of(id).await?;
         let collection = match Collection::read(id, &items) {
             Ok(collection) => collection,
             Err(unresolved) => return Ok(Attempt::Unresolved(unresolved.to_string())),
@@ -168,45 +186,49 @@ impl Reconciler {
                 match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
                     Ok(Guarded::Done) => found.mended.extend(plan.drift),
                     Ok(Guarded::Changed) => return Ok(Attempt::Changed),
-                    // What cannot be written does not keep the entries from being right.
-                    Err(error) if error.remedy() == Remedy::Quarantine => rejected = Some(error.to_string()),
+                    // The others have been written, and the page index may be right all the same.
+                    Err(error) if error.remedy() == Remedy::Quarantine => {
+                        let left = self.left_of(id, plan.drift, found).await?;
+                        found.left.extend(left);
+                        rejected = Some(error);
+                    }
                     Err(error) => return Err(error),
                 }
             }
         }
-        match self.attempt_index(&collection, places, scope, found, read_at).await? {
-            Attempt::Settled => Ok(rejected.map_or(Attempt::Settled, Attempt::Unresolved)),
-            other @ (Attempt::Changed | Attempt::Unresolved(_) | Attempt::IndexAway(_)) => Ok(other),
-        }
-    }
-
-    /// Looks at the entries of a comment whose items were read at a time.
-    async fn attempt_index(
-        &self,
-        collection: &Collection<'_>,
-        places: &Places,
-        scope: &Scope,
-        found: &mut Reconciled,
-        read_at: Instant,
-    ) -> Result<Attempt, StoreError> {
+        let settled = || rejected.map_or(Attempt::Settled, |error| Attempt::Unresolved(error.to_string()));
         let looked_at = self.places_in(scope, places);
         if looked_at.products().next().is_none() {
-            return Ok(Attempt::Settled);
+            return Ok(settled());
         }
-        match self.edit_index(collection, &looked_at, found, read_at).await {
-            Ok(IndexAttempt::Right) => Ok(Attempt::Settled),
-            Ok(IndexAttempt::TooLate) => Ok(Attempt::Changed),
+        match self.attempt_index(&collection, &looked_at, found, read_at).await {
+            Ok(IndexAttempt::Right) => Ok(settled()),
+            Ok(IndexAttempt::TooLate) => Ok(Attempt::TooLate),
             // Whether the edits were done or not.
             outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
-                let changed = self.has_changed(collection, places).await?;
+                let changed = self.has_changed(&collection, places).await?;
                 match outcome {
                     Err(error) if error.is_unavailable() && is_of_index(&error) => Ok(Attempt::IndexAway(error)),
                     Err(error) => Err(error),
                     Ok(_) if changed => Ok(Attempt::Changed),
-                    Ok(_) => Ok(Attempt::Settled),
+                    Ok(_) => Ok(settled()),
                 }
             }
         }
+    }
+
+    /// Which differences of the duplicates are left after some of the writes were rejected; the others are mended.
+    async fn left_of(
+        &self,
+        id: &CommentId,
+        planned: Vec<Drift>,
+        found: &mut Reconciled,
+    ) -> Result<Vec<Drift>, StoreError> {
+        let items = self.table.items_of(id).await?;
+        // What cannot be read any more has just changed, and is looked at again by whoever looks next.
+        let left = Collection::read(id, &items).map_or(Vec::new(), |collection| collection.plan_duplicates().drift);
+        found.mended.extend(planned.into_iter().filter(|drift| !left.contains(drift)));
+        Ok(left)
     }
 
     fn places_in(&self, scope: &Scope, places: &Places) -> Places {
@@ -225,7 +247,7 @@ impl Reconciler {
         }
     }
 
-    async fn edit_index(
+    async fn attempt_index(
         &self,
         collection: &Collection<'_>,
         places: &Places,
@@ -242,8 +264,15 @@ impl Reconciler {
             if read_at.elapsed() > EDIT_WITHIN {
                 return Ok(IndexAttempt::TooLate);
             }
-            self.index.apply(&plan.edits).await?;
-            found.mended.extend(plan.drift);
+            match self.index.apply(&plan.edits).await {
+                Ok(()) => found.mended.extend(plan.drift),
+                Err(error) => {
+                    if error.remedy() == Remedy::Quarantine {
+                        found.left.extend(plan.drift);
+                    }
+                    return Err(error);
+                }
+            }
         } else {
             found.left.extend(plan.drift);
         }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde::Serialize;
+use stores::capacity::Interrupt;
 use tokio::time::Instant;
 
 /// Why a run came to its end before it was done.
@@ -37,7 +38,8 @@ impl fmt::Display for StopReason {
 /// Asks a run to stop: it ends what it has begun, remembers where it is, and reports. Clones are the same stop.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    deadline: Option<Instant>,
+    /// Its deadline; ends waiting for a limit of units, too.
+    interrupt: Interrupt,
     asked: Arc<AtomicU8>,
 }
 
@@ -52,22 +54,33 @@ impl Stop {
 
     /// A stop at an instant, `None` for never by itself.
     pub fn at(deadline: Option<Instant>) -> Self {
-        Self { deadline, asked: Arc::default() }
+        Self { interrupt: Interrupt::at(deadline), asked: Arc::default() }
     }
 
     /// Asks for the end.
     pub fn ask(&self) {
         self.asked.fetch_max(ASKED, Ordering::Relaxed);
+        self.interrupt.interrupt();
     }
 
     pub(crate) fn lose_lease(&self) {
         self.asked.fetch_max(LEASE_LOST, Ordering::Relaxed);
+        self.interrupt.interrupt();
+    }
+
+    /// When it stops by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.interrupt.deadline()
+    }
+
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
     }
 
     /// Whether to stop, and why.
     pub fn reason(&self) -> Option<StopReason> {
         match self.asked.load(Ordering::Relaxed) {
-            0 => self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),
+            0 => self.deadline().filter(|deadline| Instant::now() >= *deadline).map(|_| StopReason::TimeIsUp),
             ASKED => Some(StopReason::Asked),
             _ => Some(StopReason::LeaseLost),
         }

@@ -7,7 +7,10 @@
 //!
 //! It reads the table eventually consistent: half a read unit a comment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
 
 use futures_util::{TryStreamExt, stream};
 use model::{
@@ -17,13 +20,13 @@ use model::{
 };
 use serde::{Deserialize, Serialize};
 use stores::{
-    now,
+    Remedy, StoreError, now,
     page_index::{SweepPosition, Swept},
 };
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
-    audit::{AuditOptions, EVERY, Which},
+    audit::{AuditOptions, EVERY, Which, were_looked_at},
     error::RepairError,
     follow::Follow,
     job::{Run, index_is_away},
@@ -83,6 +86,24 @@ impl Batch {
             || self.products.len() + self.languages.len() >= NAMES_TOGETHER
             || self.steps >= STEPS_TOGETHER
     }
+
+    /// The same, each product by itself.
+    fn by_product(self) -> BTreeMap<ProductId, Self> {
+        let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
+        for ((id, product), ()) in self.comments {
+            parts.entry(product.clone()).or_default().comments.insert((id, product), ());
+        }
+        for (set, ids) in self.others {
+            parts.entry(set.product.clone()).or_default().others.insert(set, ids);
+        }
+        for product in self.products {
+            parts.entry(product.clone()).or_default().products.push(product);
+        }
+        for (product, language) in self.languages {
+            parts.entry(product.clone()).or_default().languages.push((product, language));
+        }
+        parts
+    }
 }
 
 /// Sweeps the page index, going on where a run was interrupted.
@@ -116,7 +137,8 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
         }
     };
     state.began.get_or_insert_with(now);
-    let sweeper = Sweeper { run, follow, scope: Scope { duplicates: true, index: follow.scope() } };
+    let sweeper =
+        Sweeper { run, follow, scope: Scope { duplicates: true, index: follow.scope() }, refused: Mutex::default() };
     let mut remembered = Clock::now();
     loop {
         let goes_on = || match job.settings.apply {
@@ -159,7 +181,7 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
 }
 
 async fn remember(run: &Run<'_>, state: &SweepState) -> Result<(), RepairError> {
-    if run.job.settings.apply {
+    if run.may_remember() {
         run.job.table.put_state(SWEEP, POSITION, state).await?;
     }
     Ok(())
@@ -169,6 +191,8 @@ struct Sweeper<'run> {
     run: &'run Run<'run>,
     follow: &'run Follow,
     scope: Scope,
+    /// Products that have been reported because something else is in the place of one of their keys.
+    refused: Mutex<BTreeSet<ProductId>>,
 }
 
 impl Sweeper<'_> {
@@ -180,6 +204,7 @@ impl Sweeper<'_> {
         let unreadable = |what: String| self.run.add_unresolved(format!("{what}: repair-job rebuild removes it"));
         match swept {
             Swept::Nothing => {}
+            Swept::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
             Swept::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
             Swept::Members(set, members) => {
                 if !is_kept(&set.product) {
@@ -224,9 +249,33 @@ impl Sweeper<'_> {
         }
     }
 
-    /// Returns `false` when it had to stop before it was through.
+    /// Compares; `false` when some comments were left out.
     async fn compare(&self, batch: Batch) -> Result<bool, RepairError> {
-        self.forget_names(&batch).await?;
+        match Box::pin(self.compare_together(&batch)).await {
+            Err(RepairError::Store(error)) if error.remedy() == Remedy::Quarantine => {}
+            compared => return compared,
+        }
+        // Something else is in the place of a key: the others are compared without the product that this concerns.
+        let mut is_whole = true;
+        for (product, part) in batch.by_product() {
+            match Box::pin(self.compare_together(&part)).await {
+                Err(RepairError::Store(error)) if error.remedy() == Remedy::Quarantine => self.refuse(product, &error),
+                compared => is_whole &= compared?,
+            }
+        }
+        Ok(is_whole)
+    }
+
+    fn refuse(&self, product: ProductId, error: &StoreError) {
+        let what = format!("product {product} in the page index: {error}: repair-job rebuild removes what is wrong");
+        if self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(product) {
+            self.run.add_unresolved(what);
+        }
+    }
+
+    /// Compares; nothing has been changed if that fails because the page index rejects what it is asked.
+    async fn compare_together(&self, batch: &Batch) -> Result<bool, RepairError> {
+        let empty = self.empty_names(batch).await?;
         let products: BTreeSet<&ProductId> = batch
             .comments
             .keys()
@@ -235,13 +284,11 @@ impl Sweeper<'_> {
             .collect();
         let names = self.run.job.index.names(products).await?;
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
-        self.compare_comments(&batch, &names, &mut suspects).await?;
-        self.compare_others(&batch, &names, &mut suspects).await?;
-        let reconciled = self.run.reconcile_all(suspects, &self.scope).await?;
-        match reconciled.index_away() {
-            Some(error) => Err(RepairError::IndexAway(error.to_owned())),
-            None => Ok(reconciled.is_whole),
-        }
+        self.compare_comments(batch, &names, &mut suspects).await?;
+        self.compare_others(batch, &names, &mut suspects).await?;
+        self.forget_names(empty).await?;
+        let states = self.run.reconcile_all(suspects, &self.scope).await?;
+        were_looked_at(&states)
     }
 
     /// Compares the members of whole sets with the table, and with all sets of their products.
@@ -319,8 +366,11 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Takes names of what has no comments away.
-    async fn forget_names(&self, batch: &Batch) -> Result<(), RepairError> {
+    /// Names of what has no comments.
+    async fn empty_names<'batch>(
+        &self,
+        batch: &'batch Batch,
+    ) -> Result<Vec<(&'batch ProductId, Option<&'batch Language>)>, RepairError> {
         let named: Vec<(&ProductId, Option<&Language>)> = batch
             .products
             .iter()
@@ -334,11 +384,22 @@ impl Sweeper<'_> {
         };
         let index = &self.run.job.index;
         let sizes = index.sizes(&named.iter().map(whole).collect::<Vec<_>>()).await?;
-        let empty = named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name);
-        stream::iter(empty.map(Ok::<_, RepairError>))
+        Ok(named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name).collect())
+    }
+
+    /// Takes names away.
+    async fn forget_names(&self, empty: Vec<(&ProductId, Option<&Language>)>) -> Result<(), RepairError> {
+        let index = &self.run.job.index;
+        stream::iter(empty.into_iter().map(Ok::<_, RepairError>))
             .try_for_each(async |(product, language)| {
                 if self.run.job.settings.apply {
-                    index.forget_if_empty(product, language).await?;
+                    match index.forget_if_empty(product, language).await {
+                        Err(error) if error.remedy() == Remedy::Quarantine => {
+                            self.refuse(product.clone(), &error);
+                            return Ok(());
+                        }
+                        forgotten => forgotten?,
+                    }
                 }
                 self.run.add_drift(&Drift::ExtraName(product.clone(), language.cloned()));
                 Ok(())

@@ -5,12 +5,12 @@
 //! that is cancelled tells nothing and is not counted.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use crate::Table;
 
@@ -26,11 +26,46 @@ pub struct Units {
     pub write: f64,
 }
 
+/// Ends waiting: at an instant, or when somebody says so. Clones are the same interrupt.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    deadline: Option<Instant>,
+    said: Arc<watch::Sender<bool>>,
+}
+
+impl Interrupt {
+    /// An interrupt at an instant, `None` for never by itself.
+    pub fn at(deadline: Option<Instant>) -> Self {
+        Self { deadline, said: Arc::default() }
+    }
+
+    /// When it comes by itself.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Ends waiting now.
+    pub fn interrupt(&self) {
+        self.said.send_replace(true);
+    }
+
+    async fn come(&self) {
+        let mut said = self.said.subscribe();
+        // The sender lives as long as this.
+        let said = async { said.wait_for(|said| *said).await.is_ok() };
+        match self.deadline {
+            Some(deadline) => drop(tokio::time::timeout_at(deadline, said).await),
+            None => drop(said.await),
+        }
+    }
+}
+
 /// Counts the units that the calls of a [`Table`] consume, and holds calls back over a limit.
 #[derive(Debug, Default)]
 pub struct Meter {
     read: Bucket,
     write: Bucket,
+    interrupt: Interrupt,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +87,13 @@ impl Meter {
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
         let bucket =
             |limit: Option<u32>| Bucket { limit: limit.map(|units| f64::from(units.max(1))), state: Mutex::default() };
-        Self { read: bucket(read_limit), write: bucket(write_limit) }
+        Self { read: bucket(read_limit), write: bucket(write_limit), interrupt: Interrupt::default() }
+    }
+
+    /// The same, but after the interrupt no call is held back: what is under way ends, whatever it consumes.
+    #[must_use]
+    pub fn until(self, interrupt: Interrupt) -> Self {
+        Self { interrupt, ..self }
     }
 
     /// What has been consumed so far.
@@ -66,11 +107,14 @@ impl Bucket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until what was consumed has been paid for.
-    async fn admit(&self) {
+    /// Waits until what was consumed has been paid for, or for the interrupt.
+    async fn admit(&self, interrupt: &Interrupt) {
         let paid_at = self.locked().paid_at;
         if let Some(paid_at) = paid_at {
-            tokio::time::sleep_until(paid_at).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(paid_at) => {}
+                () = interrupt.come() => {}
+            }
         }
     }
 
@@ -102,14 +146,14 @@ impl Table {
     /// Waits until a call that reads may be made.
     pub(crate) async fn admit_read(&self) {
         if let Some(meter) = &self.meter {
-            meter.read.admit().await;
+            meter.read.admit(&meter.interrupt).await;
         }
     }
 
     /// Waits until a call that writes may be made.
     pub(crate) async fn admit_write(&self) {
         if let Some(meter) = &self.meter {
-            meter.write.admit().await;
+            meter.write.admit(&meter.interrupt).await;
         }
     }
 
@@ -146,5 +190,19 @@ mod tests {
         assert_eq!((now - began).as_secs(), 4 * 2 - 1);
         assert_eq!(meter.write.locked().paid_at, None);
         assert_eq!(meter.consumed(), Units { read: 100.0, write: 5_000.0 });
+    }
+
+    #[tokio::test]
+    async fn an_interrupt_ends_waiting_for_what_is_not_paid_for() {
+        let soon = Some(Instant::now() + Duration::from_millis(1));
+        for (interrupt, is_said) in [(Interrupt::default(), true), (Interrupt::at(soon), false)] {
+            let meter = Meter::new(Some(1), None).until(interrupt.clone());
+            meter.read.charge(1e6);
+            if is_said {
+                interrupt.interrupt();
+            }
+            // Otherwise, eleven days.
+            meter.read.admit(&meter.interrupt).await;
+        }
     }
 }

@@ -84,6 +84,28 @@ async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
 }
 
 #[tokio::test]
+async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_found() {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(3);
+    let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
+    // What the table tells, and what only the sweep finds.
+    for (comment, first) in comments.iter().zip([Damage::DropDuplicates, Damage::DropRanks]) {
+        inflict(&stores, &mut random, comment, first).await;
+        inflict(&stores, &mut random, comment, Damage::AddRankElsewhere).await;
+    }
+    let looked = job(&stores, false).audit(whole()).await;
+    let mended = job(&stores, true).audit(whole()).await;
+    let count = |kind: DriftKind| (looked.drifted.get(&kind).copied(), mended.drifted.get(&kind).copied());
+    for kind in [DriftKind::MissingDuplicate, DriftKind::MissingRank, DriftKind::ExtraRank] {
+        let (looked, mended) = count(kind);
+        assert!(looked > Some(0) && looked == mended, "{kind:?}: {looked:?} {mended:?}");
+    }
+    assert_eq!(looked.drifted_comments, 2, "{looked}");
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn what_only_a_person_can_decide_is_left_alone_and_named() {
     let stores = ready_stores().await;
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);

@@ -8,6 +8,7 @@
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
 //! - `process`: the binary, killed at any point, twice at once, and as a function.
+//! - `stopped`: a store that is away, time that is up, a lease that is lost.
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
 
 mod audit;
@@ -19,6 +20,7 @@ mod process;
 mod quarantine;
 mod rebuild;
 mod recent;
+mod stopped;
 
 use std::time::Duration;
 

@@ -241,6 +241,27 @@ async fn a_signal_ends_a_run_cleanly() {
 }
 
 #[tokio::test]
+async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
+    let stores = Stores::start().await;
+    for number in 0..20 {
+        stores.create_numbered(number, super::product(number)).await;
+    }
+    let function = Function::start("repair-job", repair_job_variables(&stores)).await;
+    let rebuild = json!({ "command": "rebuild" }).to_string();
+    let Outcome::Response(answer) = function.invoke(rebuild, function::TIMEOUT).await else { panic!("it failed") };
+    assert_eq!(answer["runs"].as_array().unwrap().len(), 1, "{answer}");
+    let run = &answer["runs"][0];
+    assert_eq!((&run["command"], &run["exit_code"]), (&json!("rebuild"), &json!(0)), "{run}");
+    assert!(run["notes"][0].as_str().unwrap().starts_with("20 comments"), "{run}");
+    let index = &answer["status"]["index"]["Ok"];
+    assert_eq!((&index["stale"], &index["unmarked"]), (&json!(0), &json!(0)), "{answer}");
+    assert!(index["ready"].as_u64() > Some(0), "{answer}");
+    function.finish().await;
+    stores.deliver_all().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
     let stores = ready_stores().await;
     damaged(&stores, 75).await;

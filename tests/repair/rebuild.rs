@@ -22,13 +22,13 @@ use stores::{
     PageIndex,
     capacity::Meter,
     now,
-    page_index::{NotReady, PageIndexConfig, PageStartQuery},
+    page_index::{Marked, NotReady, PageIndexConfig, PageStartQuery},
     table::{CommentPatch, NewComment},
 };
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
-    fixture::{redis_server::OwnRedis, stores::Stores, wait_for},
+    fixture::{gate::Gate, redis_server::OwnRedis, stores::Stores, wait_for},
     replay::write_history,
 };
 
@@ -163,6 +163,30 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
     assert_eq!(differences, Vec::<String>::new());
     assert!(contents.primary.len() > 19_000);
     stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
+    let stores = Stores::start().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(82), 60).await;
+    let gate = Gate::for_scans(&stores.redis_url).await;
+    gate.hold_after(0);
+    let config =
+        PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
+    let index = PageIndex::connect(&config).unwrap();
+    let slow = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
+    let run = tokio::spawn(async move { slow.rebuild(1).await });
+    wait_for("the rebuild", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
+    let meanwhile = now();
+    gate.open();
+    assert_clean(&run.await.unwrap());
+    let table_id = stores.table.describe().await.unwrap().id;
+    let marked = stores.index.watermarks(&table_id).await.unwrap();
+    let is_later = |marked: &Marked| matches!(marked, Marked::UpTo(at) if *at >= meanwhile && *at <= now());
+    assert!(marked.iter().all(|(_, marked)| is_later(marked)), "{meanwhile} {marked:?}");
+    stores.deliver_all().await;
+    stores.finish().await;
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use super::{assert_clean, job, job_with, ready_stores, settings, whole};
 use crate::{
     fixture::{
         WAIT_MAX,
+        damage::{Damage, inflict},
         gate::Gate,
         redis_server::{self, OwnRedis},
         stores::Stores,
@@ -149,6 +150,69 @@ async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
 }
 
 #[tokio::test]
+async fn a_watermark_later_than_the_present_is_named_and_the_journal_is_read_from_its_beginning() {
+    let stores = Stores::start().await;
+    let tomorrow = now().plus_ms(DAY_MS);
+    stores.table.advance_watermark(tomorrow).await.unwrap();
+    let rebuild = stores.index.begin_rebuild().await.unwrap();
+    stores.index.finish_rebuild(&rebuild, &table_id(&stores).await, tomorrow).await.unwrap();
+    write_history(&stores, &mut StdRng::seed_from_u64(48), CHANGES).await;
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    assert_eq!(report.unresolved_count, 2, "{report}");
+    stores.assert_invariants().await;
+    let of_duplicates = stores.table.watermark().await.unwrap().unwrap();
+    assert!(of_duplicates <= now());
+    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == of_duplicates));
+    assert_clean(&job(&stores, true).recent().await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
+    let stores = ready_stores().await;
+    let comment = stores.create_numbered(1, super::product(1)).await;
+    stores.deliver_all().await;
+    let item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
+    let mut broken = item.clone();
+    broken.insert("rating".to_owned(), serde_dynamo::AttributeValue::S("four".to_owned()));
+    stores.put_raw(broken.into()).await;
+    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::UNRESOLVED);
+    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    let recent = async || job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+    for _ in 0..3 {
+        let report = recent().await;
+        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
+        assert!(report.unresolved[0].contains(comment.id.as_str()), "{report}");
+    }
+    stores.put_raw(item.into()).await;
+    for _ in 0..2 {
+        assert_clean(&recent().await);
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_was_undone_after_the_watermarks_had_passed_is_mended_when_it_is_told_since_when() {
+    let stores = ready_stores().await;
+    let before = now();
+    let comment = stores.create_numbered(1, super::product(1)).await;
+    stores.deliver_all().await;
+    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    assert_clean(&job_with(&stores, no_overlap.clone(), Stop::default()).recent().await);
+    let passed = stores.table.watermark().await.unwrap().unwrap();
+    inflict(&stores, &mut StdRng::seed_from_u64(49), &comment, Damage::DropDuplicates).await;
+    assert_clean(&job_with(&stores, no_overlap.clone(), Stop::default()).recent().await);
+    let report = job_with(&stores, no_overlap, Stop::default()).recent_since(Some(before)).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert!(stores.table.watermark().await.unwrap().unwrap() > passed);
+    stores.assert_invariants().await;
+    let too_early = job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await;
+    assert_eq!(too_early.exit_code(), exit::UNRESOLVED, "{too_early}");
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn an_entry_that_cannot_be_read_needs_a_person_and_holds_up_nothing() {
     let stores = ready_stores().await;
     write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
@@ -235,7 +299,7 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
     gate.hold_after(1);
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
     let table = Table::connect(&TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config }).await;
-    let short = JobSettings { lease: Duration::from_millis(300), concurrency: 1, ..settings(true) };
+    let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..settings(true) };
     let stop = Stop::default();
     let run = tokio::spawn({
         let job = Job::new(table, stores.index.clone(), short, Meter::default(), stop.clone());

@@ -102,7 +102,7 @@ fn each_alarm_names_a_section_of_the_runbook() {
 }
 
 /// A run that has found out everything.
-fn hourly_run() -> repair_job::Hourly {
+fn hourly_run() -> repair_job::Invoked {
     let at = model::Instant::MIN;
     let index = repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at) };
     let status = repair_job::Status {
@@ -116,7 +116,7 @@ fn hourly_run() -> repair_job::Hourly {
         running: Vec::new(),
         quarantined: Some(0),
     };
-    repair_job::Hourly { reports: Vec::new(), status: Ok(status) }
+    repair_job::Invoked { reports: Vec::new(), status: Ok(status) }
 }
 
 #[test]

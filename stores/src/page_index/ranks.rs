@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join;
 use model::{
-    BaseSet, CommentId, Language, Malformed, ProductId,
+    BaseSet, CommentId, Language, ProductId,
     plan::reconcile::{Names, Places, Ranks},
 };
 
@@ -20,7 +20,7 @@ impl PageIndex {
     /// in those that are named; and which of the names told have no members.
     ///
     /// # Errors
-    /// The store's, or that a name is none.
+    /// The store's.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
         let mut names = self.names(places.products()).await?;
         let sets = Ranks::base_sets(places, &names);
@@ -39,10 +39,11 @@ impl PageIndex {
         Ok(Ranks { names, scores: scores.collect() })
     }
 
-    /// What is named of each product; whether it has members is not looked at.
+    /// What is named of each product; whether it has members is not looked at. A name that is no language's is left out: the
+    /// sweep comes across it.
     ///
     /// # Errors
-    /// The store's, or that a name is none.
+    /// The store's.
     pub async fn names<'product>(
         &self,
         products: impl IntoIterator<Item = &'product ProductId>,
@@ -56,8 +57,7 @@ impl PageIndex {
         let languages = products.iter().map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
         let (is_named, languages) =
             try_join(self.ask_all::<bool>(is_named), self.ask_all::<BTreeSet<String>>(languages)).await?;
-        let languages = languages.into_iter().map(|tags| tags.iter().map(|tag| language(tag)).collect());
-        let languages: Vec<BTreeSet<Language>> = languages.collect::<Result<_, StoreError>>()?;
+        let languages = languages.into_iter().map(|tags| tags.iter().filter_map(|tag| language(tag)).collect());
         let names = is_named.into_iter().zip(languages).map(|(is_named, languages)| Names {
             is_named,
             languages,
@@ -119,9 +119,6 @@ fn wholes(product: &ProductId, told: &BTreeSet<Language>, names: &Names) -> Vec<
     languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()
 }
 
-fn language(tag: &str) -> Result<Language, StoreError> {
-    Language::parse(tag)
-        .ok()
-        .filter(|language| language.as_str() == tag)
-        .ok_or_else(|| Malformed::new("set of languages", format!("{tag:?} is no language")).into())
+fn language(tag: &str) -> Option<Language> {
+    Language::parse(tag).ok().filter(|language| language.as_str() == tag)
 }

@@ -3,8 +3,8 @@
 use model::{BaseSet, FilterKey, Language, ProductId, Rating};
 use serde::{Deserialize, Serialize};
 
-use super::{IndexPartition, PageIndex, connection::Routed, watermarks::ServerIdentity};
-use crate::error::{Store, StoreError};
+use super::{IndexPartition, PageIndex, connection::Routed, walk::moving, watermarks::ServerIdentity};
+use crate::error::{Remedy, StoreError};
 
 /// How many keys one step looks at: few, because a position holds the names of those that are left.
 const KEYS_COUNT: u32 = 100;
@@ -14,10 +14,14 @@ const MEMBERS_COUNT: u32 = 500;
 
 /// Where a sweep goes on.
 ///
-/// Cursors of a server mean nothing to another one, also not to itself after a restart: the sweep begins anew then.
+/// Cursors of a server mean nothing to another one, also not to itself after a restart, and keys whose slot was moved may
+/// be where the sweep has already been: it begins anew then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepPosition {
     servers: ServerIdentity,
+    /// Which of them serves which slots.
+    #[serde(default)]
+    slots: String,
     /// The place of the master that is being swept.
     master: usize,
     /// Its cursor, after the keys that are pending.
@@ -41,6 +45,8 @@ pub enum Swept {
     Languages(ProductId, Vec<String>),
     /// A key that no part of Pagemark makes; a rebuild removes it.
     Unknown(String),
+    /// A key that holds something else than it should, and why it cannot be read; a rebuild removes it.
+    Unreadable(String, String),
     /// Nothing in this step.
     Nothing,
 }
@@ -60,8 +66,16 @@ impl PageIndex {
     /// # Errors
     /// The store's.
     pub async fn sweep(&self) -> Result<SweepPosition, StoreError> {
-        let servers = self.server_identity().await?;
-        Ok(SweepPosition { servers, master: 0, cursor: 0, is_last: false, pending: Vec::new(), member_cursor: 0 })
+        let (servers, slots) = (self.server_identity().await?, self.slots().await?.ok_or_else(moving)?);
+        Ok(SweepPosition {
+            servers,
+            slots,
+            master: 0,
+            cursor: 0,
+            is_last: false,
+            pending: Vec::new(),
+            member_cursor: 0,
+        })
     }
 
     /// Whether a position can still be gone on from.
@@ -69,7 +83,14 @@ impl PageIndex {
     /// # Errors
     /// The store's.
     pub async fn is_sweep_valid(&self, position: &SweepPosition) -> Result<bool, StoreError> {
-        Ok(self.server_identity().await? == position.servers)
+        let is_same = self.server_identity().await? == position.servers;
+        Ok(is_same && self.slots().await?.is_some_and(|slots| slots == position.slots))
+    }
+
+    /// Which server serves which slots; `None` while slots are being moved.
+    async fn slots(&self) -> Result<Option<String>, StoreError> {
+        let layout = self.bounded(self.connection.layout()).await?;
+        Ok(layout.is_at_rest.then(|| layout.serving()))
     }
 
     /// The next step; `None` when every key there was from the beginning to now has come, unless the servers have
@@ -82,25 +103,11 @@ impl PageIndex {
             return self.next_pending(position).await;
         }
         let Some(key) = position.pending.last().cloned() else { return Ok(None) };
-        let swept = match self.kind(&key) {
-            KeyKind::Bookkeeping => Swept::Nothing,
-            KeyKind::Unknown => Swept::Unknown(key),
-            KeyKind::Base(set) => {
-                let (next, members) = self.members_from(&key, position.member_cursor).await?;
-                position.member_cursor = next;
-                Swept::Members(set, members)
-            }
-            KeyKind::Products(partition) => {
-                let (next, names) = self.names_from(&key, position.member_cursor).await?;
-                position.member_cursor = next;
-                Swept::Products(partition, names)
-            }
-            KeyKind::Languages(product) => {
-                let (next, names) = self.names_from(&key, position.member_cursor).await?;
-                position.member_cursor = next;
-                Swept::Languages(product, names)
-            }
+        let (next, swept) = match self.read_from(&key, position.member_cursor).await {
+            Err(error) if error.remedy() == Remedy::Quarantine => (0, Swept::Unreadable(key, error.to_string())),
+            read => read?,
         };
+        position.member_cursor = next;
         if position.member_cursor == 0 {
             position.pending.pop();
         }
@@ -113,8 +120,7 @@ impl PageIndex {
         }
         let layout = self.bounded(self.connection.layout()).await?;
         if !layout.is_at_rest {
-            let detail = "slots of the cluster are being moved; try again when that is done";
-            return Err(StoreError::unavailable(Store::PageIndex, detail));
+            return Err(moving());
         }
         let Some(master) = layout.masters.get(position.master) else { return Ok(None) };
         let mut scan = redis::cmd("SCAN");
@@ -125,6 +131,25 @@ impl PageIndex {
         (position.cursor, position.is_last) = (next, next == 0);
         (position.pending, position.member_cursor) = (keys, 0);
         Ok(Some(Swept::Nothing))
+    }
+
+    async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, Swept), StoreError> {
+        Ok(match self.kind(key) {
+            KeyKind::Bookkeeping => (0, Swept::Nothing),
+            KeyKind::Unknown => (0, Swept::Unknown(key.to_owned())),
+            KeyKind::Base(set) => {
+                let (next, members) = self.members_from(key, cursor).await?;
+                (next, Swept::Members(set, members))
+            }
+            KeyKind::Products(partition) => {
+                let (next, names) = self.names_from(key, cursor).await?;
+                (next, Swept::Products(partition, names))
+            }
+            KeyKind::Languages(product) => {
+                let (next, names) = self.names_from(key, cursor).await?;
+                (next, Swept::Languages(product, names))
+            }
+        })
     }
 
     async fn members_from(&self, key: &str, cursor: u64) -> Result<(u64, Vec<(String, f64)>), StoreError> {

@@ -90,6 +90,6 @@ impl PageIndex {
     }
 }
 
-fn moving() -> StoreError {
+pub(super) fn moving() -> StoreError {
     StoreError::unavailable(Store::PageIndex, "slots of the cluster are being moved; try again when that is done")
 }

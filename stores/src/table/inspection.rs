@@ -71,10 +71,20 @@ impl Table {
     /// # Errors
     /// The store's; [`StoreError::Malformed`] when there are more than a comment can have.
     pub async fn items_of(&self, id: &CommentId) -> Result<Vec<Item>, StoreError> {
+        Ok(self.items_and_instant_of(id).await?.0)
+    }
+
+    /// The same, and an instant before the first of them was read, but after a limit of units was waited for.
+    ///
+    /// # Errors
+    /// As of [`Table::items_of`].
+    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
         let mut items = Vec::new();
         let mut start = None;
+        let mut read_at = None;
         for _ in 0..COLLECTION_CALLS_MAX {
             self.admit_read().await;
+            let read_at = *read_at.get_or_insert_with(Deadline::now);
             let query = self.collection_query(id).set_exclusive_start_key(start);
             let answer =
                 query.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(StoreError::of_sdk)?;
@@ -82,7 +92,7 @@ impl Table {
             items.extend(answer.items.unwrap_or_default().into_iter().map(Item::from));
             start = answer.last_evaluated_key;
             if start.is_none() {
-                return Ok(items);
+                return Ok((items, read_at));
             }
         }
         Err(Malformed::new("item collection", format!("comment {id} has more items than a comment can have")).into())

@@ -153,6 +153,42 @@ impl Table {
         }
     }
 
+    /// Sets a watermark back that was found to be wrong, unless somebody has moved it since.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn set_watermark_back(&self, from: Instant, to: Instant) -> Result<(), StoreError> {
+        let mut item = to_sdk_item(&Watermark { up_to: to })?;
+        item.extend(key(WATERMARK, DUPLICATES));
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.name)
+            .set_item(Some(item))
+            .condition_expression("#up_to = :from")
+            .expression_attribute_names("#up_to", UP_TO)
+            .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+            .send();
+        match put.await {
+            Ok(_) => Ok(()),
+            Err(error) if is_condition_failed(&error) => Ok(()),
+            Err(error) => Err(StoreError::of_sdk(error)),
+        }
+    }
+
+    /// Forgets a state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn delete_state(&self, what: &str, name: &str) -> Result<(), StoreError> {
+        self.admit_write().await;
+        let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key(what, name)));
+        let answer =
+            delete.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(StoreError::of_sdk)?;
+        self.charge_write(&answer.consumed_capacity);
+        Ok(())
+    }
+
     /// Takes the lease of a scope if nobody has it, or whoever had it let it run out: then the answer is `None`, otherwise
     /// who has it.
     ///

@@ -101,6 +101,15 @@ impl Layout {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.slots == other.slots
     }
+
+    /// Which master serves which slots, as text; empty without a cluster.
+    pub(super) fn serving(&self) -> String {
+        let ranges = self
+            .slots
+            .iter()
+            .map(|SlotRange { first, last, master, .. }| format!("{first}-{last} {}:{}", master.host, master.port));
+        ranges.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A command that still has no answer.

@@ -1,0 +1,157 @@
+//! A run that cannot get through: it says so, vouches for nothing that it has not looked at, and gets on all the same.
+
+use std::time::Duration;
+
+use repair_job::{Job, JobSettings, Stop, StopReason, exit};
+use stores::{PageIndex, Table, capacity::Meter, now, page_index::PageIndexConfig, table::TableConfig};
+
+use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use crate::fixture::{
+    damage::{Damage, inflict},
+    gate::Gate,
+    redis_server::OwnRedis,
+    stores::Stores,
+    wait_for,
+};
+use rand::{SeedableRng, rngs::StdRng};
+
+/// So many comments are more than a run has to look at before it may move its watermarks on.
+const MANY: u64 = 1_100;
+/// So many of them are mended before the run is stopped.
+const BEFORE_THE_STOP: usize = 900;
+
+/// A job whose calls to the table go through a gate.
+async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
+    let config = TableConfig {
+        attempt_timeout: Duration::from_millis(400),
+        call_timeout: Duration::from_millis(400),
+        max_attempts: 1,
+        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
+    };
+    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
+}
+
+/// A job whose calls to the table go through a gate, with time.
+async fn patient_job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
+    let time = Duration::from_secs(120);
+    let config = TableConfig {
+        attempt_timeout: time,
+        call_timeout: time,
+        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
+    };
+    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
+}
+
+#[tokio::test]
+async fn a_table_that_is_away_for_comments_fails_the_run_and_no_watermark_passes_what_was_not_read() {
+    let stores = ready_stores().await;
+    let before = now().plus_ms(-1_000);
+    stores.table.advance_watermark(before).await.unwrap();
+    for number in 0..10 {
+        stores.create_numbered(number, product(number)).await;
+    }
+    let gate = Gate::for_comments(&stores.engine_url()).await;
+    gate.hold_after(0);
+    let report = job_through(&stores, &gate, settings(true), Stop::default()).await.recent().await;
+    assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
+    assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
+    gate.open();
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert!(stores.table.watermark().await.unwrap() > Some(before));
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_stopped_in_a_busy_hour_ends_soon_and_has_moved_its_watermark_on() {
+    let stores = ready_stores().await;
+    let before = now();
+    stores.table.advance_watermark(before).await.unwrap();
+    for number in 0..MANY {
+        stores.create_numbered(number, product(number)).await;
+    }
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(BEFORE_THE_STOP);
+    let no_overlap = JobSettings { overlap: Duration::ZERO, lease: Duration::from_secs(60), ..settings(true) };
+    let stop = Stop::default();
+    let stopped = patient_job_through(&stores, &gate, no_overlap.clone(), stop.clone()).await;
+    let run = tokio::spawn(async move { stopped.recent().await });
+    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    stop.ask();
+    gate.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let under_way = u64::try_from(BEFORE_THE_STOP + no_overlap.concurrency).unwrap();
+    assert!(report.checked <= under_way, "it goes on after it was stopped: {report}");
+    let watermark = stores.table.watermark().await.unwrap().unwrap();
+    assert!(watermark > before, "it would begin anew every hour: {report}");
+    let report = job_with(&stores, no_overlap, Stop::default()).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert!(report.checked < MANY, "it has begun anew: {report}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).recent().await);
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_renewed_is_lost_and_the_run_ends_and_writes_nothing_down() {
+    let stores = ready_stores().await;
+    stores.table.advance_watermark(now()).await.unwrap();
+    for number in 0..40 {
+        stores.create_numbered(number, product(number)).await;
+    }
+    let updates = Gate::for_updates(&stores.engine_url()).await;
+    let writes = Gate::for_transactions(&updates.url).await;
+    updates.hold_after(0);
+    writes.hold_after(2);
+    let short =
+        JobSettings { lease: Duration::from_secs(5), overlap: Duration::ZERO, concurrency: 1, ..settings(true) };
+    let first = patient_job_through(&stores, &writes, short.clone(), Stop::default()).await;
+    let first = tokio::spawn(async move { first.recent().await });
+    wait_for("the first run's writes", async || if writes.is_holding() { Ok(()) } else { Err(()) }).await;
+    let second = wait_for("the end of the lease", async || {
+        let report = job_with(&stores, short.clone(), Stop::default()).recent().await;
+        if report.exit_code() & exit::HELD == 0 { Ok(report) } else { Err(()) }
+    });
+    let second = second.await;
+    assert_eq!(second.exit_code(), exit::DRIFT_FOUND, "{second}");
+    updates.open();
+    writes.open();
+    let first = first.await.unwrap();
+    assert_eq!(first.stopped.as_ref().map(|stopped| stopped.reason), Some(StopReason::LeaseLost), "{first}");
+    let status = job(&stores, false).status(1, None).await.unwrap();
+    let recent = status.last_runs.iter().find(|run| run.command == "recent").unwrap();
+    assert_eq!(recent.exit_code, exit::DRIFT_FOUND, "the first run has written down how it ended");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
+    let redis = OwnRedis::start().await;
+    let mut stores = Stores::start_on(redis.server.url()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let mut random = StdRng::seed_from_u64(61);
+    let mut comments = Vec::new();
+    for number in 0..6 {
+        comments.push(stores.create_numbered(number, product(number)).await);
+    }
+    stores.deliver_all().await;
+    inflict(&stores, &mut random, &comments[0], Damage::DropDuplicates).await;
+    inflict(&stores, &mut random, &comments[1], Damage::DropRanks).await;
+    let mut raw = redis.connection().await;
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.kill().await;
+    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&impatient).unwrap();
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 0.0);
+    redis.server.restart().await.unwrap();
+    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 1.0);
+    stores.assert_invariants().await;
+}
