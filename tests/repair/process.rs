@@ -179,6 +179,49 @@ async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
 }
 
 #[tokio::test]
+async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
+    let stores = ready_stores().await;
+    damaged(&stores, 76).await;
+    let arguments = ["audit", "--segments", "3", "--apply"];
+    let (table, index) = (Gate::for_checkpoints(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    // It reads them first; then it writes where it is, and that a segment is done.
+    for count in 1..6 {
+        kill_at(&stores, [&table, &index], &table, count, &arguments).await;
+    }
+    let last = run_when_free(&stores, &[&arguments[..], &["--restart"]].concat()).await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_and_the_next_is_ready() {
+    let stores = ready_stores().await;
+    for number in 0..40 {
+        stores.create_numbered(number, super::product(number)).await;
+    }
+    stores.deliver_all().await;
+    let arguments = ["rebuild", "--segments", "2", "--apply"];
+    let (table, index) = (Gate::for_scans(&stores.redis_url).await, Gate::for_edits(&stores.redis_url).await);
+    let engine = Gate::for_calls(&stores.engine_url()).await;
+    let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
+    for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
+        kill_at(&stores, [&engine, gate], gate, count, &arguments).await;
+        // What was held goes on after its process is gone.
+        println!("killed after {count}: {} partitions without a marker", unmarked().await);
+        let readiness = job(&stores, true).recent().await;
+        assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
+    }
+    let last = run_when_free(&stores, &arguments).await;
+    assert_eq!(last.code(), 0, "{last:?}");
+    assert_eq!(unmarked().await, 0);
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
     let stores = ready_stores().await;
     damaged(&stores, 73).await;

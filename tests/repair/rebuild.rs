@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use api::ApiSettings;
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
@@ -28,7 +29,7 @@ use stores::{
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
-    fixture::{gate::Gate, redis_server::OwnRedis, stores::Stores, wait_for},
+    fixture::{api::Served, gate::Gate, http::Http, redis_server::OwnRedis, stores::Stores, wait_for},
     replay::write_history,
 };
 
@@ -124,6 +125,38 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
             }
         }
     });
+    // Readers of the real API: page 1 is always told, with a total that is right or none; another page, or nothing yet.
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let page = async |http: &Http, number: u64, page: u64| {
+        http.get(&format!("/api/v1/products/product%20{}/comments?page={page}", number % PRODUCTS)).await
+    };
+    let asker = tokio::spawn({
+        let (http, is_over) = (api.http.clone(), Arc::clone(&is_over));
+        async move {
+            let (mut told, mut not_yet) = (0_u64, 0_u64);
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let first = page(&http, number, 1).await.expect(200);
+                let second = page(&http, number, 2).await;
+                let total = match second.status {
+                    200 => second.json()["total"].as_u64(),
+                    503 => None,
+                    _ => panic!("nothing but a page, or that there is none yet, may be told: {second:?}"),
+                };
+                for total in [first["total"].as_u64(), total] {
+                    assert!(
+                        total.is_none_or(|total| total > COMMENTS / PRODUCTS * 9 / 10),
+                        "a total of {total:?} is told"
+                    );
+                    *(if total.is_some() { &mut told } else { &mut not_yet }) += 1;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            (told, not_yet)
+        }
+    });
     let reader = tokio::spawn({
         let (stores, is_over, looked) = (Arc::clone(&stores), Arc::clone(&is_over), Arc::clone(&looked));
         let table_id = table_id.clone();
@@ -149,8 +182,13 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
     // Ready, and exact once the stream has been read.
     let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
     assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
+    assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
     is_over.store(true, Ordering::Relaxed);
     writer.await.unwrap();
+    let (told, not_yet) = asker.await.unwrap();
+    println!("totals told: {told}, not yet: {not_yet}");
+    assert!(not_yet > 0, "nobody asked while the index was being filled");
+    api.finish().await;
     reader.await.unwrap();
     assert!(written.load(Ordering::Relaxed) > 100, "too little was written meanwhile");
     println!("{} writes, {} looks", written.load(Ordering::Relaxed), looked.load(Ordering::Relaxed));

@@ -73,13 +73,28 @@ async fn a_dry_run_writes_nothing_at_all() {
     write_history(&stores, &mut StdRng::seed_from_u64(42), CHANGES).await;
     let (items, marks) = (stores.table.clone(), watermarks(&stores, &stores.index).await);
     let count = async || items.scan(None, 0, 1, 10_000).await.unwrap().items;
-    let before = count().await;
+    // Everything in Redis, byte by byte.
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    let mut dump = async || {
+        let mut values: Vec<(String, Vec<u8>)> = Vec::new();
+        for key in stores.index.key_names().await.unwrap() {
+            let value = redis::cmd("DUMP").arg(&key).query_async(&mut raw).await.unwrap();
+            values.push((key, value));
+        }
+        values
+    };
+    let (before, in_redis) = (count().await, dump().await);
     for report in [job(&stores, false).recent().await, job(&stores, false).audit(whole()).await] {
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{report}");
         assert_eq!(report.write_units, 0.0, "{report}");
     }
     assert_eq!(job(&stores, false).quarantine(&stores.quarantine()).await.exit_code(), 0);
+    assert_eq!(job(&stores, false).rebuild(2).await.exit_code(), 0);
+    let id = model::CommentId::parse("c0").unwrap();
+    job(&stores, false).check(&id, None).await;
+    job(&stores, false).status(1, None).await.unwrap();
     assert!(count().await == before, "the table has changed");
+    assert!(dump().await == in_redis, "the page index has changed");
     assert_eq!(watermarks(&stores, &stores.index).await, marks);
     stores.finish().await;
 }
