@@ -29,6 +29,9 @@ if [ -n "$triple" ]; then
     # Zig is the C compiler and linker for any processor; both come as Python packages.
     sh scripts/ensure-python-tools.sh scripts/package-tools.txt package-tools
     PATH=$(cd "$target/package-tools/bin" && pwd):$PATH
+    # cargo-zigbuild takes the default toolchain unless it is told which.
+    RUSTUP_TOOLCHAIN=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    export RUSTUP_TOOLCHAIN
     rustup target add "$triple" >/dev/null 2>&1 || {
         echo "Rust's standard library for $triple is missing, and rustup could not add it: rustup target add $triple" >&2
         exit 1
