@@ -57,7 +57,8 @@ impl ApiProcess {
         // A file takes less of the machine than a pipe that somebody has to read.
         let log = folder.path().join("log");
         let child = Command::new(binary)
-            .args(["--listen", "127.0.0.1:0", "--table", shop.table.name()])
+            .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
+            .args(["--table", shop.table.name()])
             .args(["--dynamodb-url", &shop.engine.endpoint_url(), "--redis-url", &shop.redis_url()])
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)

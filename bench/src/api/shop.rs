@@ -10,11 +10,14 @@ use model::{
     item::{CommentItem, Image},
     plan::{IndexEdit, index_edits},
 };
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use stores::{Table, table::TableConfig};
 use tempfile::TempDir;
 
 use crate::workload::{Comments, Redis, create_table_without_stream, folder};
+
+/// Everything but unreserved characters: any other spelling of a page's address is moved to this one.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Comments of a page: the default.
 pub(super) const PAGE_SIZE: usize = 20;
@@ -68,7 +71,7 @@ impl Listing {
 
     /// Where the API shows a page as JSON.
     pub(super) fn json_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), NON_ALPHANUMERIC);
+        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let mut path = format!("/api/v1/products/{product}/comments?page={page}");
         for rating in self.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
             path.push_str("&rating=");
@@ -79,7 +82,7 @@ impl Listing {
 
     /// Where the API shows a page to people.
     pub(super) fn html_path(&self, page: u64) -> String {
-        let product = utf8_percent_encode(self.key.product.as_str(), NON_ALPHANUMERIC);
+        let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
         let page = if page > 1 { format!("?page={page}") } else { String::new() };
         format!("/product/{product}/comments{filter}{page}")
