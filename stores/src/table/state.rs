@@ -134,23 +134,8 @@ impl Table {
     /// # Errors
     /// The store's.
     pub async fn advance_watermark(&self, to: Instant) -> Result<(), StoreError> {
-        let mut item = to_sdk_item(&Watermark { up_to: to })?;
-        item.extend(key(WATERMARK, DUPLICATES));
         // The order of instants' texts is that of time.
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.name)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(pk) OR #up_to < :to")
-            .expression_attribute_names("#up_to", UP_TO)
-            .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
-            .send();
-        match put.await {
-            Ok(_) => Ok(()),
-            Err(error) if is_condition_failed(&error) => Ok(()),
-            Err(error) => Err(StoreError::of_sdk(error)),
-        }
+        self.put_watermark(to, "attribute_not_exists(pk) OR #up_to < :is", to).await
     }
 
     /// Sets a watermark back that was found to be wrong, unless somebody has moved it since.
@@ -158,6 +143,11 @@ impl Table {
     /// # Errors
     /// The store's.
     pub async fn set_watermark_back(&self, from: Instant, to: Instant) -> Result<(), StoreError> {
+        self.put_watermark(to, "#up_to = :is", from).await
+    }
+
+    /// Writes the watermark, on a condition about what it `is`; when that does not hold, it stays.
+    async fn put_watermark(&self, to: Instant, condition: &str, is: Instant) -> Result<(), StoreError> {
         let mut item = to_sdk_item(&Watermark { up_to: to })?;
         item.extend(key(WATERMARK, DUPLICATES));
         let put = self
@@ -165,9 +155,9 @@ impl Table {
             .put_item()
             .table_name(&self.name)
             .set_item(Some(item))
-            .condition_expression("#up_to = :from")
+            .condition_expression(condition)
             .expression_attribute_names("#up_to", UP_TO)
-            .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+            .expression_attribute_values(":is", AttributeValue::S(is.to_string()))
             .send();
         match put.await {
             Ok(_) => Ok(()),
