@@ -188,7 +188,8 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
     for count in 1..6 {
         kill_at(&stores, [&table, &index], &table, count, &arguments).await;
     }
-    let last = run_when_free(&stores, &[&arguments[..], &["--restart"]].concat()).await;
+    // It goes on where the checkpoints say: one that is ahead of what was done would leave damage.
+    let last = run_when_free(&stores, &arguments).await;
     assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).audit(whole()).await);
