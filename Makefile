@@ -41,8 +41,8 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(or $(CARGO_TARGET_DIR),target))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-bench: tools redis ## Measure everything, or NAME="import ..."; results in target/bench/report.json
-	cargo run --release -p bench -- $(NAME)
+bench: tools redis ## Measure everything, or NAME=import,api; results in target/bench/report.json
+	cargo run --release -p bench -- $(if $(NAME),--only $(NAME))
 
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --release --bin pagemark

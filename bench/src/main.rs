@@ -1,4 +1,4 @@
-//! The one home of measurements: `cargo run --release -p bench -- NAME…`.
+//! The one home of measurements: `cargo run --release -p bench -- --only NAME`.
 //!
 //! Each result is printed as a table and merged into `target/bench/report.json`. Its object `ratios` holds every figure
 //! that has a limit.
@@ -8,38 +8,30 @@ mod fan_out;
 mod import;
 mod index;
 mod lag;
+mod options;
 mod payload;
 mod repair;
 mod report;
 mod selection;
+mod shop;
 mod statistics;
 mod workload;
-
-use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Parser, ValueEnum};
 
+use options::Options;
 use report::Report;
 
 /// Measures Pagemark.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 struct Args {
-    /// What to measure; everything without a name.
-    #[arg(value_name = "NAME")]
-    names: Vec<Name>,
-    /// Comments from this file of JSON lines instead of generated ones.
-    #[arg(long, value_name = "FILE")]
-    data: Option<PathBuf>,
-    /// How many comments to generate [default: 10,000 to import, 4,000 to fan out, 3,000 to find the
-    /// maximum rate for the lag, 40,000 payloads, 10,000 to audit and to rebuild from, 1,000,000 in the page index and for
-    /// the API].
-    #[arg(long, value_name = "N")]
-    comments: Option<u32>,
-    /// This binary of the API instead of one that cargo builds from the code as it is now.
-    #[arg(long, value_name = "FILE")]
-    api: Option<PathBuf>,
+    /// Only this measurement; several times for several [default: all].
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<Name>,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// The measurements.
@@ -68,29 +60,32 @@ enum Name {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
-        bail!("a debug build measures nothing; run: cargo run --release -p bench -- NAME");
+        bail!("a debug build measures nothing; run: cargo run --release -p bench -- --only NAME");
     }
     let args = Args::parse();
     let mut report = Report::open()?;
-    let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
+    let names = if args.only.is_empty() { Name::value_variants() } else { &args.only };
+    let options = &args.options;
     for name in names {
         match name {
             Name::Api => {
-                api::measure(&mut report, args.comments.unwrap_or(1_000_000), args.api.as_deref()).await?;
+                let comments = options.comments_or(20_000, 1_000_000);
+                api::measure(&mut report, comments, options.api.as_deref()).await?;
             }
             Name::Import => {
-                let comments = args.comments.unwrap_or(10_000);
-                import::measure(&mut report, args.data.as_deref(), comments.into()).await?;
+                let comments = options.comments_or(2_000, 10_000);
+                import::measure(&mut report, options.data.as_deref(), comments.into()).await?;
             }
-            Name::Audit => repair::measure_audit(&mut report, args.comments.unwrap_or(10_000)).await?,
-            Name::Rebuild => repair::measure_rebuild(&mut report, args.comments.unwrap_or(10_000)).await?,
-            Name::FanOut => fan_out::measure(&mut report, args.comments.unwrap_or(4_000)).await?,
-            Name::Index => index::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
-            Name::Lag => lag::measure(&mut report, args.comments.unwrap_or(3_000)).await?,
+            Name::Audit => repair::measure_audit(&mut report, options.comments_or(2_000, 10_000)).await?,
+            Name::Rebuild => repair::measure_rebuild(&mut report, options.comments_or(2_000, 10_000)).await?,
+            Name::FanOut => fan_out::measure(&mut report, options.comments_or(1_000, 4_000)).await?,
+            Name::Index => index::measure(&mut report, options.comments_or(100_000, 1_000_000)).await?,
+            Name::Lag => lag::measure(&mut report, options.comments_or(500, 3_000)).await?,
             Name::Payload => {
-                payload::measure(&mut report, args.data.as_deref(), args.comments.unwrap_or(40_000).into())?;
+                let comments = options.comments_or(4_000, 40_000);
+                payload::measure(&mut report, options.data.as_deref(), comments.into())?;
             }
-            Name::Selection => selection::measure(&mut report, args.comments.unwrap_or(1_000_000)).await?,
+            Name::Selection => selection::measure(&mut report, options.comments_or(100_000, 1_000_000)).await?,
         }
     }
     report.save()

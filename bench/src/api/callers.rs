@@ -25,10 +25,8 @@ use serde_json::Value;
 use stores::{Table, table::GSI};
 use tokio::{net::TcpStream, task::JoinSet};
 
-use super::{
-    process::ApiProcess,
-    shop::{Listing, PAGE_SIZE, Shop},
-};
+use super::process::ApiProcess;
+use crate::shop::{Listing, PAGE_SIZE, Shop};
 
 /// How often a page is asked for.
 const TRIES_MAX: usize = 5;

@@ -20,7 +20,6 @@
 
 mod callers;
 mod process;
-mod shop;
 
 use std::{
     path::Path,
@@ -31,13 +30,13 @@ use std::{
 use anyhow::Context;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
+use crate::shop::{Listing, Shop};
 use crate::{
     report::{Figure, Report},
     statistics::{Rounds, as_f64, median, percentile},
 };
 use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
 use process::{ApiProcess, processor_time, resident_bytes};
-use shop::{Listing, Shop};
 
 /// Connections, and callers of the SDK.
 const CALLERS: usize = 16;

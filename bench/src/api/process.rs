@@ -13,10 +13,8 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{
-    callers::{Caller, HttpCaller, Show},
-    shop::Shop,
-};
+use super::callers::{Caller, HttpCaller, Show};
+use crate::shop::Shop;
 use crate::workload::folder;
 
 /// An engine with a million items takes a second to describe its table, and until then page 2 is not answered.

@@ -20,7 +20,7 @@ use crate::workload::{Comments, Redis, create_table_without_stream, folder};
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Comments of a page: the default.
-pub(super) const PAGE_SIZE: usize = 20;
+pub(crate) const PAGE_SIZE: usize = 20;
 const PRODUCT: &str = "shop/item-00000";
 /// The ratings of 20 comments, one after the other; their times are random. 15 of them match the union.
 const RATINGS: [u64; PAGE_SIZE] = [5, 1, 5, 4, 5, 3, 5, 4, 5, 1, 5, 2, 5, 3, 5, 4, 5, 1, 5, 4];
@@ -31,9 +31,9 @@ const FULL_PAGES: u32 = 80;
 const CHUNK: u32 = 10_000;
 
 /// Comments of one filter, newest first.
-pub(super) struct Listing {
-    pub(super) filter: Filter,
-    pub(super) key: FilterKey,
+pub(crate) struct Listing {
+    pub(crate) filter: Filter,
+    pub(crate) key: FilterKey,
     cds: Vec<Cd>,
 }
 
@@ -50,18 +50,18 @@ impl Listing {
     }
 
     /// How many pages there are.
-    pub(super) fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         (self.cds.len() / PAGE_SIZE) as u64
     }
 
     /// The comments of a page, from 1.
-    pub(super) fn page(&self, page: u64) -> &[Cd] {
+    pub(crate) fn page(&self, page: u64) -> &[Cd] {
         let first = Self::first(page);
         self.cds.get(first..first + PAGE_SIZE).unwrap_or_default()
     }
 
     /// The comment before a page, `None` for page 1.
-    pub(super) fn before(&self, page: u64) -> Option<&Cd> {
+    pub(crate) fn before(&self, page: u64) -> Option<&Cd> {
         self.cds.get(Self::first(page).checked_sub(1)?)
     }
 
@@ -70,7 +70,7 @@ impl Listing {
     }
 
     /// Where the API shows a page as JSON.
-    pub(super) fn json_path(&self, page: u64) -> String {
+    pub(crate) fn json_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let mut path = format!("/api/v1/products/{product}/comments?page={page}");
         for rating in self.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
@@ -81,7 +81,7 @@ impl Listing {
     }
 
     /// Where the API shows a page to people.
-    pub(super) fn html_path(&self, page: u64) -> String {
+    pub(crate) fn html_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
         let page = if page > 1 { format!("?page={page}") } else { String::new() };
@@ -90,21 +90,21 @@ impl Listing {
 }
 
 /// The stores, filled.
-pub(super) struct Shop {
-    pub(super) table: Table,
-    pub(super) all: Arc<Listing>,
+pub(crate) struct Shop {
+    pub(crate) table: Table,
+    pub(crate) all: Arc<Listing>,
     /// Three ratings, if their items are loaded.
-    pub(super) union: Option<Arc<Listing>>,
+    pub(crate) union: Option<Arc<Listing>>,
     /// Items in the table.
-    pub(super) items: u64,
-    pub(super) engine: Engine,
+    pub(crate) items: u64,
+    pub(crate) engine: Engine,
     redis: Redis,
     _folder: TempDir,
 }
 
 impl Shop {
     /// Starts stores of its own and fills them.
-    pub(super) async fn fill(comments: u32, with_union: bool) -> anyhow::Result<Self> {
+    pub(crate) async fn fill(comments: u32, with_union: bool) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let name = "bench";
@@ -151,16 +151,16 @@ impl Shop {
     }
 
     /// Where Redis is.
-    pub(super) fn redis_url(&self) -> String {
+    pub(crate) fn redis_url(&self) -> String {
         self.redis.url()
     }
 
     /// The process of Redis.
-    pub(super) fn redis_pid(&self) -> anyhow::Result<u32> {
+    pub(crate) fn redis_pid(&self) -> anyhow::Result<u32> {
         self.redis.pid().context("Redis runs")
     }
 
-    pub(super) async fn close(self) {
+    pub(crate) async fn close(self) {
         self.redis.stop().await;
         self.engine.stop().await;
     }

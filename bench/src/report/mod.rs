@@ -1,5 +1,13 @@
 //! The report: printed as tables, merged into `target/bench/report.json`.
 
+mod plot;
+mod table;
+
+#[expect(unused_imports, reason = "the comparisons that come next use them")]
+pub(crate) use plot::{Axis, Plot, Series};
+#[expect(unused_imports, reason = "the comparisons that come next use them")]
+pub(crate) use table::{Cell, Table};
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -13,6 +21,10 @@ pub(crate) struct Report {
     path: PathBuf,
     measurements: Map<String, Value>,
     ratios: Map<String, Value>,
+    tables: Map<String, Value>,
+    plots: Map<String, Value>,
+    /// Where this design loses, by measurement: sentences of the report's first paragraph.
+    losses: Map<String, Value>,
 }
 
 /// One line of a result: what it is, the figure, its unit.
@@ -33,7 +45,14 @@ impl Report {
             Some(Value::Object(map)) => map,
             _ => Map::new(),
         };
-        Ok(Self { measurements: object("measurements"), ratios: object("ratios"), path })
+        Ok(Self {
+            measurements: object("measurements"),
+            ratios: object("ratios"),
+            tables: object("tables"),
+            plots: object("plots"),
+            losses: object("losses"),
+            path,
+        })
     }
 
     /// Prints a result and keeps it.
@@ -54,9 +73,37 @@ impl Report {
         self.ratios.insert(name.to_owned(), json!(value));
     }
 
+    /// Prints a table and keeps it under its name.
+    #[expect(dead_code, reason = "the comparisons that come next use it")]
+    pub(crate) fn table(&mut self, table: Table) -> anyhow::Result<()> {
+        println!("\n{table}");
+        self.tables.insert(table.name.clone(), serde_json::to_value(table)?);
+        Ok(())
+    }
+
+    /// Keeps a plot under its name.
+    #[expect(dead_code, reason = "the comparisons that come next use it")]
+    pub(crate) fn plot(&mut self, plot: Plot) -> anyhow::Result<()> {
+        self.plots.insert(plot.name.clone(), serde_json::to_value(plot)?);
+        Ok(())
+    }
+
+    /// Keeps in a sentence where this design loses, or instead of the one that the same measurement said before.
+    #[expect(dead_code, reason = "the comparisons that come next use it")]
+    pub(crate) fn loses(&mut self, measurement: &str, sentence: &str) {
+        println!("  {sentence}");
+        self.losses.insert(measurement.to_owned(), json!(sentence));
+    }
+
     /// Writes the report.
     pub(crate) fn save(self) -> anyhow::Result<()> {
-        let report = json!({ "measurements": self.measurements, "ratios": self.ratios });
+        let report = json!({
+            "measurements": self.measurements,
+            "ratios": self.ratios,
+            "tables": self.tables,
+            "plots": self.plots,
+            "losses": self.losses,
+        });
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }

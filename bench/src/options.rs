@@ -1,0 +1,27 @@
+//! What a run is told.
+
+use std::path::PathBuf;
+
+/// What a run is told beside the names of measurements.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Comments from this file of JSON lines, gzipped or not, instead of generated ones.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    /// How many comments, instead of each measurement's own number.
+    #[arg(long, value_name = "N")]
+    pub(crate) comments: Option<u32>,
+    /// This binary of the API instead of one that cargo builds from the code as it is now.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api: Option<PathBuf>,
+    /// Fewer comments and rounds: all in about a minute.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+impl Options {
+    /// How many comments a measurement takes: what was asked for, or its own number for a quick run or a full one.
+    pub(crate) fn comments_or(&self, quick: u32, full: u32) -> u32 {
+        self.comments.unwrap_or(if self.quick { quick } else { full })
+    }
+}
