@@ -1,6 +1,6 @@
 //! A shop with one product: its engine, its Redis, its comments.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use dynoxide::{Database, ImportOptions};
@@ -120,7 +120,7 @@ impl Shop {
         let union = RatingSet::parse(UNION)?;
         let mut all = Listing::new(&product, Filter::ANY);
         let mut union = with_union.then(|| Listing::new(&product, Filter::new(None, Some(union))));
-        let mut import = Import::open(&file, name)?;
+        let mut import = Import::open(&file)?;
         let mut workload = Comments::new(8)?;
         let comments = comments.next_multiple_of(FULL_PAGES);
         let mut ratings = RATINGS.into_iter().cycle();
@@ -129,7 +129,7 @@ impl Shop {
             for _ in first..comments.min(first + CHUNK) {
                 let rating = Rating::new(ratings.next().context("a rating")?)?;
                 let comment = Comment { product: product.clone(), rating, ..workload.draw()? };
-                import.add(&comment, union.as_ref())?;
+                add(&mut import, name, &comment, union.as_ref())?;
                 for listing in [Some(&mut all), union.as_mut()].into_iter().flatten() {
                     if listing.filter.matches(&comment.placement()) {
                         listing.cds.push(comment.cd());
@@ -167,7 +167,7 @@ impl Shop {
 }
 
 /// The table as the API reaches it, but for time-outs: a busy machine must not end a measurement.
-async fn connect(name: &str, engine: &Engine) -> Table {
+pub(crate) async fn connect(name: &str, engine: &Engine) -> Table {
     Table::connect(&TableConfig {
         attempt_timeout: Duration::from_secs(30),
         call_timeout: Duration::from_secs(60),
@@ -176,40 +176,46 @@ async fn connect(name: &str, engine: &Engine) -> Table {
     .await
 }
 
-/// Puts items into the engine's file, some thousand in a transaction.
-struct Import {
+/// Adds the comment's primary item, and the union's if it matches.
+fn add(import: &mut Import, table: &str, comment: &Comment, union: Option<&Listing>) -> anyhow::Result<()> {
+    let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+    if let Some(union) = union.filter(|union| union.filter.matches(&comment.placement())) {
+        import.push(table, &Image::of_primary(&primary)?.duplicate(&union.key))?;
+    }
+    import.push(table, &primary)
+}
+
+/// Puts items into the tables of an engine that is not running, some thousand in a transaction. There are no stream
+/// records of them.
+pub(crate) struct Import {
     database: Database,
-    table: String,
-    waiting: Vec<dynoxide::Item>,
-    items: u64,
+    waiting: BTreeMap<String, Vec<dynoxide::Item>>,
+    /// Items put so far, in all tables.
+    pub(crate) items: u64,
 }
 
 impl Import {
-    fn open(file: &Path, table: &str) -> anyhow::Result<Self> {
+    /// Opens the engine's file; nobody else may have it open.
+    pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
         let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
         // It ends with this connection.
         database.enable_bulk_loading()?;
-        Ok(Self { database, table: table.to_owned(), waiting: Vec::new(), items: 0 })
+        Ok(Self { database, waiting: BTreeMap::new(), items: 0 })
     }
 
-    /// The comment's primary item, and the union's if it matches.
-    fn add(&mut self, comment: &Comment, union: Option<&Listing>) -> anyhow::Result<()> {
-        let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
-        if let Some(union) = union.filter(|union| union.filter.matches(&comment.placement())) {
-            self.push(&Image::of_primary(&primary)?.duplicate(&union.key))?;
-        }
-        self.push(&primary)
-    }
-
-    fn push(&mut self, item: &serde_dynamo::Item) -> anyhow::Result<()> {
-        self.waiting.push(serde_json::from_value(serde_json::to_value(item)?)?);
+    /// Keeps an item for the next flush.
+    pub(crate) fn push(&mut self, table: &str, item: &serde_dynamo::Item) -> anyhow::Result<()> {
+        let item = serde_json::from_value(serde_json::to_value(item)?)?;
+        self.waiting.entry(table.to_owned()).or_default().push(item);
         Ok(())
     }
 
-    fn flush(&mut self) -> anyhow::Result<()> {
-        let items = std::mem::take(&mut self.waiting);
-        self.items += items.len() as u64;
-        self.database.import_items(&self.table, items, ImportOptions::default())?;
+    /// Puts what was kept.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        for (table, items) in std::mem::take(&mut self.waiting) {
+            self.items += items.len() as u64;
+            self.database.import_items(&table, items, ImportOptions::default())?;
+        }
         Ok(())
     }
 }
