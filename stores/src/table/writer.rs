@@ -383,9 +383,16 @@ impl Table {
                 .set_transact_items(Some(actions.clone()))
                 // With the token, an attempt after a lost answer is no conflict with the first.
                 .client_request_token(revision.to_string())
+                .set_return_consumed_capacity(self.wants_capacity())
                 .send()
                 .await;
-            let Err(error) = sent else { return Ok(Outcome::Done) };
+            let error = match sent {
+                Ok(answer) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(Outcome::Done);
+                }
+                Err(error) => error,
+            };
             let reasons = reasons(&error);
             let failed: Vec<usize> =
                 (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed").map(|(at, _)| at).collect();

@@ -68,13 +68,15 @@ impl Table {
                 return Err(StoreError::past_deadline(Store::Table));
             }
             let requests = pending.values().map(|(_, request)| request.clone()).collect();
-            let sent = self.client.batch_write_item().request_items(&self.name, requests).send();
+            let call = self.client.batch_write_item().request_items(&self.name, requests);
+            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
             let answer = match tokio::time::timeout_at(deadline, sent).await {
                 Ok(answer) => answer.map_err(StoreError::of_sdk),
                 Err(_) => Err(StoreError::past_deadline(Store::Table)),
             };
             let error = match answer {
                 Ok(answer) => {
+                    self.charge_write(answer.consumed_capacity());
                     let left = answer.unprocessed_items.unwrap_or_default().remove(&self.name).unwrap_or_default();
                     let left: Vec<_> = left.iter().filter_map(key_of).collect();
                     pending.retain(|key, _| left.contains(key));

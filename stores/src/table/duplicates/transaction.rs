@@ -56,9 +56,13 @@ impl Table {
             if Instant::now() >= deadline {
                 return Err(StoreError::past_deadline(Store::Table));
             }
-            let sent = self.client.transact_write_items().set_transact_items(Some(actions.clone())).send();
+            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
             let error = match tokio::time::timeout_at(deadline, sent).await {
-                Ok(Ok(_)) => return Ok(()),
+                Ok(Ok(answer)) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(());
+                }
                 Ok(Err(error)) => sort(error),
                 Err(_) => StoreError::past_deadline(Store::Table),
             };
