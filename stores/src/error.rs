@@ -107,7 +107,7 @@ impl StoreError {
     }
 
     /// An error of this kind without a client's error behind it.
-    pub(crate) fn unavailable(store: Store, detail: impl Into<String>) -> Self {
+    pub fn unavailable(store: Store, detail: impl Into<String>) -> Self {
         Self::Unavailable { store, detail: detail.into(), source: None }
     }
 
@@ -120,12 +120,12 @@ impl StoreError {
     }
 
     /// An error of this kind without a client's error behind it.
-    pub(crate) fn refused(store: Store, detail: impl Into<String>) -> Self {
+    pub fn refused(store: Store, detail: impl Into<String>) -> Self {
         Self::Refused { store, detail: detail.into(), source: None }
     }
 
     /// Sorts an error of the SDK.
-    pub(crate) fn of_sdk<E>(error: SdkError<E>) -> Self
+    pub fn of_sdk<E>(error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
     {

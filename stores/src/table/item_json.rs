@@ -12,7 +12,7 @@ use serde::{
 /// What an item holds, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`); but a number must be
 /// whole, not negative and within 64 bits.
 #[derive(Debug)]
-pub(super) struct ItemJson<T>(pub(super) T);
+pub struct ItemJson<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ItemJson<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -17,7 +17,7 @@ mod item_json;
 mod page_answer;
 mod reader;
 mod state;
-mod transaction;
+pub mod transaction;
 mod writer;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -36,6 +36,8 @@ pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use guarded::Guarded;
 pub use inspection::{ItemKey, JournalPosition, ScanOf, Scanned};
+pub use item_json::ItemJson;
+pub use page_answer::{Consumed, QueryAnswer, QueryReader};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use state::Lease;
 pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};

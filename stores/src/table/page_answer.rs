@@ -1,11 +1,14 @@
-//! The answer to a page's query, read from its JSON at once.
+//! The answer to a query of comments, read from its JSON at once.
 //!
 //! The SDK makes maps of its own attribute values of an answer, which have to be turned into `serde_dynamo`'s before a
 //! comment can be read from them. Reading a page that way costs more than all else that the API does for it
-//! (docs/benchmarks.md), so for this one query the SDK's reader is replaced. Signing, time-outs, retries and errors stay
+//! (docs/benchmarks.md), so for such queries the SDK's reader is replaced. Signing, time-outs, retries and errors stay
 //! the SDK's.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_smithy_runtime_api::{
@@ -21,42 +24,68 @@ use aws_smithy_runtime_api::{
     },
 };
 use aws_smithy_types::config_bag::ConfigBag;
-use model::{Malformed, item::CommentItem};
-use serde::Deserialize;
+use model::Malformed;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::Item;
 
 use super::item_json::ItemJson;
 use crate::error::{Store, StoreError};
 
 /// What is read of an answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct PageAnswer {
-    #[serde(default)]
-    pub(super) items: Vec<ItemJson<CommentItem>>,
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase", bound = "T: DeserializeOwned")]
+pub struct QueryAnswer<T> {
+    /// The items, in the order asked for.
+    #[serde(default = "Vec::new")]
+    pub items: Vec<ItemJson<T>>,
     /// Where a further query goes on.
-    pub(super) last_evaluated_key: Option<Item>,
+    pub last_evaluated_key: Option<Item>,
+    /// What the query took, when it asked for that.
+    pub consumed_capacity: Option<Consumed>,
+}
+
+/// What a query took.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Consumed {
+    /// In read units.
+    pub capacity_units: f64,
 }
 
 /// Reads the answer to one query in the SDK's stead, and keeps it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PageReader(Arc<Mutex<Option<Result<PageAnswer, Malformed>>>>);
+#[derive(Debug)]
+pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
-impl PageReader {
+/// An answer as it could be read.
+type Read<T> = Result<QueryAnswer<T>, Malformed>;
+
+impl<T> Default for QueryReader<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for QueryReader<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> QueryReader<T> {
     /// The answer.
     ///
     /// # Errors
     /// An item is malformed, or there was no answer.
-    pub(super) fn take(&self) -> Result<PageAnswer, StoreError> {
+    pub fn take(&self) -> Result<QueryAnswer<T>, StoreError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
     }
 }
 
-impl Intercept for PageReader {
+impl<T: DeserializeOwned + Debug + Send + Sync + 'static> Intercept for QueryReader<T> {
     fn name(&self) -> &'static str {
-        "PageReader"
+        "QueryReader"
     }
 
     fn modify_before_deserialization(
@@ -73,7 +102,7 @@ impl Intercept for PageReader {
     }
 }
 
-impl DeserializeResponse for PageReader {
+impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryReader<T> {
     fn deserialize_nonstreaming_with_config(
         &self,
         response: &HttpResponse,

@@ -8,7 +8,7 @@ use model::{
 };
 use serde_dynamo::Item;
 
-use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::PageReader};
+use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::QueryReader};
 use crate::error::{Store, StoreError};
 
 /// How often a page's query follows DynamoDB's 1 MB answer limit.
@@ -137,7 +137,7 @@ impl Table {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
             let wanted = limit - comments.len();
-            let reader = PageReader::default();
+            let reader = QueryReader::<CommentItem>::default();
             self.client
                 .query()
                 .table_name(&self.name)

@@ -4,11 +4,12 @@ use aws_sdk_dynamodb::{error::SdkError, operation::transact_write_items::Transac
 
 use crate::error::StoreError;
 
-type TransactionError = SdkError<TransactWriteItemsError>;
+/// What the SDK says of a transaction that did not happen, or whose answer did not arrive.
+pub type TransactionError = SdkError<TransactWriteItemsError>;
 
 /// The codes of a cancelled transaction's reasons, one an action, `None` for those not at fault (AWS API reference:
 /// `CancellationReason`). Empty when the transaction failed in another way.
-pub(super) fn reasons(error: &TransactionError) -> Vec<String> {
+pub fn reasons(error: &TransactionError) -> Vec<String> {
     match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
             cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None").to_owned()).collect()
@@ -18,7 +19,7 @@ pub(super) fn reasons(error: &TransactionError) -> Vec<String> {
 }
 
 /// The error of a transaction.
-pub(super) fn sort(error: TransactionError) -> StoreError {
+pub fn sort(error: TransactionError) -> StoreError {
     match reasons(&error) {
         reasons if reasons.is_empty() => StoreError::of_sdk(error),
         reasons => StoreError::of_cancelled_transaction(&reasons, error),
