@@ -17,6 +17,7 @@ pub mod plan;
 mod rating;
 pub mod record;
 mod revision;
+pub mod size;
 
 pub use blob::{BlobFormat, CommentBlob};
 pub use comment::{Cd, Comment, CommentText, Placement};

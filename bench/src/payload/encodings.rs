@@ -24,7 +24,7 @@ pub(super) fn content(text: &CommentText) -> Vec<u8> {
 
 /// The bytes of `comment_blob`'s value as the product writes it.
 pub(super) fn product(text: &CommentText, format: BlobFormat) -> anyhow::Result<usize> {
-    value_bytes(&serde_dynamo::to_attribute_value(CommentBlob::new(text, format))?)
+    Ok(value_bytes(&serde_dynamo::to_attribute_value(CommentBlob::new(text, format))?))
 }
 
 /// A map whose fields have names of one letter.

@@ -155,7 +155,7 @@ impl Corpus {
                 .collect();
             let blob = encodings::product(&comment.text, BlobFormat::Map)?;
             let primary_key = keys.first().map_or(0, String::len);
-            corpus.rest_bytes.push(item_bytes(&item)? - primary_key - blob);
+            corpus.rest_bytes.push(item_bytes(&item) - primary_key - blob);
             let saved = |key: &String| key.rsplit('/').next().map_or(0, |ratings| ratings.len() - 1);
             corpus.key_bytes.push(keys.iter().map(|key| (key.len(), saved(key))).collect());
             for (number, key) in keys.into_iter().enumerate() {

@@ -1,53 +1,11 @@
 //! What items cost, as DynamoDB counts (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write operations").
 
-use anyhow::bail;
-use serde_dynamo::{AttributeValue, Item};
+pub(super) use model::size::{item_bytes, value_bytes, write_units};
 
-/// A unit of writing holds this many bytes of one item, a unit of strongly consistent reading four times as many.
-const WRITE_UNIT_BYTES: usize = 1024;
+/// A unit of strongly consistent reading holds this many bytes.
 const READ_UNIT_BYTES: usize = 4 * 1024;
 /// What is billed for storing an item besides its size, in the table as in the index.
 pub(super) const STORAGE_OVERHEAD_BYTES: usize = 100;
-
-/// The size of an item: the names and values of its attributes.
-pub(super) fn item_bytes(item: &Item) -> anyhow::Result<usize> {
-    let mut bytes = 0;
-    for (name, value) in item.iter() {
-        bytes += name.len() + value_bytes(value)?;
-    }
-    Ok(bytes)
-}
-
-/// The size of a value; of the kinds that a comment's items have.
-pub(super) fn value_bytes(value: &AttributeValue) -> anyhow::Result<usize> {
-    Ok(match value {
-        AttributeValue::S(text) => text.len(),
-        AttributeValue::B(bytes) => bytes.len(),
-        // A byte for each two significant digits, and one more.
-        AttributeValue::N(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            1 + digits.trim_start_matches('0').trim_end_matches('0').len().div_ceil(2)
-        }
-        AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
-        // Three bytes, and one more for each element.
-        AttributeValue::M(fields) => {
-            let mut bytes = 3;
-            for (name, value) in fields {
-                bytes += 1 + name.len() + value_bytes(value)?;
-            }
-            bytes
-        }
-        AttributeValue::N(_)
-        | AttributeValue::L(_)
-        | AttributeValue::Ss(_)
-        | AttributeValue::Ns(_)
-        | AttributeValue::Bs(_) => bail!("no comment has a value of this kind: {value:?}"),
-    })
-}
-
-/// The units that writing an item takes, in the table or in the index; a transaction takes twice as many in the table.
-pub(super) fn write_units(item_bytes: usize) -> usize {
-    item_bytes.div_ceil(WRITE_UNIT_BYTES).max(1)
-}
 
 /// The units that one Query of the index takes, which is eventually consistent: half a unit for each 4 KB of all its
 /// items together.
@@ -69,6 +27,7 @@ mod tests {
         BlobFormat, CommentId, CommentText,
         item::{CommentItem, Image},
     };
+    use serde_dynamo::Item;
     use stores::{
         Table,
         table::{GSI, TableConfig},
@@ -96,12 +55,12 @@ mod tests {
         let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await.unwrap();
         let table = Table::connect(&TableConfig::new("sizes", Some(engine.endpoint_url()))).await;
         table.create_if_missing().await.unwrap();
-        let of_empty_body = item_bytes(&items(0, BlobFormat::Map)[0]).unwrap();
+        let of_empty_body = item_bytes(&items(0, BlobFormat::Map)[0]);
         // One byte more or less than a whole number of units tells a wrong size from the right one.
         for target in [1024, 2048, 3072, 9 * 1024] {
             for item_size in [target - 1, target, target + 1] {
                 let item = items(item_size - of_empty_body, BlobFormat::Map).swap_remove(0);
-                assert_eq!(item_bytes(&item).unwrap(), item_size);
+                assert_eq!(item_bytes(&item), item_size);
                 check_put(&table, item).await;
             }
         }
@@ -120,7 +79,7 @@ mod tests {
     }
 
     async fn check_put(table: &Table, item: Item) {
-        let units = crate::statistics::as_f64(write_units(item_bytes(&item).unwrap()) as u64);
+        let units = crate::statistics::as_f64(write_units(item_bytes(&item)) as u64);
         let put = table.client().put_item().table_name(table.name()).set_item(Some(item.into()));
         let put = put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
         let consumed = put.consumed_capacity.unwrap();
@@ -135,7 +94,7 @@ mod tests {
         for number in 0..20 {
             item.insert("pk".to_owned(), SdkValue::S(format!("COMMENT#{number:02}")));
             item.insert("sk".to_owned(), sk.clone());
-            bytes += item_bytes(&item.clone().into()).unwrap();
+            bytes += item_bytes(&item.clone().into());
             table.client().put_item().table_name(table.name()).set_item(Some(item.clone())).send().await.unwrap();
         }
         let query = table.client().query().table_name(table.name()).index_name(GSI);

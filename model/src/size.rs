@@ -1,0 +1,40 @@
+//! What items cost, as DynamoDB counts (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write operations").
+
+use serde_dynamo::{AttributeValue, Item};
+
+/// A unit of writing holds this many bytes of one item, a unit of strongly consistent reading four times as many.
+const WRITE_UNIT_BYTES: usize = 1024;
+
+/// The size of an item in bytes: the names and values of its attributes.
+pub fn item_bytes(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + value_bytes(value)).sum()
+}
+
+/// The size of a value in bytes.
+pub fn value_bytes(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::B(bytes) => bytes.len(),
+        AttributeValue::N(number) => number_bytes(number),
+        AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
+        // Three bytes, and one more for each element.
+        AttributeValue::M(fields) => {
+            3 + fields.iter().map(|(name, value)| 1 + name.len() + value_bytes(value)).sum::<usize>()
+        }
+        AttributeValue::L(values) => 3 + values.iter().map(|value| 1 + value_bytes(value)).sum::<usize>(),
+        AttributeValue::Ss(texts) => texts.iter().map(String::len).sum(),
+        AttributeValue::Ns(numbers) => numbers.iter().map(|number| number_bytes(number)).sum(),
+        AttributeValue::Bs(values) => values.iter().map(Vec::len).sum(),
+    }
+}
+
+/// A byte for each two significant digits, and one more; DynamoDB calls that approximate.
+fn number_bytes(number: &str) -> usize {
+    let digits: String = number.chars().take_while(|c| !matches!(c, 'e' | 'E')).filter(char::is_ascii_digit).collect();
+    1 + digits.trim_start_matches('0').trim_end_matches('0').len().div_ceil(2)
+}
+
+/// The units that writing an item takes, in the table or in an index; a transaction takes twice as many in the table.
+pub fn write_units(item_bytes: usize) -> usize {
+    item_bytes.div_ceil(WRITE_UNIT_BYTES).max(1)
+}
