@@ -1,0 +1,163 @@
+//! What calls took, as the engine says (`ReturnConsumedCapacity`), and what writes take by DynamoDB's rules.
+//!
+//! The rules are those of AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes"; a test
+//! (`the_engine_counts_by_the_rules`) compares them with the embedded engine. Where no page says whether an index's share
+//! of a transaction counts twice, it counts once, as that engine has it.
+
+use std::ops::AddAssign;
+
+use aws_sdk_dynamodb::types::ConsumedCapacity;
+use model::{Comment, size};
+use serde_dynamo::Item;
+
+use crate::{
+    counters::{KeepCounters, counter_changes},
+    item::{comment_item, projection},
+    key::Index,
+};
+
+/// What reading took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ReadCost {
+    /// Calls that were answered.
+    pub requests: u32,
+    /// Comments that were read.
+    pub items_read: u32,
+    /// Of these, those that are not on the page.
+    pub items_discarded: u32,
+    /// The size of the comments that were read, as they stand in the index.
+    pub bytes_read: u64,
+    /// Of these, the size of those that are not on the page.
+    pub bytes_discarded: u64,
+    /// Read units of all requests, as the engine says.
+    pub read_units: f64,
+}
+
+impl AddAssign for ReadCost {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.items_read += other.items_read;
+        self.items_discarded += other.items_discarded;
+        self.bytes_read += other.bytes_read;
+        self.bytes_discarded += other.bytes_discarded;
+        self.read_units += other.read_units;
+    }
+}
+
+/// What a write took, in write units.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WriteCost {
+    /// Of the table.
+    pub table_units: f64,
+    /// Of all four indexes.
+    pub index_units: f64,
+}
+
+impl WriteCost {
+    /// Of table and indexes.
+    pub fn total(self) -> f64 {
+        self.table_units + self.index_units
+    }
+
+    /// What an engine says; what it does not ascribe to an index is the table's.
+    pub(crate) fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
+        let mut cost = Self::default();
+        for consumed in answers {
+            let indexes = consumed.global_secondary_indexes().into_iter().flat_map(|indexes| indexes.values());
+            let of_indexes: f64 = indexes.filter_map(|index| index.capacity_units()).sum();
+            cost.index_units += of_indexes;
+            cost.table_units += consumed.capacity_units().unwrap_or(0.0) - of_indexes;
+        }
+        cost
+    }
+}
+
+/// What a change of a comment takes by the rules; `None` is no comment.
+pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counters: KeepCounters) -> WriteCost {
+    let (old_item, new_item) = (old.map(comment_item), new.map(comment_item));
+    let placement = |comment: Option<&Comment>| comment.map(Comment::placement);
+    let counted = match counters {
+        KeepCounters::Yes => counter_changes(placement(old).as_ref(), placement(new).as_ref()).len(),
+        KeepCounters::No => 0,
+    };
+    // Each statistics item is far below the size of a unit.
+    let once = units(old_item.as_ref()).max(units(new_item.as_ref())) + counted;
+    let of_index = |index: Index| {
+        let projected = |item: &Option<Item>| item.as_ref().map(|item| projection(item, index));
+        let (before, after) = (projected(&old_item), projected(&new_item));
+        let key = index.partition_attribute();
+        match (&before, &after) {
+            (Some(before), Some(after)) if before == after => 0,
+            // Rewritten in its place: what the larger one takes.
+            (Some(before), Some(after)) if before.get(key) == after.get(key) => {
+                units(Some(before)).max(units(Some(after)))
+            }
+            // Deleted in one place and put in another.
+            _ => units(before.as_ref()) + units(after.as_ref()),
+        }
+    };
+    let float = |units: usize| u32::try_from(units).map_or(f64::INFINITY, f64::from);
+    WriteCost {
+        table_units: float(if counted > 0 { 2 * once } else { once }),
+        index_units: float(Index::EVERY.into_iter().map(of_index).sum()),
+    }
+}
+
+fn units(item: Option<&Item>) -> usize {
+    item.map_or(0, |item| size::write_units(size::item_bytes(item)))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use model::{CommentText, Instant, Revision};
+
+    use super::*;
+    use crate::item::tests::comment;
+
+    #[test]
+    fn what_writes_take_by_the_rules() {
+        let sized = |language: &str, rating: u64, body: usize| {
+            let comment = comment("c1", language, rating);
+            let text = CommentText { body: "x".repeat(body), ..comment.text.clone() };
+            let revision = Revision::after(Some(comment.revision), Instant::MIN, 1);
+            (Comment { text: text.clone(), ..comment.clone() }, Comment { text, revision, ..comment })
+        };
+        let mut lines = String::new();
+        for body in [300, 1_500] {
+            let (old, edited) = sized("en", 5, body);
+            let (_, rerated) = sized("en", 4, body);
+            let (_, translated) = sized("de", 5, body);
+            let (_, both) = sized("de", 4, body);
+            for (what, old, new) in [
+                ("insert", None, Some(&old)),
+                ("text", Some(&old), Some(&edited)),
+                ("rating", Some(&old), Some(&rerated)),
+                ("language", Some(&old), Some(&translated)),
+                ("both", Some(&old), Some(&both)),
+                ("delete", Some(&old), None),
+            ] {
+                let [plain, counted] = [KeepCounters::No, KeepCounters::Yes].map(|keep| {
+                    let cost = write_cost_by_rules(old, new, keep);
+                    format!("{} + {}", cost.table_units, cost.index_units)
+                });
+                lines.push_str(&format!("{body} {what}: {plain}, with counters {counted}\n"));
+            }
+        }
+        expect![[r"
+            300 insert: 1 + 4, with counters 6 + 4
+            300 text: 1 + 4, with counters 1 + 4
+            300 rating: 1 + 6, with counters 6 + 6
+            300 language: 1 + 6, with counters 6 + 6
+            300 both: 1 + 7, with counters 8 + 7
+            300 delete: 1 + 4, with counters 6 + 4
+            1500 insert: 2 + 8, with counters 8 + 8
+            1500 text: 2 + 8, with counters 2 + 8
+            1500 rating: 2 + 12, with counters 8 + 12
+            1500 language: 2 + 12, with counters 8 + 12
+            1500 both: 2 + 14, with counters 10 + 14
+            1500 delete: 2 + 8, with counters 8 + 8
+        "]]
+        .assert_eq(&lines);
+    }
+}

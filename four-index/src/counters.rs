@@ -1,0 +1,249 @@
+//! The statistics items: how many comments of each rating a product has, in all languages and in each.
+//!
+//! A product's item of all languages has the key `PRODUCT#<product>`, `S`; that of a language `S#<language>`. They have no
+//! keys of an index, so they are in none. No I/O here.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::{Comment, Language, Malformed, Placement, ProductId, Rating};
+use serde_dynamo::{AttributeValue, Item};
+
+use crate::key::{PK, SK, partition_key};
+
+/// The attribute that counts all ratings.
+pub(crate) const TOTAL: &str = "count_total";
+
+/// Whether a write changes the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepCounters {
+    /// In one transaction with the comment.
+    Yes,
+    /// Only the comment is written, by a plain conditional write. A table whose counters are not kept from its first
+    /// comment on must have none at all.
+    No,
+}
+
+/// How many comments there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// With each rating, 1 to 5.
+    pub by_rating: [u64; 5],
+    /// Altogether.
+    pub total: u64,
+}
+
+impl Counters {
+    /// How many there are with this rating.
+    pub fn get(&self, rating: Rating) -> u64 {
+        self.by_rating.get(usize::from(rating.get()) - 1).copied().unwrap_or(0)
+    }
+
+    /// One more.
+    fn add(&mut self, rating: Rating) {
+        if let Some(count) = self.by_rating.get_mut(usize::from(rating.get()) - 1) {
+            *count += 1;
+        }
+        self.total += 1;
+    }
+
+    /// The counters of a statistics item.
+    ///
+    /// # Errors
+    /// A counter is no number of comments.
+    pub(crate) fn of_item(item: &Item) -> Result<Self, Malformed> {
+        let count = |name: &str| match item.get(name) {
+            // One that was never added to.
+            None => Ok(0),
+            Some(AttributeValue::N(number)) => {
+                number.parse().map_err(|_| Malformed::new("statistics item", format!("{name} is {number}")))
+            }
+            Some(_) => Err(Malformed::new("statistics item", format!("{name} is no number"))),
+        };
+        let mut by_rating = [0; 5];
+        for (place, rating) in by_rating.iter_mut().zip(Rating::ALL) {
+            *place = count(&attribute_of(rating))?;
+        }
+        Ok(Self { by_rating, total: count(TOTAL)? })
+    }
+}
+
+/// The attribute that counts a rating.
+pub(crate) fn attribute_of(rating: Rating) -> String {
+    format!("count_{rating}")
+}
+
+/// The key of a statistics item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StatisticsKey {
+    pub(crate) product: ProductId,
+    /// `None` for all languages.
+    pub(crate) language: Option<Language>,
+}
+
+impl StatisticsKey {
+    pub(crate) fn item(&self) -> Item {
+        let sort_key = self.language.as_ref().map_or("S".to_owned(), |language| format!("S#{language}"));
+        Item::from(HashMap::from([
+            (PK.to_owned(), AttributeValue::S(partition_key(&self.product, None, None))),
+            (SK.to_owned(), AttributeValue::S(sort_key)),
+        ]))
+    }
+}
+
+/// What a write adds to a statistics item; attributes that do not change are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CounterChange {
+    pub(crate) key: StatisticsKey,
+    pub(crate) add: BTreeMap<String, i64>,
+}
+
+/// What a comment's change adds to the counters; `None` is no comment. A change of its text adds nothing.
+pub(crate) fn counter_changes(old: Option<&Placement>, new: Option<&Placement>) -> Vec<CounterChange> {
+    let mut changes: BTreeMap<StatisticsKey, BTreeMap<String, i64>> = BTreeMap::new();
+    for (placement, sign) in [(old, -1), (new, 1)].into_iter().filter_map(|(placement, sign)| Some((placement?, sign)))
+    {
+        for language in [None, Some(placement.language.clone())] {
+            let key = StatisticsKey { product: placement.product.clone(), language };
+            let add = changes.entry(key).or_default();
+            *add.entry(attribute_of(placement.rating)).or_default() += sign;
+            *add.entry(TOTAL.to_owned()).or_default() += sign;
+        }
+    }
+    let changes = changes.into_iter().map(|(key, mut add)| {
+        add.retain(|_, count| *count != 0);
+        CounterChange { key, add }
+    });
+    changes.filter(|change| !change.add.is_empty()).collect()
+}
+
+/// Counts comments for a bulk load.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(BTreeMap<StatisticsKey, Counters>);
+
+impl Tally {
+    /// Counts a comment.
+    pub fn add(&mut self, comment: &Comment) {
+        for language in [None, Some(comment.language.clone())] {
+            let key = StatisticsKey { product: comment.product.clone(), language };
+            self.0.entry(key).or_default().add(comment.rating);
+        }
+    }
+
+    /// The statistics items of what was counted.
+    pub fn items(&self) -> Vec<Item> {
+        let item = |(key, counters): (&StatisticsKey, &Counters)| {
+            let number = |count: u64| AttributeValue::N(count.to_string());
+            let mut item = key.item().into_inner();
+            item.insert(TOTAL.to_owned(), number(counters.total));
+            // As additions leave it: what was never counted has no attribute.
+            let counted = Rating::ALL.into_iter().filter(|rating| counters.get(*rating) > 0);
+            item.extend(counted.map(|rating| (attribute_of(rating), number(counters.get(rating)))));
+            Item::from(item)
+        };
+        self.0.iter().map(item).collect()
+    }
+}
+
+/// The statistics items of all of these comments, for a bulk load into an empty table.
+pub fn counter_items<'comment>(comments: impl IntoIterator<Item = &'comment Comment>) -> Vec<Item> {
+    let mut tally = Tally::default();
+    comments.into_iter().for_each(|comment| tally.add(comment));
+    tally.items()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::item::tests::comment;
+
+    fn check(old: Option<(&str, u64)>, new: Option<(&str, u64)>, expected: Expect) {
+        let placement =
+            |of: Option<(&str, u64)>| of.map(|(language, rating)| comment("c", language, rating).placement());
+        let changes = counter_changes(placement(old).as_ref(), placement(new).as_ref());
+        let line = |change: CounterChange| {
+            let language = change.key.language.map_or("all".to_owned(), |language| language.to_string());
+            format!("{language}: {:?}\n", change.add)
+        };
+        expected.assert_eq(&changes.into_iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn a_change_adds_to_the_items_that_it_concerns_and_no_others() {
+        check(
+            None,
+            Some(("en", 5)),
+            expect![[r#"
+                all: {"count_5": 1, "count_total": 1}
+                en: {"count_5": 1, "count_total": 1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            None,
+            expect![[r#"
+                all: {"count_5": -1, "count_total": -1}
+                en: {"count_5": -1, "count_total": -1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            Some(("en", 4)),
+            expect![[r#"
+                all: {"count_4": 1, "count_5": -1}
+                en: {"count_4": 1, "count_5": -1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            Some(("de", 5)),
+            expect![[r#"
+                de: {"count_5": 1, "count_total": 1}
+                en: {"count_5": -1, "count_total": -1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            Some(("de", 1)),
+            expect![[r#"
+                all: {"count_1": 1, "count_5": -1}
+                de: {"count_1": 1, "count_total": 1}
+                en: {"count_5": -1, "count_total": -1}
+            "#]],
+        );
+        check(Some(("en", 5)), Some(("en", 5)), expect![""]);
+    }
+
+    #[test]
+    fn a_tally_is_what_single_inserts_add_up_to() {
+        let comments =
+            [("a", "en", 5), ("b", "en", 5), ("c", "de", 1)].map(|(id, tag, rating)| comment(id, tag, rating));
+        let items = counter_items(&comments);
+        assert_eq!(items.len(), 3);
+        for item in items {
+            let mut added: BTreeMap<String, i64> = BTreeMap::new();
+            for change in comments.iter().flat_map(|comment| counter_changes(None, Some(&comment.placement()))) {
+                let key = change.key.item();
+                if key.iter().all(|(name, value)| item.get(name) == Some(value)) {
+                    change.add.into_iter().for_each(|(name, count)| *added.entry(name).or_default() += count);
+                }
+            }
+            let counters = Counters::of_item(&item).unwrap();
+            for (name, count) in &added {
+                assert_eq!(item.get(name), Some(&AttributeValue::N(count.to_string())), "{name}");
+            }
+            assert_eq!(counters.by_rating.iter().sum::<u64>(), counters.total);
+            assert_eq!(item.len(), added.len() + 2);
+        }
+    }
+
+    #[test]
+    fn a_counter_below_zero_is_malformed() {
+        let item = |value: AttributeValue| Item::from(HashMap::from([("count_1".to_owned(), value)]));
+        assert_eq!(Counters::of_item(&item(AttributeValue::N("2".to_owned()))).unwrap().by_rating, [2, 0, 0, 0, 0]);
+        for value in [AttributeValue::N("-1".to_owned()), AttributeValue::S("1".to_owned())] {
+            assert!(Counters::of_item(&item(value)).is_err());
+        }
+    }
+}

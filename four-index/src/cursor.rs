@@ -1,0 +1,260 @@
+//! The cursor: the combined key of all partitions, as text.
+//!
+//! It is a JSON map of partition keys, compressed (raw deflate, RFC 1951), in base64url. A partition that goes on after a
+//! comment has that comment's `GSISK`, from which the rest of its key follows; `begin` and `end` say that none of it was on
+//! a page yet, and that all was. The articles carry whole keys, so their cursors are somewhat longer.
+//!
+//! A cursor belongs to a product and a filter, because no two of them ask the same partitions; not to a page size.
+//! It is not sealed: whoever changes one only reads other comments of the same filter.
+
+use std::{collections::BTreeMap, io::Read, iter::zip};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use flate2::{Compression, read::DeflateDecoder, read::DeflateEncoder};
+use model::Cd;
+use thiserror::Error;
+
+use crate::{key::Plan, merge::Position, table::PageQuery};
+
+/// The longest JSON. Five partitions, each with a key of at most some 850 bytes (a product of 200 characters of four bytes)
+/// and a `GSISK` of 89, take 5 KB; JSON escapes double what it escapes.
+const JSON_BYTES_MAX: usize = 12 * 1024;
+
+/// The longest cursor: such JSON that cannot be compressed, in base64.
+const TEXT_BYTES_MAX: usize = JSON_BYTES_MAX / 3 * 4 + 64;
+
+const BEGIN: &str = "begin";
+const END: &str = "end";
+
+/// Why a text is no cursor of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CursorError {
+    /// It is longer than any cursor, or holds more.
+    #[error("the cursor is too long")]
+    TooLong,
+    /// It is not base64url.
+    #[error("the cursor is not base64url")]
+    NotBase64,
+    /// It is not compressed, or cut off.
+    #[error("the cursor cannot be decompressed")]
+    NotCompressed,
+    /// It holds something else than a map of positions.
+    #[error("the cursor does not hold the positions of partitions")]
+    NoPositions,
+    /// It belongs to another product or filter.
+    #[error("the cursor is another query's")]
+    OfAnotherQuery,
+}
+
+/// Where each partition of a query goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor(BTreeMap<String, Position>);
+
+impl Cursor {
+    /// The cursor after a page; `None` when all partitions have ended.
+    pub(crate) fn after(plan: &Plan, positions: Vec<Position>) -> Option<Self> {
+        let more = positions.iter().any(|position| *position != Position::End);
+        more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
+    }
+
+    /// Where the partitions of a plan go on, in the plan's order.
+    ///
+    /// # Errors
+    /// [`CursorError::OfAnotherQuery`].
+    pub(crate) fn positions(&self, plan: &Plan) -> Result<Vec<Position>, CursorError> {
+        if self.0.len() != plan.partitions.len() {
+            return Err(CursorError::OfAnotherQuery);
+        }
+        let position = |key: &String| self.0.get(key).cloned().ok_or(CursorError::OfAnotherQuery);
+        plan.partitions.iter().map(|partition| position(&partition.key)).collect()
+    }
+
+    /// The cursor as text: characters that need no escaping in a URL.
+    pub fn encode(&self) -> String {
+        let positions: BTreeMap<&str, String> =
+            self.0.iter().map(|(key, position)| (key.as_str(), written(position))).collect();
+        // Neither a map of texts nor a writer in memory can fail.
+        let json = serde_json::to_vec(&positions).unwrap_or_default();
+        let mut compressed = Vec::new();
+        DeflateEncoder::new(json.as_slice(), Compression::best()).read_to_end(&mut compressed).unwrap_or_default();
+        BASE64_URL_SAFE_NO_PAD.encode(compressed)
+    }
+
+    /// The cursor that a text is.
+    ///
+    /// # Errors
+    /// It is none, or another query's.
+    pub fn decode(text: &str, query: &PageQuery) -> Result<Self, CursorError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(CursorError::TooLong);
+        }
+        let compressed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError::NotBase64)?;
+        let mut json = Vec::new();
+        let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX) + 1;
+        let read = DeflateDecoder::new(compressed.as_slice()).take(room).read_to_end(&mut json);
+        read.map_err(|_| CursorError::NotCompressed)?;
+        if json.len() > JSON_BYTES_MAX {
+            return Err(CursorError::TooLong);
+        }
+        let positions: BTreeMap<String, String> =
+            serde_json::from_slice(&json).map_err(|_| CursorError::NoPositions)?;
+        let positions = positions.into_iter().map(|(key, text)| Ok((key, read_position(&text)?)));
+        let cursor = Self(positions.collect::<Result<_, CursorError>>()?);
+        cursor.positions(&Plan::of(&query.product, &query.filter))?;
+        Ok(cursor)
+    }
+}
+
+fn written(position: &Position) -> String {
+    match position {
+        Position::Beginning => BEGIN.to_owned(),
+        Position::After(cd) => cd.to_string(),
+        Position::End => END.to_owned(),
+    }
+}
+
+fn read_position(text: &str) -> Result<Position, CursorError> {
+    match text {
+        BEGIN => Ok(Position::Beginning),
+        END => Ok(Position::End),
+        cd => Ok(Position::After(Cd::parse(cd).map_err(|_| CursorError::NoPositions)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use model::{CommentId, Filter, Instant, Language, PageSize, ProductId, RatingSet};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn query(product: &str, language: Option<&str>, ratings: Option<&str>) -> PageQuery {
+        let language = language.map(|tag| Language::parse(tag).unwrap());
+        PageQuery {
+            product: ProductId::parse(product).unwrap(),
+            filter: Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap())),
+            page_size: PageSize::new(20).unwrap(),
+            skip_empty: false,
+        }
+    }
+
+    fn after(ms: i64, id: &str) -> Position {
+        Position::After(Cd { created_at: Instant::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() })
+    }
+
+    fn cursor(query: &PageQuery, positions: Vec<Position>) -> Cursor {
+        Cursor::after(&Plan::of(&query.product, &query.filter), positions).unwrap()
+    }
+
+    fn encoded(json: &[u8]) -> String {
+        let mut compressed = Vec::new();
+        DeflateEncoder::new(json, Compression::best()).read_to_end(&mut compressed).unwrap();
+        BASE64_URL_SAFE_NO_PAD.encode(compressed)
+    }
+
+    #[test]
+    fn a_cursor_is_a_map_of_partitions() {
+        let query = query("42", Some("en"), Some("1.3.5"));
+        let cursor = cursor(&query, vec![Position::Beginning, Position::End, after(1_700_000_000_000, "c1")]);
+        let compressed = BASE64_URL_SAFE_NO_PAD.decode(cursor.encode()).unwrap();
+        let mut json = String::new();
+        DeflateDecoder::new(compressed.as_slice()).read_to_string(&mut json).unwrap();
+        expect![[
+            r#"{"PRODUCT#42/en/1":"begin","PRODUCT#42/en/3":"end","PRODUCT#42/en/5":"2023-11-14T22:13:20.000Z#c1"}"#
+        ]]
+        .assert_eq(&json);
+        assert_eq!(Cursor::decode(&cursor.encode(), &query).unwrap(), cursor);
+    }
+
+    #[test]
+    fn there_is_no_cursor_when_all_partitions_have_ended() {
+        let query = query("42", None, Some("1.5"));
+        let plan = Plan::of(&query.product, &query.filter);
+        assert_eq!(Cursor::after(&plan, vec![Position::End, Position::End]), None);
+        assert!(Cursor::after(&plan, vec![Position::End, Position::Beginning]).is_some());
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_a_product_and_a_filter() {
+        let own = query("42", Some("en"), Some("1.5"));
+        let text = cursor(&own, vec![Position::Beginning, after(5, "c1")]).encode();
+        let other_size = PageQuery { page_size: PageSize::new(3).unwrap(), skip_empty: true, ..own.clone() };
+        assert!(Cursor::decode(&text, &own).is_ok() && Cursor::decode(&text, &other_size).is_ok());
+        for other in [
+            query("43", Some("en"), Some("1.5")),
+            query("42", None, Some("1.5")),
+            query("42", Some("de"), Some("1.5")),
+            query("42", Some("en"), Some("1.4")),
+            query("42", Some("en"), Some("1")),
+            query("42", Some("en"), Some("1.4.5")),
+            query("42", Some("en"), None),
+        ] {
+            assert_eq!(Cursor::decode(&text, &other), Err(CursorError::OfAnotherQuery), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_cursor_says_why() {
+        let query = query("42", None, None);
+        let text = cursor(&query, vec![after(5, "c1")]).encode();
+        let half: String = text.chars().take(text.len() / 2).collect();
+        let bomb = encoded(&vec![b' '; 50 * 1024 * 1024]);
+        assert!(bomb.len() > TEXT_BYTES_MAX, "deflate makes it a thousandth");
+        for (text, why) in [
+            ("x".repeat(TEXT_BYTES_MAX + 1), CursorError::TooLong),
+            (bomb, CursorError::TooLong),
+            (encoded(&vec![b' '; JSON_BYTES_MAX + 1]), CursorError::TooLong),
+            ("☕".to_owned(), CursorError::NotBase64),
+            ("a+b/".to_owned(), CursorError::NotBase64),
+            ("_____w".to_owned(), CursorError::NotCompressed),
+            (half, CursorError::NotCompressed),
+            (String::new(), CursorError::NotCompressed),
+            (encoded(b"[]"), CursorError::NoPositions),
+            (encoded(br#"{"PRODUCT#42":"middle"}"#), CursorError::NoPositions),
+            (encoded(br#"{"PRODUCT#42":null}"#), CursorError::NoPositions),
+            (encoded(b"{}"), CursorError::OfAnotherQuery),
+        ] {
+            assert_eq!(Cursor::decode(&text, &query), Err(why), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_cursor_opens() {
+        let query = query(&"😀".repeat(ProductId::MAX_CHARS), Some("en-x-abcdefgh-abcdefgh-abcdefgh"), Some("1.2.3.4"));
+        let positions = vec![after(5, &"x".repeat(CommentId::MAX_LEN)); 4];
+        let cursor = cursor(&query, positions);
+        assert_eq!(Cursor::decode(&cursor.encode(), &query).unwrap(), cursor);
+        // Quotes are escaped.
+        let query = PageQuery { product: ProductId::parse(&"\"".repeat(ProductId::MAX_CHARS)).unwrap(), ..query };
+        let cursor = self::cursor(&query, vec![Position::Beginning; 4]);
+        assert_eq!(Cursor::decode(&cursor.encode(), &query).unwrap(), cursor);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_decoding_fail_otherwise(text in "[A-Za-z0-9_-]{0,300}|.{0,50}") {
+            prop_assert!(Cursor::decode(&text, &query("42", None, Some("1.5"))).is_err());
+        }
+
+        #[test]
+        fn every_cursor_opens_again(
+            ratings in 1..31_usize,
+            positions in prop::collection::vec((0..3_u8, 0..4_000_000_000_000_i64, "[A-Za-z0-9._-]{1,64}"), 5),
+        ) {
+            let set = RatingSet::every().nth(ratings - 1).unwrap();
+            let query = query("a/b ☕", None, Some(&set.to_string()));
+            let position = |(kind, ms, id): &(u8, i64, String)| match kind {
+                0 => Position::Beginning,
+                1 => after(*ms, id),
+                _ => Position::End,
+            };
+            let plan = Plan::of(&query.product, &query.filter);
+            let mut positions: Vec<Position> = positions.iter().take(plan.partitions.len()).map(position).collect();
+            positions[0] = Position::Beginning;
+            let cursor = Cursor::after(&plan, positions.clone()).unwrap();
+            let opened = Cursor::decode(&cursor.encode(), &query).unwrap();
+            prop_assert_eq!(opened.positions(&plan).unwrap(), positions);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The items of comments, and what stands of them in the indexes.
+
+use std::collections::HashMap;
+
+use model::{
+    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision,
+    item::{attribute, comment_pk},
+};
+use serde::Deserialize;
+use serde_dynamo::{AttributeValue, Item};
+
+use crate::key::{Index, PK, SK, SORT_KEY};
+
+/// The comment's text, a map as Pagemark has it.
+const COMMENT_BLOB: &str = "comment_blob";
+
+/// What is projected into every index besides the keys: what a page shows. The keys of the other indexes are not.
+pub(crate) const PROJECTED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, COMMENT_BLOB];
+
+fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+/// A comment's item, the key attributes of all indexes with it. Bulk loads may put it as it is.
+pub fn comment_item(comment: &Comment) -> Item {
+    let placement = comment.placement();
+    let key = comment_pk(&comment.id);
+    let mut fields = HashMap::from([("body".to_owned(), text(&comment.text.body))]);
+    let optional = [("title", &comment.text.title), ("author", &comment.text.author)];
+    for (name, value) in optional.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        fields.insert(name.to_owned(), text(value));
+    }
+    let mut item = HashMap::from([
+        (PK.to_owned(), text(&key)),
+        (SK.to_owned(), text(key)),
+        (SORT_KEY.to_owned(), text(comment.cd().to_string())),
+        (attribute::LANGUAGE.to_owned(), text(comment.language.as_str())),
+        (attribute::RATING.to_owned(), AttributeValue::N(comment.rating.to_string())),
+        (attribute::REVISION.to_owned(), text(comment.revision.to_string())),
+        (COMMENT_BLOB.to_owned(), AttributeValue::M(fields)),
+    ]);
+    for index in Index::EVERY {
+        item.insert(index.partition_attribute().to_owned(), text(index.partition_of(&placement)));
+    }
+    Item::from(item)
+}
+
+/// What stands of an item in an index.
+pub(crate) fn projection(item: &Item, index: Index) -> Item {
+    let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
+    let kept = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|kept| kept == name));
+    Item::from(kept.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())
+}
+
+/// The key of a comment's item.
+pub(crate) fn item_key(id: &CommentId) -> Item {
+    let key = comment_pk(id);
+    Item::from(HashMap::from([(PK.to_owned(), text(&key)), (SK.to_owned(), text(key))]))
+}
+
+/// Where a query of a partition goes on after a comment, whether that is still there or not.
+pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
+    let mut key = item_key(&after.id).into_inner();
+    key.insert(SORT_KEY.to_owned(), text(after.to_string()));
+    key.insert(index.partition_attribute().to_owned(), text(partition));
+    Item::from(key)
+}
+
+/// An item of an index, as a query reads it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Entry {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "GSISK")]
+    cd: String,
+    language: String,
+    rating: u64,
+    revision: String,
+    comment_blob: CommentBlob,
+}
+
+impl Entry {
+    /// The comment's place in every order.
+    pub(crate) fn cd(&self) -> Result<Cd, Malformed> {
+        Cd::parse(&self.cd)
+    }
+
+    /// Its size in an index, in bytes (AWS: "DynamoDB item sizes and formats").
+    pub(crate) fn bytes(&self, index: Index, partition: &str) -> usize {
+        // A rating is one digit, which takes a byte, and one more.
+        let rating = 2;
+        let keys = PK.len() + SK.len() + 2 * self.pk.len() + SORT_KEY.len() + self.cd.len();
+        let partition = index.partition_attribute().len() + partition.len();
+        let names: usize = PROJECTED.iter().map(|name| name.len()).sum();
+        keys + partition + names + self.language.len() + rating + self.revision.len() + self.comment_blob.bytes()
+    }
+
+    /// The comment.
+    ///
+    /// # Errors
+    /// An attribute is not as [`comment_item`] makes it.
+    pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
+        let malformed = |problem: String| Malformed::new("item", problem);
+        let cd = Cd::parse(&self.cd)?;
+        if self.pk != comment_pk(&cd.id) {
+            return Err(malformed(format!("{SORT_KEY} {cd} is not of {PK} {:?}", self.pk)));
+        }
+        Ok(Comment {
+            id: cd.id,
+            product: product.clone(),
+            language: Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?,
+            rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
+            created_at: cd.created_at,
+            revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
+            text: self.comment_blob.into_text()?,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use expect_test::expect;
+    use model::{CommentText, Instant, size::item_bytes};
+
+    use super::*;
+
+    pub(crate) fn comment(id: &str, language: &str, rating: u64) -> Comment {
+        let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
+        Comment {
+            id: CommentId::parse(id).unwrap(),
+            product: ProductId::parse("a/42").unwrap(),
+            language: Language::parse(language).unwrap(),
+            rating: Rating::new(rating).unwrap(),
+            created_at: now,
+            revision: Revision::after(None, now, 7),
+            text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+        }
+    }
+
+    #[test]
+    fn an_item_has_the_keys_of_all_four_indexes() {
+        let item = comment_item(&comment("c1", "en", 5));
+        let mut lines: Vec<String> = item.iter().map(|(name, value)| format!("{name} {value:?}\n")).collect();
+        lines.retain(|line| !line.starts_with(COMMENT_BLOB));
+        lines.sort();
+        expect![[r#"
+            GSI2PK S("PRODUCT#a%2F42/en")
+            GSI3PK S("PRODUCT#a%2F42/5")
+            GSI4PK S("PRODUCT#a%2F42")
+            GSIPK S("PRODUCT#a%2F42/en/5")
+            GSISK S("2024-02-29T12:00:00.123Z#c1")
+            PK S("COMMENT#c1")
+            SK S("COMMENT#c1")
+            language S("en")
+            rating N("5")
+            revision S("01HQTBRNKV0000000000000007")
+        "#]]
+        .assert_eq(&lines.concat());
+    }
+
+    #[test]
+    fn every_index_gives_the_comment_back_and_its_size() {
+        let without = CommentText { title: None, body: "☕\n".to_owned(), author: None };
+        let with = CommentText { title: Some("T".to_owned()), author: Some("Ann".to_owned()), ..without.clone() };
+        for text in [without, with] {
+            let comment = Comment { text, ..comment("c1", "zh-Hant-TW", 1) };
+            let item = comment_item(&comment);
+            for index in Index::EVERY {
+                let projected = projection(&item, index);
+                let size = item_bytes(&projected);
+                assert!(size < item_bytes(&item));
+                let entry: Entry = serde_dynamo::from_item(projected).unwrap();
+                assert_eq!(entry.bytes(index, &index.partition_of(&comment.placement())), size);
+                assert_eq!(entry.cd().unwrap(), comment.cd());
+                assert_eq!(entry.into_comment(&comment.product).unwrap(), comment);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_whose_keys_disagree_is_malformed() {
+        let mut item = comment_item(&comment("c1", "en", 5)).into_inner();
+        item.insert(PK.to_owned(), text("COMMENT#c2"));
+        let entry: Entry = serde_dynamo::from_item(Item::from(item)).unwrap();
+        assert!(entry.into_comment(&ProductId::parse("p").unwrap()).is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! The indexes and their keys, and which partitions of which index a filter asks.
+
+use model::{Filter, Language, Placement, ProductId, Rating};
+
+/// The table's partition key.
+pub(crate) const PK: &str = "PK";
+/// The table's sort key.
+pub(crate) const SK: &str = "SK";
+/// The sort key of all indexes: [`model::Cd`].
+pub(crate) const SORT_KEY: &str = "GSISK";
+
+/// An index of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Index {
+    /// A partition for each product, language and rating.
+    ByLanguageAndRating,
+    /// A partition for each product and language.
+    ByLanguage,
+    /// A partition for each product and rating.
+    ByRating,
+    /// A partition for each product.
+    All,
+}
+
+impl Index {
+    /// All four.
+    pub const EVERY: [Self; 4] = [Self::ByLanguageAndRating, Self::ByLanguage, Self::ByRating, Self::All];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ByLanguageAndRating => "byLangAndRating",
+            Self::ByLanguage => "byLang",
+            Self::ByRating => "byRating",
+            Self::All => "all",
+        }
+    }
+
+    /// The attribute that is its partition key.
+    pub fn partition_attribute(self) -> &'static str {
+        match self {
+            Self::ByLanguageAndRating => "GSIPK",
+            Self::ByLanguage => "GSI2PK",
+            Self::ByRating => "GSI3PK",
+            Self::All => "GSI4PK",
+        }
+    }
+
+    /// The key of the partition that holds a comment placed so.
+    pub fn partition_of(self, placement: &Placement) -> String {
+        let (language, rating) = (Some(&placement.language), Some(placement.rating));
+        match self {
+            Self::ByLanguageAndRating => partition_key(&placement.product, language, rating),
+            Self::ByLanguage => partition_key(&placement.product, language, None),
+            Self::ByRating => partition_key(&placement.product, None, rating),
+            Self::All => partition_key(&placement.product, None, None),
+        }
+    }
+}
+
+/// `PRODUCT#<product>`, and `/<language>` and `/<rating>` if they are given. The product is escaped, so it has no slash.
+pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, rating: Option<Rating>) -> String {
+    let mut key = format!("PRODUCT#{}", product.escaped());
+    for part in [language.map(Language::as_str), rating.map(Rating::as_str)].into_iter().flatten() {
+        key.push('/');
+        key.push_str(part);
+    }
+    key
+}
+
+/// A partition of an index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    /// Its key.
+    pub key: String,
+    /// The rating of its comments, `None` when it holds all.
+    pub rating: Option<Rating>,
+}
+
+/// What a filter asks: disjoint partitions of one index that together hold the wanted comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The index.
+    pub index: Index,
+    /// Its partitions: one, or one a rating, ascending.
+    pub partitions: Vec<Partition>,
+}
+
+impl Plan {
+    /// The plan for a filter of a product's comments.
+    pub fn of(product: &ProductId, filter: &Filter) -> Self {
+        let (language, ratings) = (filter.language(), filter.ratings());
+        let index = match (language, ratings) {
+            (None, None) => Index::All,
+            (Some(_), None) => Index::ByLanguage,
+            (None, Some(_)) => Index::ByRating,
+            (Some(_), Some(_)) => Index::ByLanguageAndRating,
+        };
+        let partition = |rating| Partition { key: partition_key(product, language, rating), rating };
+        let partitions = match ratings {
+            None => vec![partition(None)],
+            Some(ratings) => ratings.iter().map(|rating| partition(Some(rating))).collect(),
+        };
+        Self { index, partitions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use expect_test::expect;
+    use model::RatingSet;
+
+    use super::*;
+
+    fn product(id: &str) -> ProductId {
+        ProductId::parse(id).unwrap()
+    }
+
+    fn filter(language: Option<&str>, ratings: Option<&str>) -> Filter {
+        Filter::new(
+            language.map(|tag| Language::parse(tag).unwrap()),
+            ratings.map(|set| RatingSet::parse(set).unwrap()),
+        )
+    }
+
+    #[test]
+    fn a_filter_asks_a_partition_for_each_rating_of_the_index_that_suits() {
+        let lines = [(None, None), (Some("en"), None), (None, Some("5")), (Some("en"), Some("5"))]
+            .into_iter()
+            .chain([(None, Some("1.5")), (Some("en"), Some("2.3.4.5")), (Some("en"), Some("1.2.3.4.5"))])
+            .map(|(language, ratings)| {
+                let plan = Plan::of(&product("42"), &filter(language, ratings));
+                let keys: Vec<&str> = plan.partitions.iter().map(|partition| partition.key.as_str()).collect();
+                let (language, ratings) = (language.unwrap_or("any"), ratings.unwrap_or("any"));
+                format!("{language} {ratings}: {} {}\n", plan.index.name(), keys.join(" "))
+            });
+        expect![[r"
+            any any: all PRODUCT#42
+            en any: byLang PRODUCT#42/en
+            any 5: byRating PRODUCT#42/5
+            en 5: byLangAndRating PRODUCT#42/en/5
+            any 1.5: byRating PRODUCT#42/1 PRODUCT#42/5
+            en 2.3.4.5: byLangAndRating PRODUCT#42/en/2 PRODUCT#42/en/3 PRODUCT#42/en/4 PRODUCT#42/en/5
+            en 1.2.3.4.5: byLang PRODUCT#42/en
+        "]]
+        .assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn a_comment_is_in_one_partition_of_each_plan_that_wants_it_and_in_none_of_others() {
+        let languages = [None, Some("en"), Some("pt-BR")];
+        for language in ["en", "pt-BR", "ja"] {
+            for rating in Rating::ALL {
+                let language = Language::parse(language).unwrap();
+                let placement = Placement { product: product("a/b"), language, rating };
+                for wanted in languages {
+                    for ratings in RatingSet::every() {
+                        let filter = filter(wanted, Some(&ratings.to_string()));
+                        let plan = Plan::of(&placement.product, &filter);
+                        let stands = plan.index.partition_of(&placement);
+                        let found = plan.partitions.iter().filter(|partition| partition.key == stands).count();
+                        assert_eq!(found, usize::from(filter.matches(&placement)), "{filter} {placement:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_filters_ask_the_same_partitions() {
+        let mut seen = HashSet::new();
+        for product in [product("42"), product("42/en"), product("42/5")] {
+            for language in [None, Some("en")] {
+                for ratings in RatingSet::every() {
+                    let plan = Plan::of(&product, &filter(language, Some(&ratings.to_string())));
+                    assert!(seen.insert(plan.partitions.clone()), "{plan:?}");
+                }
+            }
+        }
+    }
+}

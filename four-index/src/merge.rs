@@ -1,0 +1,251 @@
+//! What the answers of partitions make of a page, and where each partition goes on. No I/O.
+//!
+//! **Invariant:** what follows a page in a partition is what its next position leads to: neither a comment that was read and
+//! discarded, nor one that was not read, is lost (`walks_give_everything_once_in_order`).
+
+use model::Cd;
+
+/// Where a partition goes on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Position {
+    /// At its newest comment: none of it was on a page.
+    Beginning,
+    /// After this comment, the last of it on a page.
+    After(Cd),
+    /// Nowhere: everything of it was on pages.
+    End,
+}
+
+/// What was read of a partition for a page.
+#[derive(Debug)]
+pub(crate) struct Part<T> {
+    /// Where reading began.
+    pub(crate) from: Position,
+    /// Newest first; as many as a page has, unless there are no more.
+    pub(crate) entries: Vec<(Cd, T)>,
+    /// Whether there may be more.
+    pub(crate) more: bool,
+}
+
+impl<T> Part<T> {
+    /// A partition that was not asked, because it has ended.
+    pub(crate) fn ended() -> Self {
+        Self { from: Position::End, entries: Vec::new(), more: false }
+    }
+}
+
+/// A page of several partitions.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Merged<T> {
+    /// What is on the page, newest first.
+    pub(crate) visible: Vec<T>,
+    /// What was read for nothing: the overscan.
+    pub(crate) discarded: Vec<T>,
+    /// Where each partition goes on.
+    pub(crate) positions: Vec<Position>,
+}
+
+/// Gathers the answers of all partitions, sorts them newest first and takes the first `page_size`.
+pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
+    struct State {
+        position: Position,
+        unseen: usize,
+        more: bool,
+    }
+    let mut states = Vec::with_capacity(parts.len());
+    let mut gathered: Vec<(Cd, usize, T)> = Vec::new();
+    for (place, Part { from, entries, more }) in parts.into_iter().enumerate() {
+        states.push(State { position: from, unseen: entries.len(), more });
+        gathered.extend(entries.into_iter().map(|(cd, entry)| (cd, place, entry)));
+    }
+    gathered.sort_by(|(a, ..), (b, ..)| b.cmp(a));
+    let discarded = gathered.split_off(page_size.min(gathered.len()));
+    let mut visible = Vec::with_capacity(gathered.len());
+    for (cd, place, entry) in gathered {
+        visible.push(entry);
+        if let Some(state) = states.get_mut(place) {
+            state.position = Position::After(cd);
+            state.unseen -= 1;
+        }
+    }
+    let position = |state: State| if state.unseen == 0 && !state.more { Position::End } else { state.position };
+    Merged {
+        visible,
+        discarded: discarded.into_iter().map(|(_, _, entry)| entry).collect(),
+        positions: states.into_iter().map(position).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use itertools::Itertools;
+    use model::{CommentId, Instant};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A comment of the day: its id is its name, its time `at`.
+    fn cd(at: i64, id: &str) -> Cd {
+        Cd { created_at: Instant::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
+    }
+
+    /// A partition of a test: its comments, newest first.
+    type Partition = Vec<Cd>;
+
+    /// What a query of a partition answers, as DynamoDB does: a full answer never says that it is the last.
+    fn read(partition: &Partition, from: &Position, page_size: usize) -> Part<Cd> {
+        let later: Vec<&Cd> = match from {
+            Position::Beginning => partition.iter().collect(),
+            Position::After(last) => partition.iter().filter(|cd| *cd < last).collect(),
+            Position::End => return Part::ended(),
+        };
+        let entries: Vec<_> = later.into_iter().take(page_size).map(|cd| (cd.clone(), cd.clone())).collect();
+        let more = entries.len() == page_size;
+        Part { from: from.clone(), entries, more }
+    }
+
+    /// Walks to the end, each step's positions changed by `forget`.
+    fn walk(
+        partitions: &[Partition],
+        page_size: usize,
+        forget: impl Fn(&Position, Position) -> Position,
+    ) -> Vec<Vec<Cd>> {
+        let mut positions = vec![Position::Beginning; partitions.len()];
+        let mut pages = Vec::new();
+        // Enough for any walk that gets on.
+        for _ in 0..=partitions.concat().len() + 1 {
+            if positions.iter().all(|position| *position == Position::End) {
+                break;
+            }
+            let parts = partitions.iter().zip(&positions).map(|(partition, from)| read(partition, from, page_size));
+            let merged = merge(parts.collect(), page_size);
+            positions = positions.iter().zip(merged.positions).map(|(before, after)| forget(before, after)).collect();
+            pages.push(merged.visible);
+        }
+        pages
+    }
+
+    fn right(_: &Position, after: Position) -> Position {
+        after
+    }
+
+    /// The pages of a walk by the names of their comments.
+    fn check(partitions: &[Partition], page_size: usize, expected: Expect) {
+        let pages = walk(partitions, page_size, right);
+        let line = |page: &Vec<Cd>| format!("{}\n", page.iter().map(|cd| cd.id.as_str()).join(" "));
+        expected.assert_eq(&pages.iter().map(line).collect::<String>());
+    }
+
+    fn newest_first(comments: &[(i64, &str)]) -> Partition {
+        comments.iter().map(|(at, id)| cd(*at, id)).sorted().rev().collect()
+    }
+
+    #[test]
+    fn a_partition_with_nothing_on_a_page_goes_on_where_it_stood() {
+        let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7"), (2, "a2")]);
+        let ones = newest_first(&[(6, "b6"), (5, "b5")]);
+        let twos = newest_first(&[(4, "c4")]);
+        check(
+            &[fives, ones, vec![], twos],
+            2,
+            expect![[r"
+                a9 a8
+                a7 b6
+                b5 c4
+                a2
+            "]],
+        );
+    }
+
+    #[test]
+    fn positions_tell_beginnings_middles_and_ends_apart() {
+        let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7")]);
+        let ones = newest_first(&[(6, "b6")]);
+        let parts = [&fives, &ones, &Vec::new()].map(|partition| read(partition, &Position::Beginning, 2));
+        let merged = merge(parts.into(), 2);
+        assert_eq!(merged.visible, [cd(9, "a9"), cd(8, "a8")]);
+        assert_eq!(merged.discarded, [cd(6, "b6")]);
+        assert_eq!(merged.positions, [Position::After(cd(8, "a8")), Position::Beginning, Position::End]);
+    }
+
+    /// What becomes of a walk when a partition without a comment on the page is not left where it stood.
+    #[test]
+    fn forgetting_or_moving_the_key_of_a_partition_without_a_comment_on_the_page_loses_or_repeats_comments() {
+        let fives = newest_first(&[(9, "a9"), (6, "a6"), (5, "a5"), (4, "a4"), (3, "a3")]);
+        let ones = newest_first(&[(8, "b8"), (2, "b2"), (1, "b1")]);
+        let all =
+            newest_first(&[(9, "a9"), (8, "b8"), (6, "a6"), (5, "a5"), (4, "a4"), (3, "a3"), (2, "b2"), (1, "b1")]);
+        let partitions = [fives, ones];
+        assert_eq!(walk(&partitions, 2, right).concat(), all);
+
+        let nothing_on_page = |before: &Position, after: &Position| before == after && *after != Position::End;
+        // Forgotten: the partition starts anew, and its comments are repeated.
+        let forgotten = walk(&partitions, 2, |before, after| match nothing_on_page(before, &after) {
+            true => Position::Beginning,
+            false => after,
+        });
+        assert!(!forgotten.concat().iter().all_unique());
+        // Left out of the next page's queries, as a query without a further key would be: its comments are lost.
+        let left_out = walk(&partitions, 2, |before, after| match nothing_on_page(before, &after) {
+            true => Position::End,
+            false => after,
+        });
+        assert!(left_out.concat().len() < all.len());
+
+        // A key made up from the newest comment that was read but not shown. Decremented, as the articles have it, newest
+        // first goes on behind that comment, which is lost with all of its instant.
+        let moved = |cd: &Cd, ms| Position::After(Cd { created_at: cd.created_at.plus_ms(ms), id: cd.id.clone() });
+        let (shown, tied, late) = (cd(9, "a"), cd(5, "b5"), cd(7, "b7"));
+        let (fives, ones) = (vec![shown.clone(), cd(8, "a8")], vec![tied.clone(), cd(5, "b4"), cd(3, "b3")]);
+        let first = merge([&fives, &ones].map(|partition| read(partition, &Position::Beginning, 1)).into(), 1);
+        assert_eq!((&first.visible, &first.positions[1]), (&vec![shown], &Position::Beginning));
+        assert_eq!(read(&ones, &moved(&tied, -1), 9).entries.len(), 1);
+        // Incremented, it goes on before that comment, but behind one that was put in meanwhile.
+        assert_eq!(read(&ones, &moved(&tied, 1), 9).entries.len(), 3);
+        let ones = [vec![late], ones].concat();
+        assert_eq!(read(&ones, &moved(&tied, 1), 9).entries.len(), 3);
+        assert_eq!(read(&ones, &first.positions[1], 9).entries.len(), 4);
+    }
+
+    #[test]
+    fn a_partition_that_has_ended_is_not_started_anew() {
+        let fives = newest_first(&[(9, "a9")]);
+        let ones = newest_first(&[(8, "b8"), (7, "b7"), (6, "b6"), (5, "b5")]);
+        let partitions = [fives, ones];
+        let anew = |_: &Position, after: Position| if after == Position::End { Position::Beginning } else { after };
+        assert_eq!(walk(&partitions, 2, right).concat().len(), 5);
+        assert!(!walk(&partitions, 2, anew).concat().iter().all_unique());
+    }
+
+    proptest! {
+        #[test]
+        fn walks_give_everything_once_in_order(
+            // Few instants, so that there are many ties.
+            comments in prop::collection::btree_set((0..6_i64, 0..40_u32), 0..60),
+            partitions in 1..=5_usize,
+            page_size in 1..=7_usize,
+        ) {
+            let cds: Vec<Cd> = comments.into_iter().map(|(at, id)| cd(at, &format!("c{id}"))).collect();
+            let mut parts = vec![Vec::new(); partitions];
+            for cd in cds.iter().rev() {
+                // By the id, so that each instant is in several partitions.
+                let place = cd.id.as_str().bytes().map(usize::from).sum::<usize>() % partitions;
+                parts[place].push(cd.clone());
+            }
+            for part in &mut parts {
+                part.sort_by(|a, b| b.cmp(a));
+            }
+            let all: Vec<Cd> = cds.into_iter().sorted().rev().collect();
+            let mut pages = walk(&parts, page_size, right);
+            // The last page may be empty: a full answer does not say that it is the last.
+            if pages.last().is_some_and(|page| page.is_empty() && pages.len() > 1) {
+                prop_assert!(all.len().is_multiple_of(page_size));
+                pages.pop();
+            }
+            let expected: Vec<Vec<Cd>> = all.chunks(page_size).map(<[Cd]>::to_vec).collect();
+            prop_assert_eq!(pages.concat(), all);
+            prop_assert_eq!(pages.iter().filter(|page| !page.is_empty()).count(), expected.len());
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The table, and reading it.
+//!
+//! **Invariant:** a page comes from all of its partitions or not at all: the first error of a query ends the others and is
+//! the page's (`tests/designs.rs`).
+
+use std::{collections::HashMap, iter::zip, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    error::BuildError,
+    types::{
+        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
+    },
+};
+use futures_util::future::try_join_all;
+use model::{Comment, Filter, Language, PageSize, ProductId};
+use serde_dynamo::Item;
+use stores::{
+    Backoff, Store, StoreError,
+    table::{ItemJson, QueryReader},
+};
+
+use crate::{
+    cost::ReadCost,
+    counters::{Counters, StatisticsKey},
+    cursor::Cursor,
+    error::Error,
+    item::{Entry, PROJECTED, start_key},
+    key::{Index, PK, Partition, Plan, SK, SORT_KEY},
+    merge::{Merged, Part, Position, merge},
+};
+
+/// How often a partition's query follows DynamoDB's 1 MB answer limit: as often as Pagemark's.
+const CALLS_MAX: usize = 9;
+
+/// The longest wait for a new table to become active.
+const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
+
+/// The table of the design.
+#[derive(Debug, Clone)]
+pub struct FourIndexTable {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+}
+
+/// A page to read, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Whose comments.
+    pub product: ProductId,
+    /// Which of them.
+    pub filter: Filter,
+    /// How many, at most.
+    pub page_size: PageSize,
+    /// Whether to read the counters before page 1 when there are several partitions, and never to ask the empty ones.
+    /// A table without counters answers as well as without this.
+    pub skip_empty: bool,
+}
+
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The comments, newest first.
+    pub comments: Vec<Comment>,
+    /// Where the next page starts. There is one also when the comments end with this page and the page is full: a full
+    /// answer of DynamoDB does not say that it is the last. That page is empty then, and has no next.
+    pub next: Option<Cursor>,
+    /// What it took.
+    pub cost: ReadCost,
+}
+
+impl FourIndexTable {
+    /// The table behind a client; nothing is sent yet.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { client, name: name.into() }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Creates the table, on demand, with its four indexes, and waits until it is active.
+    ///
+    /// # Errors
+    /// The store's; a table of this name is [`StoreError::Refused`].
+    pub async fn create(&self) -> Result<(), Error> {
+        let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+        let text = |name: &str| {
+            let definition = AttributeDefinition::builder().attribute_name(name);
+            definition.attribute_type(ScalarAttributeType::S).build().map_err(refused)
+        };
+        let mut create = self
+            .client
+            .create_table()
+            .table_name(&self.name)
+            .key_schema(key(PK, KeyType::Hash).map_err(refused)?)
+            .key_schema(key(SK, KeyType::Range).map_err(refused)?)
+            .billing_mode(BillingMode::PayPerRequest);
+        for name in [PK, SK, SORT_KEY] {
+            create = create.attribute_definitions(text(name)?);
+        }
+        for index in Index::EVERY {
+            let projection = Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(PROJECTED.map(str::to_owned).to_vec()));
+            let definition = GlobalSecondaryIndex::builder()
+                .index_name(index.name())
+                .key_schema(key(index.partition_attribute(), KeyType::Hash).map_err(refused)?)
+                .key_schema(key(SORT_KEY, KeyType::Range).map_err(refused)?)
+                .projection(projection.build());
+            create = create
+                .attribute_definitions(text(index.partition_attribute())?)
+                .global_secondary_indexes(definition.build().map_err(refused)?);
+        }
+        create.send().await.map_err(StoreError::of_sdk)?;
+        let mut backoff = Backoff::until(tokio::time::Instant::now() + ACTIVE_WITHIN);
+        loop {
+            let described = self.client.describe_table().table_name(&self.name).send().await;
+            let table = described.map_err(StoreError::of_sdk)?.table;
+            if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
+                return Ok(());
+            }
+            if !backoff.wait().await {
+                return Err(StoreError::unavailable(Store::Table, "it is not active after 30 s").into());
+            }
+        }
+    }
+
+    /// Reads a page: a query of each partition that has not ended, all at the same time.
+    ///
+    /// # Errors
+    /// The first of any query; [`Error::Cursor`] when the cursor is another query's.
+    pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, Error> {
+        let plan = Plan::of(&query.product, &query.filter);
+        let mut cost = ReadCost::default();
+        let positions = match cursor {
+            Some(cursor) => cursor.positions(&plan)?,
+            None if query.skip_empty && plan.partitions.len() > 1 => {
+                let (counters, read) = self.counters(&query.product, query.filter.language()).await?;
+                cost += read;
+                plan.partitions.iter().map(|partition| first_position(partition, counters.as_ref())).collect()
+            }
+            None => vec![Position::Beginning; plan.partitions.len()],
+        };
+        let reads = zip(&plan.partitions, positions)
+            .map(|(partition, from)| self.read_partition(plan.index, partition, from, query.page_size));
+        let mut parts = Vec::with_capacity(plan.partitions.len());
+        for (part, read) in try_join_all(reads).await? {
+            parts.push(part);
+            cost += read;
+        }
+        let Merged { visible, discarded, positions } = merge(parts, usize::from(query.page_size.get()));
+        for (_, bytes) in discarded {
+            cost.items_discarded += 1;
+            cost.bytes_discarded += bytes;
+        }
+        let comments = visible.into_iter().map(|(entry, _)| entry.into_comment(&query.product));
+        let comments = comments.collect::<Result<_, _>>().map_err(StoreError::from)?;
+        Ok(Page { comments, next: Cursor::after(&plan, positions), cost })
+    }
+
+    /// What a page may need of a partition, each entry with its size in bytes.
+    async fn read_partition(
+        &self,
+        index: Index,
+        partition: &Partition,
+        from: Position,
+        page_size: PageSize,
+    ) -> Result<(Part<(Entry, u64)>, ReadCost), StoreError> {
+        let mut cost = ReadCost::default();
+        let mut start: Option<Item> = match &from {
+            Position::Beginning => None,
+            Position::After(cd) => Some(start_key(index, &partition.key, cd)),
+            Position::End => return Ok((Part::ended(), cost)),
+        };
+        let limit = usize::from(page_size.get());
+        let mut entries = Vec::with_capacity(limit);
+        for _ in 0..CALLS_MAX {
+            let reader = QueryReader::<Entry>::default();
+            self.client
+                .query()
+                .table_name(&self.name)
+                .index_name(index.name())
+                .key_condition_expression("#partition = :partition")
+                .expression_attribute_names("#partition", index.partition_attribute())
+                .expression_attribute_values(":partition", AttributeValue::S(partition.key.clone()))
+                .scan_index_forward(false)
+                .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
+                .set_exclusive_start_key(start.map(HashMap::from))
+                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .customize()
+                .interceptor(reader.clone())
+                .send()
+                .await
+                .map_err(StoreError::of_sdk)?;
+            let answer = reader.take()?;
+            cost.requests += 1;
+            cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
+            for ItemJson(entry) in answer.items {
+                let bytes = u64::try_from(entry.bytes(index, &partition.key)).unwrap_or(u64::MAX);
+                cost.items_read += 1;
+                cost.bytes_read += bytes;
+                entries.push((entry.cd()?, (entry, bytes)));
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || entries.len() >= limit {
+                return Ok((Part { from, entries, more: start.is_some() }, cost));
+            }
+        }
+        Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
+    }
+
+    /// The counters of a product's comments in a language, or in all. A product without counters has zeros.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
+        Ok(self.counters(product, language).await?.0.unwrap_or_default())
+    }
+
+    /// The counters, `None` when there is no statistics item, and what reading it took.
+    ///
+    /// It is read like the indexes, eventually consistent: what a page cannot see yet in an index need not be counted.
+    async fn counters(
+        &self,
+        product: &ProductId,
+        language: Option<&Language>,
+    ) -> Result<(Option<Counters>, ReadCost), StoreError> {
+        let key = StatisticsKey { product: product.clone(), language: language.cloned() };
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(key.item().into()));
+        let get = get.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = get.send().await.map_err(StoreError::of_sdk)?;
+        let units = answer.consumed_capacity.and_then(|consumed| consumed.capacity_units);
+        let cost = ReadCost { requests: 1, read_units: units.unwrap_or(0.0), ..ReadCost::default() };
+        let counters = answer.item.map(|item| Counters::of_item(&item.into())).transpose()?;
+        Ok((counters, cost))
+    }
+}
+
+/// Where a walk begins in a partition. Without counters nobody knows that it is empty.
+fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
+    let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
+    if count == Some(0) { Position::End } else { Position::Beginning }
+}
+
+pub(crate) fn refused(error: BuildError) -> StoreError {
+    StoreError::refused(Store::Table, error.to_string())
+}
