@@ -3,9 +3,7 @@
 mod plot;
 mod table;
 
-#[expect(unused_imports, reason = "the comparisons that come next use them")]
 pub(crate) use plot::{Axis, Plot, Series};
-#[expect(unused_imports, reason = "the comparisons that come next use them")]
 pub(crate) use table::{Cell, Table};
 
 use std::{

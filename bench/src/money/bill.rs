@@ -1,0 +1,188 @@
+//! What a month costs.
+
+use super::{
+    prices::Prices,
+    usage::{Usage, Workload, WriteUsage},
+};
+
+const MILLION: f64 = 1e6;
+const GB: f64 = 1e9;
+
+/// A month's cost by part, in the prices' currency.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Bill {
+    pub(crate) page_views: f64,
+    /// The units of all writes.
+    pub(crate) writes: f64,
+    /// The functions that follow the stream.
+    pub(crate) functions: f64,
+    pub(crate) storage: f64,
+    pub(crate) backup: f64,
+    pub(crate) upkeep: f64,
+    pub(crate) redis: f64,
+}
+
+/// Which parts of a bill count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What each page view and write costs.
+    Requests,
+    /// And what the stored comments cost, but for Redis.
+    AndStorage,
+    /// And Redis, which costs the same whether it is asked or not.
+    AndRedis,
+}
+
+impl Bill {
+    /// The bill of a month.
+    pub(crate) fn of(usage: &Usage, workload: &Workload, prices: &Prices) -> Self {
+        let mut bill = Self {
+            storage: workload.comments * (usage.table_bytes + usage.index_bytes) / GB * prices.storage_gb_month.usd,
+            backup: workload.comments * usage.table_bytes / GB * prices.backup_gb_month.usd,
+            upkeep: workload.comments * usage.upkeep_read_units / MILLION * prices.million_read_units.usd,
+            redis: prices.redis_month_usd(workload.comments * usage.redis_bytes),
+            ..Self::default()
+        };
+        for ((_, views), (_, units)) in workload.page_views.each().into_iter().zip(usage.page_read_units.each()) {
+            bill.page_views += views * page_view_usd(units, prices);
+        }
+        for ((_, count), (_, write)) in workload.writes.each().into_iter().zip(usage.write.each()) {
+            bill.writes += count * write_usd(write, prices);
+            bill.functions += count * functions_usd(write, usage.function_memory_gb, prices);
+        }
+        bill
+    }
+
+    /// What the parts of a scope come to.
+    pub(crate) fn total(&self, scope: Scope) -> f64 {
+        let requests = self.page_views + self.writes + self.functions;
+        let storage = self.storage + self.backup + self.upkeep;
+        match scope {
+            Scope::Requests => requests,
+            Scope::AndStorage => requests + storage,
+            Scope::AndRedis => requests + storage + self.redis,
+        }
+    }
+
+    /// All parts with their names.
+    pub(crate) fn parts(&self) -> [(&'static str, f64); 8] {
+        [
+            ("page views", self.page_views),
+            ("writes", self.writes),
+            ("functions", self.functions),
+            ("storage in table and indexes", self.storage),
+            ("point-in-time recovery", self.backup),
+            ("audits", self.upkeep),
+            ("Redis", self.redis),
+            ("together", self.total(Scope::AndRedis)),
+        ]
+    }
+}
+
+/// One page view of so many read units.
+pub(super) fn page_view_usd(read_units: f64, prices: &Prices) -> f64 {
+    read_units / MILLION * prices.million_read_units.usd
+}
+
+/// The units of one write.
+pub(super) fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
+    let units = write.write_units * prices.million_write_units.usd + write.read_units * prices.million_read_units.usd;
+    units / MILLION
+}
+
+/// The functions of one write. Each invocation is fed by a read of the stream.
+pub(super) fn functions_usd(write: WriteUsage, memory_gb: f64, prices: &Prices) -> f64 {
+    let an_invocation = (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
+    let gb_seconds = write.function_ms / 1_000.0 * memory_gb;
+    write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::money::usage::{PerRatings, PerWrite};
+
+    /// Round figures: 12 units a write, half a unit for any page.
+    pub(in crate::money) fn one_query() -> Usage {
+        let write = WriteUsage { write_units: 12.0, read_units: 0.0, function_invocations: 0.5, function_ms: 8.0 };
+        Usage {
+            design: "one query".to_owned(),
+            page_read_units: PerRatings { one: 0.5, two: 0.5, three: 0.5, four: 0.5, any: 0.5 },
+            page_latency_us: PerRatings { three: Some(700.0), ..PerRatings::default() },
+            write: PerWrite { insert: write, ..PerWrite::default() },
+            function_memory_gb: 0.25,
+            table_bytes: 10_000.0,
+            index_bytes: 10_000.0,
+            redis_bytes: 500.0,
+            upkeep_read_units: 4.0,
+        }
+    }
+
+    /// 2 units a write, half a unit for each rating of a page; no Redis.
+    pub(in crate::money) fn a_query_a_rating() -> Usage {
+        let write = WriteUsage { write_units: 2.0, ..WriteUsage::default() };
+        Usage {
+            design: "a query a rating".to_owned(),
+            page_read_units: PerRatings { one: 0.5, two: 1.0, three: 1.5, four: 2.0, any: 0.5 },
+            page_latency_us: PerRatings { three: Some(1_400.0), ..PerRatings::default() },
+            write: PerWrite { insert: write, ..PerWrite::default() },
+            table_bytes: 400.0,
+            index_bytes: 1_600.0,
+            ..Usage::default()
+        }
+    }
+
+    pub(in crate::money) fn workload(three: f64, inserts: f64, comments: f64) -> Workload {
+        Workload {
+            name: "a month".to_owned(),
+            page_views: PerRatings { three, ..PerRatings::default() },
+            writes: PerWrite { insert: inserts, ..PerWrite::default() },
+            comments,
+            comment_bytes: 250.0,
+        }
+    }
+
+    fn check(usage: &Usage, workload: &Workload, expected: Bill) {
+        let bill = Bill::of(usage, workload, &Prices::published().unwrap());
+        for ((part, found), (_, expected)) in bill.parts().into_iter().zip(expected.parts()) {
+            assert!((found - expected).abs() < 1e-9, "{part}: {found} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn a_bill_by_hand() {
+        // A million views of half a unit; a million writes of 12 units, half an invocation and 0.002 GB-seconds; a million
+        // comments of 20 KB, half of it in the table, 4 units of upkeep and 0.5 GB in Redis, on two small nodes.
+        check(
+            &one_query(),
+            &workload(1e6, 1e6, 1e6),
+            Bill {
+                page_views: 0.0625,
+                writes: 7.5,
+                functions: 0.1 + 2_000.0 * 0.0000133334,
+                storage: 5.0,
+                backup: 2.0,
+                upkeep: 0.5,
+                redis: 2.0 * 0.0256 * 730.0,
+            },
+        );
+        check(
+            &a_query_a_rating(),
+            &workload(1e6, 1e6, 1e6),
+            Bill { page_views: 0.1875, writes: 1.25, storage: 0.5, backup: 0.08, ..Bill::default() },
+        );
+    }
+
+    #[test]
+    fn reading_in_order_to_write_is_part_of_the_writes() {
+        let mut usage = a_query_a_rating();
+        usage.write.insert.read_units = 1.0;
+        let expected = Bill { writes: 1.25 + 0.125, ..Bill::default() };
+        check(&usage, &workload(0.0, 1e6, 0.0), expected);
+    }
+
+    #[test]
+    fn an_idle_month_of_nothing_costs_nothing() {
+        check(&one_query(), &workload(0.0, 0.0, 0.0), Bill::default());
+    }
+}

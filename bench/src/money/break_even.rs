@@ -1,0 +1,196 @@
+//! From how many page views on one design is cheaper than another.
+//!
+//! With everything else of a month as it is, a design's bill is a line over the number of its page views of k ratings: what
+//! the month costs without them, and what each costs. Two such lines meet once or not at all.
+//!
+//! **Faster at equal money.** Where the lines meet, both designs cost the same, and the one whose page has the lower latency is
+//! the faster one for the same money. Beyond, it is faster and cheaper; before, its speed has a price: what it costs more
+//! a page view, for the microseconds that it saves. A design that is not faster is never the faster one at equal money.
+
+use super::{
+    bill::{Bill, Scope, page_view_usd},
+    prices::Prices,
+    usage::{PerRatings, Usage, Workload},
+};
+
+/// At which numbers of page views a month one design is cheaper than another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum BreakEven {
+    /// At any number, though at none of them both may cost the same.
+    Always,
+    /// Above this number.
+    From(f64),
+    /// Below this number: its writes or its storage are cheaper, its page views dearer.
+    Below(f64),
+    Never,
+}
+
+impl BreakEven {
+    /// The same in page views for each write; `None` if it depends on their number and nothing is written.
+    pub(crate) fn per_write(self, writes: f64) -> Option<Self> {
+        match self {
+            Self::Always | Self::Never => Some(self),
+            Self::From(views) if writes > 0.0 => Some(Self::From(views / writes)),
+            Self::Below(views) if writes > 0.0 => Some(Self::Below(views / writes)),
+            Self::From(_) | Self::Below(_) => None,
+        }
+    }
+
+    /// From where on the design is faster and costs no more: where it is cheaper, if it is faster at all.
+    pub(crate) fn if_faster(self, is_faster: bool) -> Self {
+        if is_faster { self } else { Self::Never }
+    }
+
+    /// In a table, as in "from 21.3".
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Always => "always".to_owned(),
+            Self::From(views) => format!("from {views:.1}"),
+            Self::Below(views) => format!("below {views:.1}"),
+            Self::Never => "never".to_owned(),
+        }
+    }
+}
+
+/// Two designs' bills over the number of page views of one number of ratings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Lines {
+    /// The month without these page views: ours, theirs.
+    pub(super) without_usd: (f64, f64),
+    /// Each of these page views.
+    pub(super) view_usd: (f64, f64),
+}
+
+impl Lines {
+    /// Of a month, whose own number of such page views does not matter.
+    pub(super) fn of(
+        (ours, theirs): (&Usage, &Usage),
+        workload: &Workload,
+        ratings: usize,
+        scope: Scope,
+        prices: &Prices,
+    ) -> Self {
+        let page_views = without(workload.page_views, ratings);
+        let workload = Workload { page_views, ..workload.clone() };
+        let month = |usage: &Usage| Bill::of(usage, &workload, prices).total(scope);
+        let view = |usage: &Usage| page_view_usd(of_ratings(usage.page_read_units, ratings), prices);
+        Self { without_usd: (month(ours), month(theirs)), view_usd: (view(ours), view(theirs)) }
+    }
+
+    /// At which numbers of these page views ours is cheaper.
+    pub(super) fn break_even(&self) -> BreakEven {
+        let more_without = self.without_usd.0 - self.without_usd.1;
+        let more_a_view = self.view_usd.0 - self.view_usd.1;
+        if more_a_view < 0.0 {
+            if more_without <= 0.0 { BreakEven::Always } else { BreakEven::From(more_without / -more_a_view) }
+        } else if more_without < 0.0 {
+            if more_a_view > 0.0 { BreakEven::Below(-more_without / more_a_view) } else { BreakEven::Always }
+        } else {
+            BreakEven::Never
+        }
+    }
+
+    /// What ours costs more for each of so many page views; less than 0 where it is cheaper, `None` without any view.
+    pub(super) fn more_a_view_usd(&self, views: f64) -> Option<f64> {
+        let more = self.without_usd.0 - self.without_usd.1 + views * (self.view_usd.0 - self.view_usd.1);
+        (views > 0.0).then(|| more / views)
+    }
+}
+
+/// The value for a number of ratings, from 1 to 5.
+pub(super) fn of_ratings<T: Copy + Default>(values: PerRatings<T>, ratings: usize) -> T {
+    values.each().into_iter().find(|(number, _)| *number == ratings).map_or(T::default(), |(_, value)| value)
+}
+
+/// The same without the page views of so many ratings.
+fn without(views: PerRatings<f64>, ratings: usize) -> PerRatings<f64> {
+    let keep = |number: usize, count: f64| if number == ratings { 0.0 } else { count };
+    PerRatings {
+        one: keep(1, views.one),
+        two: keep(2, views.two),
+        three: keep(3, views.three),
+        four: keep(4, views.four),
+        any: keep(5, views.any),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::bill::tests::{a_query_a_rating, one_query, workload};
+
+    fn lines(without_usd: (f64, f64), view_usd: (f64, f64)) -> BreakEven {
+        Lines { without_usd, view_usd }.break_even()
+    }
+
+    #[test]
+    fn two_lines_meet_once_or_not_at_all() {
+        for (without_usd, view_usd, expected) in [
+            // Dearer writes, cheaper views.
+            ((10.0, 4.0), (1.0, 3.0), BreakEven::From(3.0)),
+            // Better in both, or in one and the same in the other.
+            ((4.0, 10.0), (1.0, 3.0), BreakEven::Always),
+            ((4.0, 4.0), (1.0, 3.0), BreakEven::Always),
+            ((4.0, 10.0), (3.0, 3.0), BreakEven::Always),
+            // Cheaper writes, dearer views.
+            ((4.0, 10.0), (3.0, 1.0), BreakEven::Below(3.0)),
+            // Worse in both, in one, or the same altogether.
+            ((10.0, 4.0), (3.0, 1.0), BreakEven::Never),
+            ((10.0, 4.0), (3.0, 3.0), BreakEven::Never),
+            ((4.0, 4.0), (3.0, 1.0), BreakEven::Never),
+            ((4.0, 4.0), (3.0, 3.0), BreakEven::Never),
+        ] {
+            assert_eq!(lines(without_usd, view_usd), expected, "{without_usd:?} {view_usd:?}");
+        }
+    }
+
+    fn check(ratings: usize, scope: Scope, views_of_three: f64, inserts: f64, comments: f64, expected: &str) {
+        let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
+        let workload = workload(views_of_three, inserts, comments);
+        let found = Lines::of((&ours, &theirs), &workload, ratings, scope, &prices).break_even();
+        let per_write = found.per_write(inserts).map_or("no writes".to_owned(), BreakEven::text);
+        assert_eq!(per_write, expected, "{ratings} ratings, {scope:?}, {inserts} inserts, {comments} comments");
+    }
+
+    #[test]
+    fn break_evens_by_hand() {
+        // A million writes cost 7.5 + 0.1266668 and 1.25, so 6.3766668 more; a million views of three ratings cost
+        // 0.0625 and 0.1875, so 0.125 less. 6.3766668 / 0.125 = 51.01. How many the month has of them does not matter.
+        check(3, Scope::Requests, 0.0, 1e6, 1e6, "from 51.0");
+        check(3, Scope::Requests, 5e6, 1e6, 1e6, "from 51.0");
+        // 0.1875 less. Five million views of three ratings have saved 0.625 by then.
+        check(4, Scope::Requests, 0.0, 1e6, 1e6, "from 34.0");
+        check(4, Scope::Requests, 5e6, 1e6, 1e6, "from 30.7");
+        // One rating costs both the same, so dearer writes are never made up for.
+        check(1, Scope::Requests, 0.0, 1e6, 1e6, "never");
+        // Storage 5.0 and 0.5, recovery 2.0 and 0.08, audits 0.5 and 0: 6.92 more. 13.2966668 / 0.125.
+        check(3, Scope::AndStorage, 0.0, 1e6, 1e6, "from 106.4");
+        // Two small nodes: 37.376 more. 50.6726668 / 0.125.
+        check(3, Scope::AndRedis, 0.0, 1e6, 1e6, "from 405.4");
+        // With a hundred times the writes, what is fixed hardly matters: (637.66668 + 44.296) / 0.125 / 100.
+        check(3, Scope::AndRedis, 0.0, 1e8, 1e6, "from 54.6");
+    }
+
+    #[test]
+    fn without_writes_only_what_is_fixed_decides() {
+        check(3, Scope::Requests, 0.0, 0.0, 1e6, "always");
+        check(1, Scope::Requests, 0.0, 0.0, 1e6, "never");
+        // It is a number of page views, though not for each write.
+        check(3, Scope::AndRedis, 0.0, 0.0, 1e6, "no writes");
+    }
+
+    #[test]
+    fn the_price_of_being_faster_falls_to_nothing_at_the_break_even() {
+        let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
+        let lines = Lines::of((&ours, &theirs), &workload(0.0, 1e6, 0.0), 3, Scope::Requests, &prices);
+        // Two views a write: 6.3766668 / 2 - 0.125 a million.
+        let price = lines.more_a_view_usd(2e6).unwrap() * 1e6;
+        assert!((price - 3.0633334).abs() < 1e-9, "{price}");
+        let BreakEven::From(views) = lines.break_even() else { panic!("they meet") };
+        assert!(lines.more_a_view_usd(views).unwrap().abs() < 1e-12);
+        assert!(lines.more_a_view_usd(2.0 * views).unwrap() < 0.0);
+        assert_eq!(lines.more_a_view_usd(0.0), None);
+        assert_eq!(lines.break_even().if_faster(false), BreakEven::Never);
+        assert_eq!(lines.break_even().if_faster(true), lines.break_even());
+    }
+}

@@ -1,0 +1,359 @@
+//! What is said about two designs' money: tables, a plot, and where ours loses.
+
+use crate::report::{Axis, Cell, Plot, Series, Table};
+
+use super::{
+    bill::{Bill, Scope, functions_usd, page_view_usd, write_usd},
+    break_even::{BreakEven, Lines, of_ratings},
+    prices::Prices,
+    usage::{Usage, Workload},
+};
+
+const MILLION: f64 = 1e6;
+const GB: f64 = 1e9;
+/// The numbers of ratings that need several queries where each rating is a partition of its own.
+const SEVERAL_RATINGS: [usize; 3] = [2, 3, 4];
+/// The number of ratings of the plot and of what being faster costs.
+const SHOWN_RATINGS: usize = 3;
+/// Page views for each write.
+const VIEWS_A_WRITE: [f64; 6] = [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0];
+
+/// Two designs, the same prices, and the months that they are compared in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compared<'compared> {
+    pub(crate) ours: &'compared Usage,
+    pub(crate) theirs: &'compared Usage,
+    pub(crate) prices: &'compared Prices,
+    /// The first one is plotted.
+    pub(crate) workloads: &'compared [Workload],
+}
+
+/// What is said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Summary {
+    /// "money", "money-month", "break-even", "faster-for-money".
+    pub(crate) tables: Vec<Table>,
+    /// "break-even".
+    pub(crate) plot: Plot,
+    /// Where ours is dearer, in sentences; none where it is not.
+    pub(crate) losses: Option<String>,
+}
+
+impl Summary {
+    /// Compares.
+    pub(crate) fn of(compared: &Compared<'_>) -> Self {
+        Self {
+            tables: vec![compared.each(), compared.months(), compared.break_evens(), compared.faster()],
+            plot: compared.plot(),
+            losses: compared.losses(),
+        }
+    }
+}
+
+impl Compared<'_> {
+    /// Per million page views, per million writes, per GB-month.
+    fn each(&self) -> Table {
+        let Prices { region, looked_up, million_read_units, million_write_units, storage_gb_month, .. } = self.prices;
+        let about = format!(
+            "In US dollars, by prices of {region} as found on {looked_up} (bench/prices.json says where, and how old): a million read units \
+             {}, a million write units {}, a GB-month {}. Without what is fixed: see money-month.",
+            million_read_units.usd, million_write_units.usd, storage_gb_month.usd
+        );
+        let mut rows = Vec::new();
+        for ratings in [1, 2, 3, 4, 5] {
+            let what = match ratings {
+                1 => "a million page views, one rating".to_owned(),
+                5 => "a million page views, any rating".to_owned(),
+                several => format!("a million page views, {several} ratings"),
+            };
+            rows.push(
+                self.row(what, |usage| {
+                    MILLION * page_view_usd(of_ratings(usage.page_read_units, ratings), self.prices)
+                }),
+            );
+        }
+        for (place, (kind, _)) in self.ours.write.each().into_iter().enumerate() {
+            rows.push(self.row(format!("a million writes: {kind}, functions included"), |usage| {
+                let write = usage.write.each().get(place).map(|(_, write)| *write).unwrap_or_default();
+                MILLION * (write_usd(write, self.prices) + functions_usd(write, usage.function_memory_gb, self.prices))
+            }));
+        }
+        let comment_bytes = self.workloads.first().map_or(0.0, |workload| workload.comment_bytes);
+        if comment_bytes > 0.0 {
+            let stored =
+                |usage: &Usage| Bill::of(usage, &Workload { comments: GB / comment_bytes, ..idle() }, self.prices);
+            let what = format!("a GB-month of comments of {comment_bytes:.0} bytes");
+            rows.push(self.row(format!("{what}: storage"), |usage| stored(usage).storage));
+            rows.push(self.row(format!("{what}: point-in-time recovery"), |usage| stored(usage).backup));
+            rows.push(self.row(format!("{what}: audits"), |usage| stored(usage).upkeep));
+        }
+        self.table("money", about, ["what", "ours by theirs"], rows)
+    }
+
+    /// One case of both designs, and how many times as much ours costs.
+    fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Vec<Cell> {
+        let (theirs, ours) = (usd(self.theirs), usd(self.ours));
+        let ratio = if theirs > 0.0 { Cell::Figure(ours / theirs) } else { Cell::None };
+        vec![what.into(), theirs.into(), ours.into(), ratio]
+    }
+
+    fn table(&self, name: &str, about: String, [what, last]: [&str; 2], rows: Vec<Vec<Cell>>) -> Table {
+        let columns = [what, &self.theirs.design, &self.ours.design, last].map(str::to_owned).to_vec();
+        Table { name: name.to_owned(), about, columns, rows }
+    }
+
+    /// The bill of each month by part.
+    fn months(&self) -> Table {
+        let mut rows = Vec::new();
+        for workload in self.workloads {
+            let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
+            for ((part, ours), (_, theirs)) in ours.parts().into_iter().zip(theirs.parts()) {
+                rows.push(vec![
+                    format!("{}: {part}", workload.name).into(),
+                    theirs.into(),
+                    ours.into(),
+                    (ours - theirs).into(),
+                ]);
+            }
+        }
+        let about =
+            "A month's bill in US dollars by part, without what costs the same in both designs (API, load balancer, \
+                     logs, data to readers). Redis is the smallest pair of nodes that holds the page index."
+                .to_owned();
+        self.table("money-month", about, ["month and part", "ours less theirs"], rows)
+    }
+
+    fn lines(&self, workload: &Workload, ratings: usize, scope: Scope) -> Lines {
+        Lines::of((self.ours, self.theirs), workload, ratings, scope, self.prices)
+    }
+
+    /// The latencies of a page, ours and theirs, if both were measured.
+    fn latencies_us(&self, ratings: usize) -> Option<(f64, f64)> {
+        let of = |usage: &Usage| of_ratings(usage.page_latency_us, ratings);
+        of(self.ours).zip(of(self.theirs))
+    }
+
+    fn break_evens(&self) -> Table {
+        let mut rows = Vec::new();
+        for workload in self.workloads {
+            for ratings in SEVERAL_RATINGS {
+                let at = |scope| self.lines(workload, ratings, scope).break_even();
+                let text = |views: BreakEven| match views.per_write(workload.writes()) {
+                    Some(views) => Cell::Text(views.text()),
+                    None => Cell::None,
+                };
+                let mut row: Vec<Cell> = vec![workload.name.as_str().into(), ratings.to_string().into()];
+                row.extend([Scope::Requests, Scope::AndStorage, Scope::AndRedis].map(|scope| text(at(scope))));
+                row.extend(match self.latencies_us(ratings) {
+                    Some((ours, theirs)) => {
+                        let faster = at(Scope::AndRedis).if_faster(ours < theirs);
+                        [theirs.into(), ours.into(), text(faster)]
+                    }
+                    None => [Cell::None, Cell::None, Cell::None],
+                });
+                rows.push(row);
+            }
+        }
+        let columns = [
+            "month",
+            "ratings",
+            "cheaper: page views and writes only",
+            "and storage, recovery, audits",
+            "and Redis",
+            &format!("{}: p50, us", self.theirs.design),
+            &format!("{}: p50, us", self.ours.design),
+            "faster at equal money",
+        ];
+        Table {
+            name: "break-even".to_owned(),
+            about: format!(
+                "From how many page views of so many ratings for each write {} is cheaper than {}, with everything else of \
+                 the month as it is; and from how many it is faster at equal money: from there on it costs no more, if its \
+                 page takes less time. Spending the difference on a cache is not considered.",
+                self.ours.design, self.theirs.design
+            ),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows,
+        }
+    }
+
+    /// What being faster costs, by page views for each write.
+    fn faster(&self) -> Table {
+        let mut rows = Vec::new();
+        for workload in self.workloads.iter().filter(|workload| workload.writes() > 0.0) {
+            for views_a_write in VIEWS_A_WRITE {
+                let views = views_a_write * workload.writes();
+                let more = |scope| {
+                    let more = self.lines(workload, SHOWN_RATINGS, scope).more_a_view_usd(views);
+                    more.map_or(Cell::None, |usd| Cell::Figure(usd * MILLION))
+                };
+                let saved = self.latencies_us(SHOWN_RATINGS).map(|(ours, theirs)| theirs - ours);
+                rows.push(vec![
+                    workload.name.as_str().into(),
+                    views_a_write.into(),
+                    more(Scope::Requests),
+                    more(Scope::AndRedis),
+                    saved.map_or(Cell::None, Cell::Figure),
+                ]);
+            }
+        }
+        let columns = [
+            "month".to_owned(),
+            format!("page views of {SHOWN_RATINGS} ratings a write"),
+            "dollars more a million of them: page views and writes only".to_owned(),
+            "all that is billed".to_owned(),
+            "saved by each, p50, us".to_owned(),
+        ];
+        Table {
+            name: "faster-for-money".to_owned(),
+            about: format!(
+                "What {} costs more than {} for each page view, and the microseconds that it saves for that; below 0 it is cheaper, \
+                 and slower respectively.",
+                self.ours.design, self.theirs.design
+            ),
+            columns: columns.to_vec(),
+            rows,
+        }
+    }
+
+    /// Dollars for a million writes and their page views of three ratings.
+    fn plot(&self) -> Plot {
+        let mut series = Vec::new();
+        if let Some(workload) = self.workloads.first().filter(|workload| workload.writes() > 0.0) {
+            for (scope, about) in [(Scope::Requests, "page views and writes only"), (Scope::AndRedis, "all")] {
+                let lines = self.lines(workload, SHOWN_RATINGS, scope);
+                for (design, without_usd, view_usd) in [
+                    (&self.theirs.design, lines.without_usd.1, lines.view_usd.1),
+                    (&self.ours.design, lines.without_usd.0, lines.view_usd.0),
+                ] {
+                    let usd =
+                        |views_a_write: f64| (without_usd / workload.writes() + views_a_write * view_usd) * MILLION;
+                    let points = VIEWS_A_WRITE.map(|views_a_write| (views_a_write, usd(views_a_write)));
+                    series.push(Series { name: format!("{design}: {about}"), points: points.to_vec() });
+                }
+            }
+        }
+        let month = self.workloads.first().map_or("", |workload| workload.name.as_str());
+        Plot {
+            name: "break-even".to_owned(),
+            title: format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})"),
+            x: Axis { label: "page views for each write".to_owned(), is_log: true },
+            y: Axis { label: "US dollars for a million writes".to_owned(), is_log: true },
+            series,
+        }
+    }
+
+    /// Where ours is dearer in the first month.
+    fn losses(&self) -> Option<String> {
+        let workload = self.workloads.first()?;
+        let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
+        let times = |ours: f64, theirs: f64| (ours > theirs && theirs > 0.0).then(|| ours / theirs);
+        let mut lost = Vec::new();
+        if let Some(times) = times(ours.writes + ours.functions, theirs.writes + theirs.functions) {
+            lost.push(format!("its writes cost {times:.1} times as much as those of {}", self.theirs.design));
+        }
+        if let Some(times) = times(ours.storage + ours.backup, theirs.storage + theirs.backup) {
+            lost.push(format!("storing a comment {times:.1} times as much"));
+        }
+        if ours.redis > theirs.redis {
+            lost.push(format!("its Redis costs ${:.0} a month whether it is asked or not", ours.redis - theirs.redis));
+        }
+        for ratings in SEVERAL_RATINGS {
+            let views = self.lines(workload, ratings, Scope::AndRedis).break_even().per_write(workload.writes());
+            match views {
+                Some(BreakEven::From(views)) => {
+                    lost.push(format!(
+                        "with {ratings} ratings it is cheaper only from {views:.0} page views for each write on"
+                    ));
+                }
+                Some(BreakEven::Never) => lost.push(format!("with {ratings} ratings it is never cheaper")),
+                Some(BreakEven::Always | BreakEven::Below(_)) | None => {}
+            }
+        }
+        let month = &workload.name;
+        (!lost.is_empty()).then(|| format!("Money ({month}): {}.", lost.join("; ")))
+    }
+}
+
+/// A month in which nothing happens.
+fn idle() -> Workload {
+    Workload::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::bill::tests::{a_query_a_rating, one_query, workload};
+
+    fn summary(ours: &Usage, theirs: &Usage, workloads: &[Workload]) -> Summary {
+        Summary::of(&Compared { ours, theirs, prices: &Prices::published().unwrap(), workloads })
+    }
+
+    fn line(table: &Table, row: usize) -> String {
+        table.rows[row].iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn every_row_has_a_cell_for_each_column() {
+        let months = [workload(1e6, 1e6, 1e6), workload(0.0, 0.0, 1e6)];
+        let summary = summary(&one_query(), &a_query_a_rating(), &months);
+        assert_eq!(summary.tables.len(), 4);
+        for table in &summary.tables {
+            assert!(!table.rows.is_empty(), "{}", table.name);
+            for row in &table.rows {
+                assert_eq!(row.len(), table.columns.len(), "{}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_tables_of_the_examples_by_hand() {
+        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
+        let [each, months, break_evens, faster] = &found.tables[..] else { panic!("four tables") };
+        assert_eq!(line(each, 2), "a million page views, 3 ratings | 0.19 | 0.06 | 0.33");
+        assert_eq!(line(each, 5), "a million writes: insert, functions included | 1.25 | 7.63 | 6.10");
+        // 4 million comments of 250 bytes.
+        assert_eq!(line(each, 9), "a GB-month of comments of 250 bytes: storage | 2.00 | 20.00 | 10.00");
+        assert_eq!(line(months, 7), "a month: together | 2.02 | 52.57 | 50.55");
+        assert_eq!(
+            line(break_evens, 1),
+            "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"
+        );
+        // 6.3766668 a write for one view each, and 50.6726668, less 0.125.
+        assert_eq!(line(faster, 0), "a month | 1.00 | 6.25 | 50.55 | 700.00");
+        let losses = found.losses.unwrap();
+        assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
+        assert!(losses.contains("with 3 ratings it is cheaper only from 405 page views"), "{losses}");
+    }
+
+    #[test]
+    fn the_plotted_lines_cross_at_the_break_even() {
+        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
+        let [theirs, ours, ..] = &found.plot.series[..] else { panic!("two lines for each scope") };
+        // 51 views a write lie between the second and the third point.
+        for (place, is_ours_dearer) in [(1, true), (2, false)] {
+            assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{:?}", found.plot);
+        }
+        assert!(found.plot.series.iter().flat_map(|series| &series.points).all(|(x, y)| *x > 0.0 && *y > 0.0));
+    }
+
+    #[test]
+    fn a_design_that_is_better_in_all_loses_nowhere_and_has_no_break_even() {
+        let worse = one_query();
+        let better = Usage { page_read_units: a_query_a_rating().page_read_units, ..a_query_a_rating() };
+        let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..better };
+        let found = summary(&better, &worse, &[workload(1e6, 1e6, 1e6)]);
+        assert_eq!(found.losses, None);
+        // Cheaper always, but its page takes twice as long: never the faster one.
+        assert!(line(&found.tables[2], 1).starts_with("a month | 3 | always | always | always"));
+        assert!(line(&found.tables[2], 1).ends_with("never"));
+    }
+
+    #[test]
+    fn without_writes_there_are_no_page_views_a_write() {
+        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 0.0, 1e6)]);
+        assert_eq!(line(&found.tables[2], 1), "a month | 3 | always | - | - | 1400.00 | 700.00 | -");
+        assert!(found.tables[3].rows.is_empty());
+        assert!(found.plot.series.is_empty());
+    }
+}
