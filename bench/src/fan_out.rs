@@ -22,7 +22,7 @@ use stores::{Quarantine, Table, table::TableConfig};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
 
 use crate::{
-    report::Report,
+    report::{Limit, Report},
     statistics::{Rounds, as_f64},
     workload::{Comments, EVENT_RECORDS, create_table_without_stream, events, expect_processed, folder},
 };
@@ -79,7 +79,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
             ("comments written", as_f64(count * 2 * u64::from(ROUNDS + 1)), ""),
         ],
     );
-    report.ratio("fan_out_vs_batch_write", rounds.ratio(), "at least 0.8");
+    report.ratio("fan_out_vs_batch_write", rounds.ratio(), Limit::AtLeast(0.8));
     Ok(())
 }
 

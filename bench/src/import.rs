@@ -10,9 +10,14 @@ use local_stack::{
     stack::{Stack, StackSettings},
 };
 
-use crate::{report::Report, statistics::as_f64};
+use crate::{
+    report::{Limit, Report, count},
+    statistics::as_f64,
+};
 
 const GIB: f64 = 1_073_741_824.0;
+/// The comments that the limit on memory is for.
+const LIMIT_FROM: u64 = 42_943;
 
 /// Imports into a stack of its own and measures.
 pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
@@ -23,8 +28,9 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
             let reader = LineReader::open(path).with_context(|| path.display().to_string())?;
             (read_lines(reader), "a file".to_owned())
         }
-        None => (demo_source(comments), format!("{comments} generated comments")),
+        None => (demo_source(comments), format!("{} generated comments", count(comments))),
     };
+    report.step(&format!("importing {about}"));
     let began = Instant::now();
     let imported = import(stack.table(), source, &Arc::default()).await?;
     let written_s = began.elapsed().as_secs_f64();
@@ -50,7 +56,12 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
             ("files of the data folder", as_f64(files) / GIB, "GiB"),
         ],
     );
-    report.ratio("import_peak_memory_gib", as_f64(memory.peak) / GIB, "below 2 for the 42,943 reviews");
+    report.ratio_noted(
+        "import_peak_memory_gib",
+        as_f64(memory.peak) / GIB,
+        Limit::AtMost(2.0).only_if(imported.created >= LIMIT_FROM),
+        "at most 2 for 42,943 comments",
+    );
     stack.stop().await;
     Ok(())
 }

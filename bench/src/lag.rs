@@ -43,8 +43,8 @@ use stores::{Table, table::GSI};
 use tokio::task::JoinSet;
 
 use crate::{
-    report::Report,
-    statistics::{as_f64, percentile},
+    report::{Figure, Report, count},
+    statistics::{Latencies, as_f64},
     workload::Comments,
 };
 
@@ -66,6 +66,7 @@ const IDLE_PAUSE_MAX_MS: u64 = 60;
 
 /// Measures; `comments` are posted to find the maximum rate.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    report.step("starting the local stack");
     let mut stack = Stack::start(StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?)).await?;
     stack.wait_until_index_ready().await?;
     let watcher = Arc::new(Watcher::new(&stack).await?);
@@ -80,6 +81,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     posts(workload.take(WARM_UP)?).await?;
     stack.settle().await;
 
+    report.step(&format!("posting {} comments as fast as they are taken", count(comments.into())));
     let began = Instant::now();
     posts(workload.take(comments)?).await?;
     let acknowledged_s = began.elapsed().as_secs_f64();
@@ -88,10 +90,11 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     let maximum = f64::from(comments) / visible_s;
     report.add(
         "lag: maximum rate",
-        &format!("{comments} comments by {WRITERS} writers"),
+        &format!("{} comments by {WRITERS} writers", count(comments.into())),
         &[("acknowledged", f64::from(comments) / acknowledged_s, "comments/s"), ("visible", maximum, "comments/s")],
     );
 
+    report.step(&format!("watching {WATCHED} comments, one at a time"));
     let mut idle = Vec::new();
     for _ in 0..WATCHED {
         let pause = Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS));
@@ -99,9 +102,10 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         let posted = watcher.post(&workload.draw()?).await?;
         idle.push(watcher.watch(posted).await?);
     }
-    add(report, "lag: idle", "one comment at a time", &idle, &[]);
+    add(report, "lag: idle", "one comment at a time", &idle, &[])?;
 
     stack.settle().await;
+    report.step(&format!("watching {WATCHED} comments at half the maximum rate"));
     let (loaded, rate) = under_load(&watcher, &mut workload, maximum / 2.0).await?;
     let began = Instant::now();
     stack.settle().await;
@@ -113,7 +117,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         &format!("posts at {rate:.1}/s, every one of {} watched", every(maximum / 2.0)),
         &loaded,
         &[("posted", rate, "comments/s"), ("until settled afterwards", behind_s, "s")],
-    );
+    )?;
     stack.stop().await;
     Ok(())
 }
@@ -170,26 +174,35 @@ struct Lag {
     looks: u32,
 }
 
-fn add(report: &mut Report, name: &str, about: &str, lags: &[Lag], more: &[(&'static str, f64, &'static str)]) {
-    let mut figures = Vec::new();
-    let mut percentiles = |what: &str, value: &dyn Fn(&Lag) -> Duration| {
-        let values: Vec<f64> = lags.iter().map(|lag| value(lag).as_secs_f64() * 1e3).collect();
-        for (label, share) in [("p50", 0.5), ("p99", 0.99)] {
-            figures.push((format!("{what}, {label}"), percentile(&values, share), "ms"));
-        }
-    };
-    percentiles("duplicates written", &|lag| lag.written.seen);
-    percentiles("ranks visible", &|lag| lag.ranks.seen);
-    percentiles("both", &|lag| lag.written.seen.max(lag.ranks.seen));
-    percentiles("both, seen under every filter key", &|lag| lag.seen.max(lag.ranks.seen));
-    percentiles("uncertainty of duplicates", &|lag| lag.written.seen - lag.written.missed);
-    percentiles("uncertainty of ranks", &|lag| lag.ranks.seen - lag.ranks.missed);
-    percentiles("the POST itself", &|lag| lag.post);
+/// What of a lag is reported, and its name.
+type Part = (&'static str, fn(&Lag) -> Duration);
+
+const PARTS: [Part; 7] = [
+    ("duplicates written", |lag| lag.written.seen),
+    ("ranks visible", |lag| lag.ranks.seen),
+    ("both", |lag| lag.written.seen.max(lag.ranks.seen)),
+    ("both, seen under every filter key", |lag| lag.seen.max(lag.ranks.seen)),
+    ("uncertainty of duplicates", |lag| lag.written.seen - lag.written.missed),
+    ("uncertainty of ranks", |lag| lag.ranks.seen - lag.ranks.missed),
+    ("the POST itself", |lag| lag.post),
+];
+
+fn add(report: &mut Report, name: &str, about: &str, lags: &[Lag], more: &[Figure]) -> anyhow::Result<()> {
+    let (mut figures, mut watched) = (Vec::new(), 0);
+    for (what, part) in PARTS {
+        let mut latencies = Latencies::new()?;
+        lags.iter().for_each(|lag| latencies.record(part(lag)));
+        figures.push((format!("{what}, p50"), latencies.p50_us() / 1e3, "ms"));
+        figures.push((format!("{what}, p99"), latencies.p99_us() / 1e3, "ms"));
+        figures.push((format!("{what}, most"), latencies.max_us() / 1e3, "ms"));
+        watched = latencies.count();
+    }
     let looks: u64 = lags.iter().map(|lag| u64::from(lag.looks)).sum();
-    figures.push(("look-ups a comment".to_owned(), as_f64(looks) / as_f64(lags.len() as u64), ""));
-    figures.push(("comments watched".to_owned(), as_f64(lags.len() as u64), ""));
+    figures.push(("look-ups a comment".to_owned(), as_f64(looks) / as_f64(watched), ""));
+    figures.push(("comments watched".to_owned(), as_f64(watched), ""));
     figures.extend(more.iter().map(|(what, figure, unit)| ((*what).to_owned(), *figure, *unit)));
     report.add(name, about, &figures);
+    Ok(())
 }
 
 /// A comment that was acknowledged.

@@ -12,6 +12,7 @@ mod lag;
 mod money;
 mod options;
 mod payload;
+mod progress;
 mod repair;
 mod report;
 mod selection;
@@ -19,8 +20,11 @@ mod shop;
 mod statistics;
 mod workload;
 
+use std::fmt;
+
 use anyhow::bail;
 use clap::{Parser, ValueEnum};
+use itertools::Itertools;
 
 use options::Options;
 use report::Report;
@@ -59,6 +63,12 @@ enum Name {
     Selection,
 }
 
+impl fmt::Display for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_possible_value().map_or(Ok(()), |value| formatter.write_str(value.get_name()))
+    }
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
@@ -67,28 +77,41 @@ async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let mut report = Report::open()?;
     let names = if args.only.is_empty() { Name::value_variants() } else { &args.only };
-    let options = &args.options;
-    for name in names {
-        match name {
-            Name::Api => {
-                let comments = options.comments_or(20_000, 1_000_000);
-                api::measure(&mut report, comments, options.api.as_deref()).await?;
-            }
-            Name::Import => {
-                let comments = options.comments_or(2_000, 10_000);
-                import::measure(&mut report, options.data.as_deref(), comments.into()).await?;
-            }
-            Name::Audit => repair::measure_audit(&mut report, options.comments_or(2_000, 10_000)).await?,
-            Name::Rebuild => repair::measure_rebuild(&mut report, options.comments_or(2_000, 10_000)).await?,
-            Name::FanOut => fan_out::measure(&mut report, options.comments_or(1_000, 4_000)).await?,
-            Name::Index => index::measure(&mut report, options.comments_or(100_000, 1_000_000)).await?,
-            Name::Lag => lag::measure(&mut report, options.comments_or(500, 3_000)).await?,
-            Name::Payload => {
-                let comments = options.comments_or(4_000, 40_000);
-                payload::measure(&mut report, options.data.as_deref(), comments.into())?;
-            }
-            Name::Selection => selection::measure(&mut report, options.comments_or(100_000, 1_000_000)).await?,
+    let mut failed = Vec::new();
+    for (number, name) in (1..).zip(names) {
+        report.begin(&name.to_string(), number, names.len(), args.options.quick);
+        let measured = measure(*name, &args.options, &mut report).await;
+        report.end()?;
+        // The others are measured all the same.
+        if let Err(error) = measured {
+            eprintln!("{name} failed: {error:?}");
+            failed.push(name);
         }
     }
-    report.save()
+    report.tell();
+    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.iter().join(", ")) }
+}
+
+async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+    match name {
+        Name::Api => {
+            let comments = options.comments_or(20_000, 1_000_000);
+            api::measure(report, comments, options.api.as_deref()).await?;
+        }
+        Name::Import => {
+            let comments = options.comments_or(2_000, 10_000);
+            import::measure(report, options.data.as_deref(), comments.into()).await?;
+        }
+        Name::Audit => repair::measure_audit(report, options.comments_or(2_000, 10_000)).await?,
+        Name::Rebuild => repair::measure_rebuild(report, options.comments_or(2_000, 10_000)).await?,
+        Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await?,
+        Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000)).await?,
+        Name::Lag => lag::measure(report, options.comments_or(500, 3_000)).await?,
+        Name::Payload => {
+            let comments = options.comments_or(4_000, 40_000);
+            payload::measure(report, options.data.as_deref(), comments.into())?;
+        }
+        Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000)).await?,
+    }
+    Ok(())
 }

@@ -13,6 +13,8 @@
 //! - *bursts*: a thousand seconds in two years hold all comments, each burst of one rating only;
 //! - *disjoint*: each rating has a part of the two years to itself.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use model::{BaseSet, Filter, Instant, Order, PageSize, ProductId, Rating, RatingSet, Revision};
 use rand::{
@@ -23,8 +25,8 @@ use rand::{
 use stores::page_index::PageStartQuery;
 
 use crate::{
-    report::{Figure, Report},
-    statistics::{as_f64, median, percentile},
+    report::{Axis, Limit, Plot, Report, Series, Table, count},
+    statistics::{Latencies, as_f64, median, percentile},
     workload::{FIRST_MS, RATING_WEIGHTS, Redis, SPAN_MS},
 };
 
@@ -38,6 +40,8 @@ const PAGE_SIZE: u64 = 20;
 const ZADD_MEMBERS: usize = 1_000;
 /// Bursts of the shape of that name.
 const BURSTS: usize = 1_000;
+/// The comments that the limit is for.
+const LIMIT_FROM: u32 = 1_000_000;
 /// Whom the partitions are marked for.
 const TABLE_ID: &str = "bench";
 /// The filters, by their number of ratings: rare and frequent ones.
@@ -63,23 +67,38 @@ impl Shape {
     }
 }
 
-/// What one call cost the server.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    time_us: f64,
+/// What calls cost the server.
+struct Costs {
+    times: Latencies,
     /// Commands inside the script.
-    commands: f64,
+    commands: Vec<f64>,
 }
 
 /// Measures with up to `comments_max` comments.
 pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::Result<()> {
     let mut redis = Redis::start().await?;
-    let mut figures: Vec<Figure<String>> = Vec::new();
+    let mut table = Table {
+        name: "selection".to_owned(),
+        about: "Server time of one call, and commands inside it; pages of 20, newest first.".to_owned(),
+        columns: ["spread", "comments", "ratings", "page", "p50, us", "p99, us", "commands, p50", "commands, most"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: Vec::new(),
+    };
+    let series = |ratings: &&[u64]| Series { name: format!("{} of 5 ratings", ratings.len()), points: Vec::new() };
+    let mut plot = Plot {
+        name: "selection".to_owned(),
+        title: "Finding where a random page starts".to_owned(),
+        x: Axis { label: "comments of the product".to_owned(), is_log: true },
+        y: Axis { label: "server time p50, us".to_owned(), is_log: false },
+        series: FILTERS.iter().map(series).collect(),
+    };
     let mut p99_us: Option<f64> = None;
     let smaller = [10_000, 100_000].into_iter().filter(|comments| *comments < comments_max);
     for comments in smaller.chain([comments_max]) {
+        report.step(&format!("{} comments, evenly spread", count(comments.into())));
         fill(&mut redis, Shape::Even, comments).await?;
-        for ratings in FILTERS {
+        for (ratings, series) in FILTERS.into_iter().zip(&mut plot.series) {
             let mut subject = Subject::new(&redis, ratings).await?;
             let last = subject.pages - 1;
             for (place, page, calls) in [
@@ -89,36 +108,46 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::R
                 ("random", None, RANDOM_PAGES),
             ] {
                 let costs = subject.costs(&mut redis, page, calls).await?;
-                let found = add(&mut figures, &format!("even, {comments}, {} ratings, {place}", ratings.len()), &costs);
+                add(&mut table, (Shape::Even, comments, ratings.len(), place), &costs);
+                if page.is_none() {
+                    series.points.push((f64::from(comments), costs.times.p50_us()));
+                }
                 if comments == comments_max && page.is_none() {
+                    let found = costs.times.p99_us();
                     p99_us = Some(p99_us.map_or(found, |worst: f64| worst.max(found)));
                 }
             }
         }
     }
     for shape in [Shape::OneMillisecond, Shape::Bursts, Shape::Disjoint] {
+        report.step(&format!("{} comments: {}", count(comments_max.into()), shape.name()));
         fill(&mut redis, shape, comments_max).await?;
         for ratings in FILTERS.into_iter().skip(1) {
             let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, RANDOM_PAGES / 4).await?;
-            add(&mut figures, &format!("{}, {comments_max}, {} ratings, random", shape.name(), ratings.len()), &costs);
+            add(&mut table, (shape, comments_max, ratings.len(), "random"), &costs);
         }
     }
     redis.stop().await;
-    report.add("selection", "server time of one call, and commands inside it; pages of 20", &figures);
-    report.ratio("selection_p99_us", p99_us.context("the limit's case was measured")?, "below 200 at 1,000,000");
+    report.table(table)?;
+    report.plot(plot)?;
+    let p99_us = p99_us.context("the limit's case was measured")?;
+    let limit = Limit::AtMost(200.0).only_if(comments_max >= LIMIT_FROM);
+    report.ratio_noted("selection_p99_us", p99_us, limit, "at most 200 at 1,000,000 comments, random pages");
     Ok(())
 }
 
-/// Adds what calls cost, and returns the 99th percentile of their time.
-fn add(figures: &mut Vec<Figure<String>>, name: &str, costs: &[Cost]) -> f64 {
-    let times: Vec<f64> = costs.iter().map(|cost| cost.time_us).collect();
-    let commands: Vec<f64> = costs.iter().map(|cost| cost.commands).collect();
-    let p99_us = percentile(&times, 0.99);
-    figures.push((format!("{name}: p50"), median(&times), "us"));
-    figures.push((format!("{name}: p99"), p99_us, "us"));
-    figures.push((format!("{name}: commands, p50"), median(&commands), ""));
-    figures.push((format!("{name}: commands, most"), percentile(&commands, 1.0), ""));
-    p99_us
+/// Adds what calls cost.
+fn add(table: &mut Table, (shape, comments, ratings, place): (Shape, u32, usize, &str), costs: &Costs) {
+    table.rows.push(vec![
+        shape.name().into(),
+        f64::from(comments).into(),
+        as_f64(ratings as u64).into(),
+        place.into(),
+        costs.times.p50_us().round().into(),
+        costs.times.p99_us().round().into(),
+        median(&costs.commands).into(),
+        percentile(&costs.commands, 1.0).into(),
+    ]);
 }
 
 fn product() -> anyhow::Result<ProductId> {
@@ -201,22 +230,24 @@ impl Subject {
     }
 
     /// Asks for a page, or random ones, and reads what each call cost.
-    async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Vec<Cost>> {
-        let mut costs = Vec::new();
+    async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Costs> {
+        let mut costs = Costs { times: Latencies::new()?, commands: Vec::new() };
         for _ in 0..calls {
             let page = page.unwrap_or_else(|| self.rng.random_range(0..self.pages));
             redis::cmd("CONFIG").arg("RESETSTAT").query_async::<()>(&mut redis.connection).await?;
             self.ask(redis, page).await?;
             let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis.connection).await?;
-            costs.push(cost_of(&stats)?);
+            let (time, commands) = cost_of(&stats)?;
+            costs.times.record(time);
+            costs.commands.push(commands);
         }
         Ok(costs)
     }
 }
 
-/// Reads `INFO commandstats` after one call.
-fn cost_of(stats: &str) -> anyhow::Result<Cost> {
-    let mut cost = Cost { time_us: 0.0, commands: 0.0 };
+/// Reads `INFO commandstats` after one call: its time, and the number of commands inside the script.
+fn cost_of(stats: &str) -> anyhow::Result<(Duration, f64)> {
+    let (mut time, mut commands) = (Duration::ZERO, 0.0);
     let mut scripts = 0;
     for line in stats.lines() {
         let Some((command, figures)) = line.trim().strip_prefix("cmdstat_").and_then(|line| line.split_once(':'))
@@ -230,11 +261,11 @@ fn cost_of(stats: &str) -> anyhow::Result<Cost> {
         match command {
             "evalsha" => {
                 scripts += field("calls")?;
-                cost.time_us = as_f64(field("usec")?);
+                time = Duration::from_micros(field("usec")?);
             }
             "config|resetstat" | "info" => {}
-            _ => cost.commands += as_f64(field("calls")?),
+            _ => commands += as_f64(field("calls")?),
         }
     }
-    if scripts != 1 { bail!("{scripts} scripts ran instead of one:\n{stats}") } else { Ok(cost) }
+    if scripts != 1 { bail!("{scripts} scripts ran instead of one:\n{stats}") } else { Ok((time, commands)) }
 }

@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
+
+/// Digits of a latency that are kept.
+const LATENCY_DIGITS: u8 = 3;
+/// An hour: longer ones are kept as that.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
 /// The value that `share` (0 to 1) of the values do not exceed; 0 of none.
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -15,6 +22,47 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
 /// The middle value.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 0.5)
+}
+
+/// Durations by their frequency: each is kept to three digits, so that any number of them takes little memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self(Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)?))
+    }
+
+    pub(crate) fn record(&mut self, took: Duration) {
+        self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// What another caller recorded, too.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the comparisons that come next use it"))]
+    pub(crate) fn add(&mut self, more: &Self) -> anyhow::Result<()> {
+        Ok(self.0.add(&more.0)?)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The microseconds that `share` (0 to 1) of the durations do not exceed; 0 of none.
+    pub(crate) fn percentile_us(&self, share: f64) -> f64 {
+        as_f64(self.0.value_at_quantile(share)) / 1e3
+    }
+
+    pub(crate) fn p50_us(&self) -> f64 {
+        self.percentile_us(0.5)
+    }
+
+    pub(crate) fn p99_us(&self) -> f64 {
+        self.percentile_us(0.99)
+    }
+
+    pub(crate) fn max_us(&self) -> f64 {
+        as_f64(self.0.max()) / 1e3
+    }
 }
 
 /// Interleaved rounds of two ways to do the same: how long each round took.
@@ -60,4 +108,34 @@ impl Rounds {
 #[expect(clippy::cast_precision_loss, reason = "a measured figure")]
 pub(crate) fn as_f64(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_kept_to_three_digits() {
+        let mut latencies = Latencies::new().unwrap();
+        assert_eq!((latencies.count(), latencies.p50_us(), latencies.max_us()), (0, 0.0, 0.0));
+        let mut more = latencies.clone();
+        (1..=900).for_each(|us| latencies.record(Duration::from_micros(us)));
+        (901..=1_000).for_each(|us| more.record(Duration::from_micros(us)));
+        latencies.add(&more).unwrap();
+        assert_eq!(latencies.count(), 1_000);
+        for (share, us) in [(0.001, 1.0), (0.5, 500.0), (0.99, 990.0), (1.0, 1_000.0)] {
+            let found = latencies.percentile_us(share);
+            assert!((found / us - 1.0).abs() < 0.001, "{share}: {found} instead of {us}");
+        }
+    }
+
+    #[test]
+    fn a_round_is_compared_with_itself_only() {
+        let mut rounds = Rounds::default();
+        for (ours, bare) in [(2, 1), (20, 10), (30, 24)] {
+            rounds.add(Duration::from_secs(ours), Duration::from_secs(bare));
+        }
+        assert_eq!((rounds.ratio(), rounds.ratio_range()), (0.5, (0.5, 0.8)));
+        assert_eq!(percentile(&[], 0.5), 0.0);
+    }
 }

@@ -32,8 +32,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::shop::{Listing, Shop};
 use crate::{
-    report::{Figure, Report},
-    statistics::{Rounds, as_f64, median, percentile},
+    report::{Figure, Limit, Report, count as number},
+    statistics::{Latencies, Rounds, as_f64, median},
 };
 use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
 use process::{ApiProcess, processor_time, resident_bytes};
@@ -78,8 +78,8 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, binary: Opti
         subject.stop().await;
     }
     let worst = |of: fn(&LastPage) -> f64| ratios.iter().map(of).fold(0.0, f64::max);
-    report.ratio("last_page_vs_page_2_p50", worst(|ratio| ratio.p50), "at most 1.15 at each size");
-    report.ratio("last_page_vs_page_2_p99", worst(|ratio| ratio.p99), "at most 1.5 at each size");
+    report.ratio_noted("last_page_vs_page_2_p50", worst(|ratio| ratio.p50), Limit::AtMost(1.15), "at each size");
+    report.ratio_noted("last_page_vs_page_2_p99", worst(|ratio| ratio.p99), Limit::AtMost(1.5), "at each size");
     Ok(())
 }
 
@@ -95,7 +95,7 @@ struct Subject {
 struct Kind {
     /// The name of its ratio.
     ratio: &'static str,
-    limit: &'static str,
+    limit: Limit,
     listing: Arc<Listing>,
     show: Show,
 }
@@ -108,6 +108,8 @@ struct LastPage {
 
 impl Subject {
     async fn start(report: &mut Report, binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
+        let text = number(comments.into());
+        report.step(&format!("loading {text} comments"));
         let began = Instant::now();
         let shop = Shop::fill(comments, with_union).await?;
         let filled_s = began.elapsed().as_secs_f64();
@@ -115,7 +117,7 @@ impl Subject {
         let mut subject = Self { comments, shop, api, rng: StdRng::seed_from_u64(7) };
         subject.compare_samples().await?;
         report.add(
-            &format!("api: {comments} comments loaded"),
+            &format!("api: {text} comments loaded"),
             "sample pages are the same by API, SDK and listing",
             &[("items", as_f64(subject.shop.items), ""), ("until loaded", filled_s, "s")],
         );
@@ -152,6 +154,7 @@ impl Subject {
 
     /// Requests of every kind, in parts one after the other.
     async fn memory(&mut self, report: &mut Report) -> anyhow::Result<()> {
+        report.step(&format!("{} requests for the memory", number(MEMORY_REQUESTS.into())));
         let kinds = self.kinds()?;
         let mut resident = Vec::new();
         let began = Instant::now();
@@ -175,14 +178,15 @@ impl Subject {
         let (all, union) = (&self.shop.all, self.shop.union.as_ref().context("the union is loaded")?);
         let kind = |ratio, listing: &Arc<Listing>, show, limit| Kind { ratio, limit, listing: listing.clone(), show };
         Ok([
-            kind("api_json_vs_sdk", all, Show::Json, "at least 0.7"),
-            kind("api_union_vs_sdk", union, Show::Json, "at least 0.7"),
-            kind("api_html_vs_sdk", all, Show::Html, "at least 0.6"),
+            kind("api_json_vs_sdk", all, Show::Json, Limit::AtLeast(0.7)),
+            kind("api_union_vs_sdk", union, Show::Json, Limit::AtLeast(0.7)),
+            kind("api_html_vs_sdk", all, Show::Html, Limit::AtLeast(0.6)),
         ])
     }
 
     async fn throughput(&mut self, report: &mut Report) -> anyhow::Result<()> {
         for Kind { ratio, limit, listing, show } in self.kinds()? {
+            report.step(&format!("{ROUNDS} rounds of {}", ratio.trim_end_matches("_vs_sdk")));
             self.api.unavailable.store(0, Ordering::Relaxed);
             let mut rounds = Rounds::default();
             let (mut of_api, mut of_sdk) = (Spent::default(), Spent::default());
@@ -241,19 +245,20 @@ impl Subject {
     }
 
     async fn last_page(&mut self, report: &mut Report) -> anyhow::Result<LastPage> {
+        report.step(&format!("last page and page 2 of {} comments", number(self.comments.into())));
         let listing = self.shop.all.clone();
         let mut http = HttpCaller::open(&self.api, &listing, Show::Json).await?;
         let mut blocks: [Vec<f64>; 6] = Default::default();
         for block in 0..=BLOCKS {
-            let mut times_us: [Vec<f64>; 2] = Default::default();
+            let mut times = [Latencies::new()?, Latencies::new()?];
             for _ in 0..A_BLOCK {
-                for (times_us, page) in times_us.iter_mut().zip([2, listing.pages()]) {
+                for (times, page) in times.iter_mut().zip([2, listing.pages()]) {
                     let began = Instant::now();
                     http.ask(page).await?;
-                    times_us.push(began.elapsed().as_secs_f64() * 1e6);
+                    times.record(began.elapsed());
                 }
             }
-            let [page_2, last] = times_us.map(|times_us| [median(&times_us), percentile(&times_us, 0.99)]);
+            let [page_2, last] = times.map(|times| [times.p50_us(), times.p99_us()]);
             let [[page_2_p50, page_2_p99], [last_p50, last_p99]] = [page_2, last];
             // The first warms up.
             if block > 0 {
@@ -264,7 +269,7 @@ impl Subject {
         }
         let [page_2_p50, last_p50, page_2_p99, last_p99, p50, p99] = blocks.map(|values| median(&values));
         report.add(
-            &format!("api: last page of {}", self.comments),
+            &format!("api: last page of {}", number(self.comments.into())),
             &format!("page {} and page 2, {BLOCKS} blocks of {A_BLOCK} requests each in turn", listing.pages()),
             &[
                 ("page 2, p50", page_2_p50, "us"),

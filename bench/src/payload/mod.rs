@@ -24,7 +24,7 @@ use stores::table::NewComment;
 
 use crate::{
     report::Report,
-    statistics::{as_f64, percentile},
+    statistics::{Latencies, as_f64},
 };
 use encodings::Dictionaries;
 use size::{STORAGE_OVERHEAD_BYTES, item_bytes, query_units, write_units};
@@ -291,25 +291,25 @@ fn add_times(report: &mut Report, about: &str, texts: &[CommentText]) -> anyhow:
     for level in LEVELS {
         let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
         let times = timed(&contents, |content| Ok(zstd::bulk::compress(content, level)?))?;
-        figures.push((format!("compressing at level {level}, p50"), percentile(&times, 0.5), "us"));
-        figures.push((format!("compressing at level {level}, p99"), percentile(&times, 0.99), "us"));
+        figures.push((format!("compressing at level {level}, p50"), times.p50_us(), "us"));
+        figures.push((format!("compressing at level {level}, p99"), times.p99_us(), "us"));
     }
     let blobs: Vec<CommentBlob> = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd)).collect();
     let compressed: Vec<CommentBlob> =
         blobs.into_iter().filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
     let times = timed(&compressed, |blob| Ok(blob.clone().into_text()?))?;
-    figures.push(("reading a compressed text, p50".to_owned(), percentile(&times, 0.5), "us"));
-    figures.push(("reading a compressed text, p99".to_owned(), percentile(&times, 0.99), "us"));
+    figures.push(("reading a compressed text, p50".to_owned(), times.p50_us(), "us"));
+    figures.push(("reading a compressed text, p99".to_owned(), times.p99_us(), "us"));
     report.add("payload times", about, &figures);
     Ok(())
 }
 
-fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Vec<f64>> {
-    let mut times = Vec::with_capacity(inputs.len());
+fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Latencies> {
+    let mut times = Latencies::new()?;
     for input in inputs {
         let began = Instant::now();
         let made = run(input)?;
-        times.push(began.elapsed().as_secs_f64() * 1e6);
+        times.record(began.elapsed());
         drop(made);
     }
     Ok(times)

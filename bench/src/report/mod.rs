@@ -1,8 +1,19 @@
-//! The report: printed as tables, merged into `target/bench/report.json`.
+//! The report: printed as it comes, merged into `target/bench/report.json`, and made from there into `report.md` (with a
+//! file for each plot) and `report.html` (with everything in it).
+//!
+//! A measurement's new run replaces all that its earlier run left. Whatever is reported belongs to the measurement that is
+//! under way (`begin`), which is a section of the report.
 
+mod kept;
+mod limit;
+mod machine;
+mod number;
 mod plot;
 mod table;
 
+pub(crate) use kept::Ratio;
+pub(crate) use limit::Limit;
+pub(crate) use number::{count, figure, seconds};
 pub(crate) use plot::{Axis, Plot, Series};
 pub(crate) use table::{Cell, Table};
 
@@ -12,17 +23,20 @@ use std::{
 };
 
 use anyhow::Context;
-use serde_json::{Map, Value, json};
+
+use crate::progress::Progress;
+use kept::{Figures, Kept, Loss, NamedFigure, Of, Run};
+use limit::verdict;
+use machine::Machine;
 
 /// Everything measured so far, earlier runs included.
 pub(crate) struct Report {
-    path: PathBuf,
-    measurements: Map<String, Value>,
-    ratios: Map<String, Value>,
-    tables: Map<String, Value>,
-    plots: Map<String, Value>,
-    /// Where this design loses, by measurement: sentences of the report's first paragraph.
-    losses: Map<String, Value>,
+    folder: PathBuf,
+    kept: Kept,
+    /// The measurement that is under way, and its run.
+    of: String,
+    run: Run,
+    progress: Progress,
 }
 
 /// One line of a result: what it is, the figure, its unit.
@@ -33,80 +47,124 @@ impl Report {
     pub(crate) fn open() -> anyhow::Result<Self> {
         // The workspace's folder, wherever the command is run from.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-        let path = root.join("target/bench/report.json");
-        let mut earlier: Value = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| format!("{} is broken", path.display()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
+        Self::open_in(&root.join("target/bench"))
+    }
+
+    fn open_in(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join("report.json");
+        let kept: Kept = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} is broken, or of another version of bench: delete it", path.display()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
-        let mut object = |name: &str| match earlier.get_mut(name).map(Value::take) {
-            Some(Value::Object(map)) => map,
-            _ => Map::new(),
-        };
-        Ok(Self {
-            measurements: object("measurements"),
-            ratios: object("ratios"),
-            tables: object("tables"),
-            plots: object("plots"),
-            losses: object("losses"),
-            path,
-        })
+        Ok(Self { folder: folder.to_owned(), kept, of: String::new(), run: Run::default(), progress: Progress::none() })
+    }
+
+    /// Begins a measurement, the `number`th of `total` in this run of the program. What it found earlier is forgotten.
+    pub(crate) fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
+        measurement.clone_into(&mut self.of);
+        self.kept.forget(measurement);
+        self.kept.machine = Machine::this();
+        self.run = machine::beginning(is_quick);
+        println!("\n=== {measurement} ({number} of {total})");
+        self.progress = Progress::begin(measurement, number, total);
+    }
+
+    /// Ends the measurement that is under way, and writes the report.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+        self.progress.finish();
+        let took_s = self.progress.elapsed().as_secs_f64();
+        let run = Run { took_s, load_after: machine::load_average(), ..std::mem::take(&mut self.run) };
+        println!("\n{} took {}", self.of, seconds(took_s));
+        self.kept.runs.insert(std::mem::take(&mut self.of), run);
+        self.progress = Progress::none();
+        self.write()
+    }
+
+    /// Says what is done now, as in "loading 1,000,000 comments".
+    pub(crate) fn step(&self, what: &str) {
+        self.progress.step(what);
     }
 
     /// Prints a result and keeps it.
     pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
-        println!("\n{name}: {about}");
-        let mut kept = Map::new();
-        for (what, figure, unit) in figures {
-            let what = what.as_ref();
-            println!("  {what:<44} {figure:>12.2} {unit}");
-            kept.insert(what.to_owned(), json!({ "value": figure, "unit": unit }));
-        }
-        self.measurements.insert(name.to_owned(), json!({ "about": about, "figures": kept }));
+        let named = |(what, value, unit): &Figure<_>| NamedFigure::new(AsRef::as_ref(what), *value, unit);
+        let added = Figures {
+            of: self.of.clone(),
+            name: name.to_owned(),
+            about: about.to_owned(),
+            figures: figures.iter().map(named).collect(),
+        };
+        self.progress.print(&format!("\n{added}"));
+        replace(&mut self.kept.figures, added, |kept| &kept.name);
     }
 
     /// Prints a figure that has a limit and keeps it.
-    pub(crate) fn ratio(&mut self, name: &str, value: f64, limit: &str) {
-        println!("  {name:<44} {value:>12.3} (limit: {limit})");
-        self.ratios.insert(name.to_owned(), json!(value));
+    pub(crate) fn ratio(&mut self, name: &str, value: f64, limit: Limit) {
+        self.ratio_noted(name, value, limit, "");
+    }
+
+    /// The same with what else there is to say, as in "at each size".
+    pub(crate) fn ratio_noted(&mut self, name: &str, value: f64, limit: Limit, note: &str) {
+        let ratio = Ratio {
+            of: self.of.clone(),
+            name: name.to_owned(),
+            value: value.is_finite().then_some(value),
+            limit,
+            holds: limit.holds(value),
+            note: note.to_owned(),
+        };
+        let note = if note.is_empty() { String::new() } else { format!("; {note}") };
+        let verdict = verdict(ratio.holds).to_uppercase();
+        let said = format!("  {name:<44} {:>12} (limit: {limit}{note}) {verdict}", figure(value));
+        self.progress.print(said.trim_end());
+        replace(&mut self.kept.ratios, ratio, |kept| &kept.name);
     }
 
     /// Prints a table and keeps it under its name.
-    #[expect(dead_code, reason = "the comparisons that come next use it")]
     pub(crate) fn table(&mut self, table: Table) -> anyhow::Result<()> {
-        println!("\n{table}");
-        self.tables.insert(table.name.clone(), serde_json::to_value(table)?);
+        self.progress.print(&format!("\n{table}"));
+        let table = Of { of: self.of.clone(), it: table };
+        replace(&mut self.kept.tables, table, |kept| &kept.it.name);
         Ok(())
     }
 
     /// Keeps a plot under its name.
-    #[expect(dead_code, reason = "the comparisons that come next use it")]
     pub(crate) fn plot(&mut self, plot: Plot) -> anyhow::Result<()> {
-        self.plots.insert(plot.name.clone(), serde_json::to_value(plot)?);
+        let plot = Of { of: self.of.clone(), it: plot };
+        replace(&mut self.kept.plots, plot, |kept| &kept.it.name);
         Ok(())
     }
 
-    /// Keeps in a sentence where this design loses, or instead of the one that the same measurement said before.
+    /// Keeps in a sentence where this design loses, or instead of the one that was said under the same name before.
     #[expect(dead_code, reason = "the comparisons that come next use it")]
-    pub(crate) fn loses(&mut self, measurement: &str, sentence: &str) {
-        println!("  {sentence}");
-        self.losses.insert(measurement.to_owned(), json!(sentence));
+    pub(crate) fn loses(&mut self, name: &str, sentence: &str) {
+        self.progress.print(&format!("  {sentence}"));
+        let loss = Loss { of: self.of.clone(), name: name.to_owned(), sentence: sentence.to_owned() };
+        replace(&mut self.kept.losses, loss, |kept| &kept.name);
     }
 
     /// Writes the report.
-    pub(crate) fn save(self) -> anyhow::Result<()> {
-        let report = json!({
-            "measurements": self.measurements,
-            "ratios": self.ratios,
-            "tables": self.tables,
-            "plots": self.plots,
-            "losses": self.losses,
-        });
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&self.path, format!("{report:#}\n")).with_context(|| self.path.display().to_string())?;
-        println!("\nmerged into {}", self.path.display());
-        Ok(())
+    fn write(&self) -> anyhow::Result<()> {
+        let write = |name: &str, text: String| {
+            let path = self.folder.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string())
+        };
+        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
+        write("report.json", format!("{}\n", serde_json::to_string_pretty(&self.kept)?))
+    }
+
+    /// Says where the report is.
+    pub(crate) fn tell(&self) {
+        println!("\nmerged into {}", self.folder.join("report.json").display());
+    }
+}
+
+/// Puts what is new in the place of what has the same name, or at the end.
+fn replace<T>(all: &mut Vec<T>, new: T, name: impl Fn(&T) -> &String) {
+    match all.iter_mut().find(|old| name(old) == name(&new)) {
+        Some(old) => *old = new,
+        None => all.push(new),
     }
 }

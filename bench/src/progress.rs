@@ -1,0 +1,64 @@
+//! Where a run is: a line that counts the seconds on a terminal, plain lines otherwise. All on standard error.
+
+use std::{
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+
+/// Between two drawings of the line: seldom, because drawing takes the processor from what is measured.
+const DRAW_EVERY: Duration = Duration::from_secs(1);
+
+/// How far a measurement is. Clones show the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    /// Which measurement of how many, as in "[2/9] api".
+    place: String,
+    began: Instant,
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Of the measurement `name`, the `number`th (from 1) of `of`. It is shown until the last clone is dropped.
+    pub(crate) fn begin(name: &str, number: usize, of: usize) -> Self {
+        let place = format!("[{number}/{of}] {name}");
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{prefix}, {elapsed}: {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(place.clone());
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(DRAW_EVERY);
+        }
+        Self { place, began: Instant::now(), bar }
+    }
+
+    /// Shows nothing: no measurement is under way.
+    pub(crate) fn none() -> Self {
+        Self { place: String::new(), began: Instant::now(), bar: ProgressBar::hidden() }
+    }
+
+    /// Says what is done now, as in "loading 1,000,000 comments".
+    pub(crate) fn step(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+        if self.bar.is_hidden() && !self.place.is_empty() {
+            eprintln!("{}, {}: {what}", self.place, HumanDuration(self.elapsed()));
+        }
+    }
+
+    /// Prints to standard output without tearing the line apart.
+    pub(crate) fn print(&self, text: &str) {
+        self.bar.suspend(|| println!("{text}"));
+    }
+
+    /// How long the measurement has taken so far.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Takes the line away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
