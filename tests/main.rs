@@ -13,6 +13,7 @@
 mod cluster;
 mod deployed;
 mod described;
+mod designs;
 mod edits;
 mod engines;
 mod failures;

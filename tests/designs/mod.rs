@@ -1,0 +1,161 @@
+//! The design that Pagemark is compared with (`four-index`) gives the same comments in the same order, page by page, keeps
+//! its counters right, and costs what DynamoDB's rules say.
+//!
+//! - `pages`: every filter walked to its end in both designs.
+//! - `walks`: walks while others write, and pages of which a part fails.
+//! - `counters`: the counters beside a count of the comments.
+//! - `costs`: units beside the rules.
+
+mod costs;
+mod counters;
+mod pages;
+mod walks;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use four_index::{Cursor, Error, FourIndexTable, Page, PageQuery, comment_item, counter_items};
+use itertools::Itertools;
+use model::{
+    Comment, CommentId, CommentText, Filter, Instant, Language, PageSize, ProductId, Rating, RatingSet, Revision,
+};
+use serde_dynamo::Item;
+use stores::Table;
+
+use crate::fixture::{engine::TestEngine, unique_name};
+
+/// How many items a batch writes (AWS: `BatchWriteItem`).
+const BATCH_MAX: usize = 25;
+
+/// The table of the compared design, alone on an engine.
+struct Alone {
+    engine: TestEngine,
+    table: FourIndexTable,
+    /// The same table, for what the design itself does not do.
+    plain: Table,
+}
+
+impl Alone {
+    async fn start() -> Self {
+        let engine = TestEngine::start().await;
+        let plain = Table::connect(&engine.table_config(unique_name("four-index"))).await;
+        let table = FourIndexTable::new(plain.client().clone(), plain.name());
+        table.create().await.unwrap();
+        Self { engine, table, plain }
+    }
+
+    async fn finish(self) {
+        self.engine.stop(&self.plain).await;
+    }
+}
+
+/// Puts comments into a table as a bulk load does, with their counters or without any.
+async fn load(table: &Table, comments: &[Comment], with_counters: bool) {
+    let mut items = comments.iter().map(comment_item).collect_vec();
+    if with_counters {
+        items.extend(counter_items(comments));
+    }
+    for batch in items.chunks(BATCH_MAX) {
+        let put = |item: &Item| {
+            let put = PutRequest::builder().set_item(Some(item.clone().into())).build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        };
+        let call = table.client().batch_write_item().request_items(table.name(), batch.iter().map(put).collect_vec());
+        let left = call.send().await.unwrap().unprocessed_items.unwrap_or_default();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// Every item of a table.
+async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
+    let mut items = Vec::new();
+    let mut start = None;
+    loop {
+        let scan = table.client().scan().table_name(table.name()).consistent_read(true).limit(1_000);
+        let answer = scan.set_exclusive_start_key(start).send().await.unwrap();
+        items.extend(answer.items.unwrap_or_default());
+        start = answer.last_evaluated_key;
+        if start.is_none() {
+            return items;
+        }
+    }
+}
+
+/// A comment that is made `seconds` into a day.
+fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: i64) -> Comment {
+    let created_at = Instant::parse("2024-02-29T12:00:00Z").unwrap().plus_ms(seconds * 1_000);
+    Comment {
+        id: CommentId::parse(id).unwrap(),
+        product: product.clone(),
+        language: Language::parse(language).unwrap(),
+        rating: Rating::new(rating).unwrap(),
+        created_at,
+        revision: Revision::after(None, created_at, rand::random()),
+        text: CommentText::new(None, format!("The comment {id}."), Some("Ann".to_owned())).unwrap(),
+    }
+}
+
+fn product(id: &str) -> ProductId {
+    ProductId::parse(id).unwrap()
+}
+
+fn filter(language: Option<&str>, ratings: Option<&str>) -> Filter {
+    let language = language.map(|tag| Language::parse(tag).unwrap());
+    Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()))
+}
+
+fn query(product: &ProductId, filter: &Filter, page_size: usize, skip_empty: bool) -> PageQuery {
+    let page_size = PageSize::new(u64::try_from(page_size).unwrap()).unwrap();
+    PageQuery { product: product.clone(), filter: filter.clone(), page_size, skip_empty }
+}
+
+/// Every rating set with each of these languages, `None` for any.
+fn every_filter(languages: &[Option<&str>]) -> Vec<Filter> {
+    let sets = RatingSet::every().map(|ratings| ratings.to_string()).collect_vec();
+    languages.iter().cartesian_product(&sets).map(|(language, ratings)| filter(*language, Some(ratings))).collect()
+}
+
+/// The next page of a walk: the cursor goes out as text and comes in again.
+async fn next_page(table: &FourIndexTable, query: &PageQuery, before: Option<&Page>) -> Result<Option<Page>, Error> {
+    let cursor = match before {
+        None => None,
+        Some(Page { next: None, .. }) => return Ok(None),
+        Some(Page { next: Some(cursor), .. }) => Some(Cursor::decode(&cursor.encode(), query)?),
+    };
+    table.page(query, cursor.as_ref()).await.map(Some)
+}
+
+/// The most pages that any walk here has.
+const PAGES_MAX: usize = 2_000;
+
+/// The pages of a walk to the end, without an empty one that only says that it is the end.
+async fn walk(table: &FourIndexTable, query: &PageQuery) -> Vec<Vec<Comment>> {
+    let mut pages: Vec<Vec<Comment>> = Vec::new();
+    let mut last = None;
+    while let Some(page) = next_page(table, query, last.as_ref()).await.unwrap() {
+        assert!(pages.len() < PAGES_MAX, "{query:?}: the walk does not end");
+        assert_eq!(
+            page.cost.items_read - page.cost.items_discarded,
+            u32::try_from(page.comments.len()).unwrap(),
+            "{query:?}: {:?}",
+            page.cost
+        );
+        pages.push(page.comments.clone());
+        last = Some(page);
+    }
+    if pages.last().is_some_and(Vec::is_empty) && pages.len() > 1 {
+        pages.pop();
+        let full = usize::from(query.page_size.get());
+        assert!(pages.iter().all(|page| page.len() == full), "{query:?}: an empty page after one that is not full");
+    }
+    pages
+}
+
+/// What a walk must give.
+fn expected_pages(comments: &[Comment], query: &PageQuery) -> Vec<Vec<Comment>> {
+    let wanted =
+        comments.iter().filter(|c| c.product == query.product && query.filter.matches(&c.placement())).cloned();
+    let newest_first = wanted.sorted_by_key(|comment| comment.cd()).rev().collect_vec();
+    let pages = newest_first.chunks(query.page_size.get().into()).map(<[Comment]>::to_vec).collect_vec();
+    if pages.is_empty() { vec![Vec::new()] } else { pages }
+}

@@ -1,0 +1,191 @@
+//! Every filter, walked to its end in both designs: the same comments in the same order on each page.
+
+use futures_util::{StreamExt, stream};
+use itertools::Itertools;
+use local_stack::demo::demo_comments;
+use model::{Comment, Filter, ProductId, RatingSet};
+use serde_json::{Value, json};
+use stores::{Table, table::NewComment};
+
+use super::{FourIndexTable, comment, every_filter, expected_pages, filter, load, product, query, walk};
+use crate::fixture::{
+    engine::{self, EngineKind},
+    http::{Http, product_path},
+    invariants::Contents,
+    reviews,
+    stack::Running,
+    unique_name,
+};
+
+/// Filters walked at the same time.
+const CONCURRENCY: usize = 4;
+
+fn new(comment: Comment) -> NewComment {
+    let Comment { id, product, language, rating, created_at, text, .. } = comment;
+    NewComment { id, product, language, rating, created_at, text }
+}
+
+/// A product with many comments of one instant, in each partition some, and others around them.
+fn with_ties(count: i64) -> Vec<Comment> {
+    let product = product("ties/a b#1");
+    let ratings = [5, 1, 5, 4, 2, 5, 3];
+    let comments = (0..count).zip(ratings.into_iter().cycle()).map(|(number, rating)| {
+        // Two of three are of one of two instants; ids are in no order.
+        let seconds = if number % 3 == 0 { number } else { 100 * (number % 2) };
+        let language = if number % 5 == 0 { "pt-BR" } else { "en" };
+        comment(&format!("t{}", number * 7_919 % 1_000), &product, language, rating, seconds)
+    });
+    comments.collect()
+}
+
+/// Products whose partitions are empty, or hold one comment, which is the newest, the oldest, or in between.
+fn with_gaps() -> Vec<Comment> {
+    let (many, few, one) = (product("gaps"), product("few"), product("one"));
+    let mut comments = (0..9).map(|number| comment(&format!("g{number}"), &many, "en", 5, number * 10)).collect_vec();
+    for (id, language, rating, seconds) in [("newest", "en", 1, 95), ("oldest", "en", 3, -5), ("middle", "ja", 4, 45)] {
+        comments.push(comment(id, &many, language, rating, seconds));
+    }
+    comments.extend([comment("f1", &few, "en", 2, 1), comment("f2", &few, "en", 4, 1), comment("o", &one, "he", 3, 1)]);
+    comments
+}
+
+/// A comment as the API has it.
+fn json_of(comment: &Comment) -> Value {
+    json!({
+        "id": comment.id.as_str(),
+        "product": comment.product.as_str(),
+        "language": comment.language.as_str(),
+        "rating": comment.rating.get(),
+        "created_at": comment.created_at.to_string(),
+        "title": comment.text.title,
+        "body": comment.text.body,
+        "author": comment.text.author,
+        "revision": comment.revision.to_string(),
+    })
+}
+
+/// The comments of every page of Pagemark, by number.
+async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page_size: usize) -> Vec<Vec<Value>> {
+    let mut url = format!("{}/comments?page_size={page_size}", product_path(product.as_str()));
+    if let Some(language) = filter.language() {
+        url.push_str(&format!("&language={language}"));
+    }
+    for rating in filter.ratings().unwrap_or(RatingSet::ALL).iter() {
+        url.push_str(&format!("&rating={rating}"));
+    }
+    let mut pages = Vec::new();
+    for number in 1.. {
+        let mut page = http.get(&format!("{url}&page={number}")).await.expect(200);
+        let Value::Array(comments) = page["comments"].take() else { panic!("{page}") };
+        pages.push(comments);
+        if page["total_pages"].as_u64().unwrap() <= number {
+            break;
+        }
+    }
+    pages
+}
+
+/// Walks a filter in both designs; returns how many pages it has.
+async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], what: (&ProductId, &Filter, usize)) -> usize {
+    let (product, filter, page_size) = what;
+    let pagemark = pages_by_number(http, product, filter, page_size).await;
+    for skip_empty in [false, true] {
+        let query = query(product, filter, page_size, skip_empty);
+        let pages = walk(four, &query).await;
+        assert_eq!(pages, expected_pages(all, &query), "{query:?}");
+        let pages = pages.iter().map(|page| page.iter().map(json_of).collect_vec()).collect_vec();
+        assert_eq!(pages, pagemark, "{query:?}");
+    }
+    pagemark.len()
+}
+
+/// A stack with comments, and the same comments in a table of the other design.
+async fn both(comments: &[NewComment]) -> (Running, FourIndexTable, Table, Vec<Comment>) {
+    let mut running = Running::start().await;
+    running.import(comments).await;
+    let all = Contents::read(running.stack.table()).await.comments();
+    assert_eq!(all.len(), comments.len());
+    let plain = Table::new(running.stack.table().client().clone(), unique_name("four-index"));
+    let four = FourIndexTable::new(plain.client().clone(), plain.name());
+    four.create().await.unwrap();
+    load(&plain, &all, true).await;
+    (running, four, plain, all)
+}
+
+/// The languages of a product's comments, and any.
+fn languages_of<'all>(all: &'all [Comment], product: &ProductId) -> Vec<Option<&'all str>> {
+    let of_product = all.iter().filter(|comment| comment.product == *product);
+    of_product.map(|comment| Some(comment.language.as_str())).chain([None]).unique().collect()
+}
+
+async fn finish(running: Running, plain: &Table) {
+    engine::delete_table(plain).await;
+    running.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_designs_give_the_same_pages_with_ties_and_with_empty_and_single_partitions() {
+    let ties = if engine::kind() == EngineKind::Embedded { 31 } else { 12 };
+    let comments = [with_ties(ties), with_gaps()].concat().into_iter().map(new).collect_vec();
+    let (running, four, plain, all) = both(&comments).await;
+    let mut what = Vec::new();
+    for product in all.iter().map(|comment| comment.product.clone()).unique() {
+        let mut languages = languages_of(&all, &product);
+        // A language that there is not is a filter like others.
+        languages.extend((product.as_str() == "gaps").then_some(Some("sw")));
+        what.extend(
+            every_filter(&languages).into_iter().cartesian_product([1, 3, 20]).map(|what| (product.clone(), what)),
+        );
+    }
+    what.extend(every_filter(&[None]).into_iter().map(|filter| (product("nothing"), (filter, 3))));
+    let (http, four, all) = (&running.http, &four, &all);
+    let checks = stream::iter(&what)
+        .map(|(product, (filter, page_size))| check(http, four, all, (product, filter, *page_size)))
+        .buffer_unordered(CONCURRENCY);
+    let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
+    println!("{} listings, {pages} pages", what.len());
+    finish(running, &plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_designs_give_the_same_pages_of_real_comments() {
+    // A sample has all comments of rare products and languages, so that it may be larger.
+    let count = if engine::kind() == EngineKind::Embedded { 500 } else { 60 };
+    let mut comments = reviews::reviews(count);
+    // The largest products, whole.
+    let by_product = comments.iter().counts_by(|comment| comment.product.clone());
+    let largest = by_product.into_iter().sorted_by_key(|(_, count)| std::cmp::Reverse(*count)).take(3);
+    let largest = largest.map(|(product, _)| product).collect_vec();
+    comments.retain(|comment| largest.contains(&comment.product));
+    comments.truncate(count);
+    let (running, four, plain, all) = both(&comments).await;
+    let mut what = Vec::new();
+    for product in &largest {
+        let languages = languages_of(&all, product);
+        what.extend(every_filter(&languages).into_iter().map(|filter| (product.clone(), filter)));
+    }
+    let (http, four, all) = (&running.http, &four, &all);
+    let checks = stream::iter(&what)
+        .map(|(product, filter)| check(http, four, all, (product, filter, 20)))
+        .buffer_unordered(CONCURRENCY);
+    let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
+    println!("{} comments, {} listings, {pages} pages", all.len(), what.len());
+    finish(running, &plain).await;
+}
+
+#[tokio::test]
+async fn without_counters_no_partition_counts_as_empty() {
+    let alone = super::Alone::start().await;
+    let comments = demo_comments(30).map(|new| {
+        let NewComment { id, language, rating, created_at, text, .. } = new;
+        let base = comment(id.as_str(), &product("p"), language.as_str(), rating.get().into(), 0);
+        Comment { created_at, text, ..base }
+    });
+    let comments = comments.collect_vec();
+    load(&alone.plain, &comments, false).await;
+    for ratings in ["1.2", "1.3.5", "1.2.3.4"] {
+        let query = query(&product("p"), &filter(None, Some(ratings)), 4, true);
+        assert_eq!(walk(&alone.table, &query).await, expected_pages(&comments, &query), "{ratings}");
+    }
+    alone.finish().await;
+}

@@ -1,0 +1,210 @@
+//! Walks while others write, and pages of which a part fails.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::Duration;
+
+use four_index::{Error, FourIndexTable, KeepCounters};
+use itertools::Itertools;
+use model::{Cd, Comment};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde_dynamo::AttributeValue;
+use stores::{StoreError, table::TableConfig};
+
+use super::{
+    Alone, comment, comment_item, every_filter, expected_pages, filter, load, next_page, product, query, walk,
+};
+use crate::fixture::faults::{
+    Schedule,
+    table::{TableFault, chosen_faults_table, faulty_table},
+};
+
+/// Some comments in three partitions, several of one instant; rating 3 and 4 have none.
+fn some(count: i64) -> Vec<Comment> {
+    let ratings = [5, 5, 1, 5, 5, 5, 2, 5];
+    let numbered = (0..count).zip(ratings.into_iter().cycle());
+    numbered.map(|(number, rating)| comment(&format!("c{number}"), &product("p"), "en", rating, number / 2)).collect()
+}
+
+#[tokio::test]
+async fn what_is_put_in_during_a_walk_neither_repeats_nor_loses_what_was_there() {
+    let alone = Alone::start().await;
+    let mut random = StdRng::seed_from_u64(7);
+    let mut all = some(40);
+    load(&alone.plain, &all, true).await;
+    let mut put_in = 0;
+    let filters = [(None, None), (None, Some("1.2.5")), (Some("en"), Some("1.2.3.4")), (None, Some("3.5"))];
+    for filter in filters.map(|(language, ratings)| filter(language, ratings)) {
+        for skip_empty in [false, true] {
+            let query = query(&product("p"), &filter, 3, skip_empty);
+            let before = expected_pages(&all, &query).concat();
+            let (mut seen, mut last) = (Vec::new(), None);
+            while let Some(page) = next_page(&alone.table, &query, last.as_ref()).await.unwrap() {
+                seen.extend(page.comments.clone());
+                // Newest, in between, of an instant that is there already, oldest.
+                let at = [100, random.random_range(0..20), 5, -10][put_in % 4];
+                let rating = random.random_range(1..=5);
+                let new = comment(&format!("new{put_in}"), &product("p"), "en", rating, at);
+                alone.table.insert(&new, KeepCounters::Yes).await.unwrap();
+                all.push(new);
+                put_in += 1;
+                last = Some(page);
+                assert!(seen.len() <= all.len(), "{query:?}: the walk does not end");
+            }
+            assert!(seen.iter().map(|comment| &comment.id).all_unique(), "{query:?}");
+            let old = seen.into_iter().filter(|comment| before.contains(comment)).collect_vec();
+            assert_eq!(old, before, "{query:?}");
+        }
+    }
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn a_walk_goes_on_after_a_comment_that_has_been_deleted() {
+    let alone = Alone::start().await;
+    let all = some(24);
+    load(&alone.plain, &all, true).await;
+    let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
+    let (mut seen, mut last) = (Vec::new(), None);
+    while let Some(page) = next_page(&alone.table, &query, last.as_ref()).await.unwrap() {
+        // Everything that was on the page, and so every comment that the cursor names.
+        for shown in &page.comments {
+            alone.table.delete(shown, KeepCounters::Yes).await.unwrap();
+        }
+        seen.extend(page.comments.clone());
+        last = Some(page);
+    }
+    assert_eq!(seen, expected_pages(&all, &query).concat());
+    assert_eq!(alone.table.stats(&product("p"), None).await.unwrap().total, 0);
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn empty_partitions_are_not_asked_on_any_page() {
+    let alone = Alone::start().await;
+    load(&alone.plain, &some(24), true).await;
+    for (skip_empty, first, second) in [(false, 4, 2), (true, 3, 2)] {
+        // Of 2, 3, 4 and 5, two are empty.
+        let query = query(&product("p"), &filter(None, Some("2.3.4.5")), 3, skip_empty);
+        let page = next_page(&alone.table, &query, None).await.unwrap().unwrap();
+        assert_eq!(page.cost.requests, first, "the statistics are one");
+        let page = next_page(&alone.table, &query, Some(&page)).await.unwrap().unwrap();
+        assert_eq!(page.cost.requests, second);
+    }
+    // Nothing is read of counters when one partition is asked.
+    let query = query(&product("p"), &filter(Some("en"), Some("5")), 3, true);
+    assert_eq!(next_page(&alone.table, &query, None).await.unwrap().unwrap().cost.requests, 1);
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_is_an_error_when_one_of_its_partitions_is() {
+    let alone = Alone::start().await;
+    let all = some(24);
+    load(&alone.plain, &all, false).await;
+    let mut broken = comment_item(&comment("x", &product("p"), "en", 3, 3)).into_inner();
+    broken.insert("GSISK".to_owned(), AttributeValue::S("no cd".to_owned()));
+    let put = alone.plain.client().put_item().table_name(alone.plain.name());
+    put.set_item(Some(serde_dynamo::Item::from(broken).into())).send().await.unwrap();
+    for filter in every_filter(&[None]) {
+        let query = query(&product("p"), &filter, 5, false);
+        let asks_it = filter.ratings().is_none_or(|ratings| ratings.to_string().contains('3'));
+        match alone.table.page(&query, None).await {
+            Ok(page) => assert!(!asks_it && page.comments == expected_pages(&all, &query)[0], "{query:?}"),
+            Err(Error::Store(StoreError::Malformed(_))) => assert!(asks_it, "{query:?}"),
+            Err(error) => panic!("{query:?}: {error}"),
+        }
+    }
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn the_first_error_of_a_partition_ends_the_queries_of_the_others() {
+    let alone = Alone::start().await;
+    load(&alone.plain, &some(24), false).await;
+    // One partition never answers, one fails: whoever waited for all would wait for the end of the call's time.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let decide = move |body: &str| match body {
+        body if body.contains("PRODUCT#p/1\"") => {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Some(TableFault::Stall)
+        }
+        body if body.contains("PRODUCT#p/5\"") => Some(TableFault::ServerError),
+        _ => None,
+    };
+    let long = Duration::from_secs(600);
+    let config = TableConfig {
+        attempt_timeout: long,
+        call_timeout: long,
+        ..TableConfig::new(alone.plain.name(), Some(alone.engine.url()))
+    };
+    let faulty = chosen_faults_table(&config, decide).await;
+    let table = FourIndexTable::new(faulty.client().clone(), faulty.name());
+    let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
+    let error = table.page(&query, None).await.unwrap_err();
+    assert!(error.to_string().contains("InternalServerError"), "{error}");
+    assert_eq!(asked.load(Ordering::Relaxed), 1, "it was asked, and not again");
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_is_whole_or_an_error_whatever_its_queries_meet() {
+    let alone = Alone::start().await;
+    let all = some(40);
+    load(&alone.plain, &all, true).await;
+    let query = query(&product("p"), &filter(None, Some("1.2.5")), 4, true);
+    let expected = walk(&alone.table, &query).await;
+    assert_eq!(expected, expected_pages(&all, &query));
+    let faults = [TableFault::Drop, TableFault::DropAnswer, TableFault::Truncate, TableFault::ServerError];
+    let schedule = Schedule::new(11, u32::MAX, 45, &faults);
+    let faulty = faulty_table(&alone.plain, &alone.engine.url(), Arc::clone(&schedule)).await;
+    let table = FourIndexTable::new(faulty.client().clone(), faulty.name());
+    let mut failed = 0;
+    let mut last = None;
+    for page in &expected {
+        // Each fails some dozens of times at most.
+        let read = loop {
+            match next_page(&table, &query, last.as_ref()).await {
+                Ok(read) => break read.unwrap(),
+                Err(Error::Store(error)) => assert!(error.is_unavailable(), "{error}"),
+                Err(error) => panic!("{error}"),
+            }
+            failed += 1;
+            assert!(failed < 500, "{:?}", schedule.met());
+        };
+        assert_eq!(read.comments, *page);
+        last = Some(read);
+    }
+    assert!(failed > 0, "nothing failed: {:?}", schedule.met());
+    alone.finish().await;
+}
+
+#[tokio::test]
+async fn comments_too_large_for_one_answer_are_read_by_several() {
+    let alone = Alone::start().await;
+    let all = (0..12).map(|number| {
+        let comment = comment(&format!("c{number:02}"), &product("p"), "en", 1 + 4 * (number as u64 % 2), number);
+        let text = model::CommentText { body: "x".repeat(300_000), ..comment.text };
+        Comment { text, ..comment }
+    });
+    let all = all.collect_vec();
+    load_one_by_one(&alone, &all).await;
+    let query = query(&product("p"), &filter(None, Some("1.5")), 5, false);
+    let pages = walk(&alone.table, &query).await;
+    let cds =
+        |pages: Vec<Vec<Comment>>| pages.iter().map(|page| page.iter().map(Comment::cd).collect_vec()).collect_vec();
+    let (found, expected): (Vec<Vec<Cd>>, Vec<Vec<Cd>>) = (cds(pages), cds(expected_pages(&all, &query)));
+    assert_eq!(found, expected);
+    let page = alone.table.page(&query, None).await.unwrap();
+    assert!(page.cost.requests > 2, "{:?}", page.cost);
+    alone.finish().await;
+}
+
+async fn load_one_by_one(alone: &Alone, comments: &[Comment]) {
+    for comment in comments {
+        alone.table.insert(comment, KeepCounters::No).await.unwrap();
+    }
+}
