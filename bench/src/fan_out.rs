@@ -22,6 +22,7 @@ use stores::{Quarantine, Table, table::TableConfig};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
 
 use crate::{
+    options::Effort,
     report::{Limit, Report},
     statistics::{Rounds, as_f64},
     workload::{Comments, EVENT_RECORDS, create_table_without_stream, events, expect_processed, folder},
@@ -29,13 +30,36 @@ use crate::{
 
 /// Calls under way: the function's default.
 const WRITE_CONCURRENCY: usize = 8;
-/// Rounds, each with a half for the handler and one for the bare calls.
+/// Of a full measurement; the comments of a half are what it is told.
 const ROUNDS: u32 = 7;
+/// Of a quick one.
+pub(crate) const QUICK: Effort = Effort { rounds: 7, a_half: 100 };
+pub(crate) const RATIO: &str = "fan_out_vs_batch_write";
 /// No half of a round comes near it.
 const TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Measures with `comments` comments in all.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    // Whole events, at least one a half.
+    let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
+    let rounds = rounds(Effort { rounds: ROUNDS, a_half }).await?;
+    let count = u64::from(a_half);
+    report.add(
+        "fan-out",
+        &format!("{ROUNDS} rounds of {a_half} comments each way, {WRITE_CONCURRENCY} calls under way, no stream"),
+        &[
+            ("handler", rounds.our_rate(count), "comments/s"),
+            ("bare BatchWriteItem", rounds.bare_rate(count), "comments/s"),
+            ("bare BatchWriteItem, items", rounds.bare_rate(count * 31), "items/s"),
+            ("comments written", as_f64(count * 2 * u64::from(ROUNDS + 1)), ""),
+        ],
+    );
+    report.ratio(RATIO, rounds.ratio(), Limit::AtLeast(0.8));
+    Ok(())
+}
+
+/// The handler and the bare calls in turn.
+pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let folder = folder()?;
     let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
     let table = Table::connect(&TableConfig {
@@ -48,13 +72,11 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     create_table_without_stream(&table).await?;
     let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
-    // Whole events, at least one a half.
-    let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
     let mut rounds = Rounds::default();
     // The first round warms up connections and caches.
-    for round in 0..=ROUNDS {
-        let of_handler = events(&workload.take(a_half)?)?;
-        let of_bare = bare_calls(&events(&workload.take(a_half)?)?)?;
+    for round in 0..=effort.rounds {
+        let of_handler = events(&workload.take(effort.a_half)?)?;
+        let of_bare = bare_calls(&events(&workload.take(effort.a_half)?)?)?;
         let began = Instant::now();
         for event in &of_handler {
             expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await.response)?;
@@ -68,19 +90,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         }
     }
     engine.stop().await;
-    let count = u64::from(a_half);
-    report.add(
-        "fan-out",
-        &format!("{ROUNDS} rounds of {a_half} comments each way, {WRITE_CONCURRENCY} calls under way, no stream"),
-        &[
-            ("handler", rounds.our_rate(count), "comments/s"),
-            ("bare BatchWriteItem", rounds.bare_rate(count), "comments/s"),
-            ("bare BatchWriteItem, items", rounds.bare_rate(count * 31), "items/s"),
-            ("comments written", as_f64(count * 2 * u64::from(ROUNDS + 1)), ""),
-        ],
-    );
-    report.ratio("fan_out_vs_batch_write", rounds.ratio(), Limit::AtLeast(0.8));
-    Ok(())
+    Ok(rounds)
 }
 
 /// The calls of the handler, ready to be sent.

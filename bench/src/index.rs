@@ -22,15 +22,16 @@ use page_indexer::PageIndexer;
 use stores::{PageIndex, Quarantine};
 
 use crate::{
+    options::Effort,
     report::{Limit, Report, count as number},
     statistics::{Rounds, as_f64},
     workload::{Comments, EVENT_RECORDS, Redis, events, expect_processed},
 };
 
-/// Rounds, each with a half for the handler and one for the bare pipeline.
-const ROUNDS: u32 = 15;
-/// Comments of a half of a round: some tenths of a second.
-const A_HALF: u32 = 5_000;
+/// Halves of some tenths of a second.
+const FULL: Effort = Effort { rounds: 15, a_half: 5_000 };
+pub(crate) const QUICK: Effort = Effort { rounds: 15, a_half: 2_000 };
+pub(crate) const RATIO: &str = "index_vs_pipeline";
 /// No half of a round comes near it.
 const TIME_MAX: Duration = Duration::from_secs(600);
 /// Comments that are made and indexed at a time, so that a million need little memory here.
@@ -41,19 +42,24 @@ const LIMIT_FROM: u32 = 1_000_000;
 const IN_32_SETS_ONE_IN: u32 = 10;
 
 /// Measures; the memory with `comments` comments.
-pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    report.step(&format!("{ROUNDS} rounds of the handler and the bare pipeline"));
-    let rounds = rates().await?;
-    let count = u64::from(A_HALF);
+pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
+    let effort = if is_quick { QUICK } else { FULL };
+    report.step(&format!("{} rounds of the handler and the bare pipeline", effort.rounds));
+    let rounds = rounds(effort).await?;
+    let count = u64::from(effort.a_half);
     report.add(
         "index",
-        &format!("{ROUNDS} rounds of {A_HALF} comments each way, pipelines of {EVENT_RECORDS} comments"),
+        &format!(
+            "{} rounds of {} comments each way, pipelines of {EVENT_RECORDS} comments",
+            effort.rounds,
+            number(count)
+        ),
         &[
             ("handler", rounds.our_rate(count), "comments/s"),
             ("bare pipeline of ZADD", rounds.bare_rate(count), "comments/s"),
         ],
     );
-    report.ratio("index_vs_pipeline", rounds.ratio(), Limit::AtLeast(0.7));
+    report.ratio(RATIO, rounds.ratio(), Limit::AtLeast(0.7));
 
     report.step(&format!("putting {} comments into the page index", number(comments.into())));
     let four_sets = bytes_in_four_sets(comments).await?;
@@ -80,14 +86,15 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-async fn rates() -> anyhow::Result<Rounds> {
+/// The handler and the bare pipeline in turn.
+pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let mut redis = Redis::start().await?;
     let handler = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
     let mut workload = Comments::new(2)?;
     let mut rounds = Rounds::default();
     // The first round loads the script and warms up.
-    for round in 0..=ROUNDS {
-        let (of_handler, of_bare) = (workload.take(A_HALF)?, workload.take(A_HALF)?);
+    for round in 0..=effort.rounds {
+        let (of_handler, of_bare) = (workload.take(effort.a_half)?, workload.take(effort.a_half)?);
         let (mut ours, mut bare) = (Duration::ZERO, Duration::ZERO);
         for comments in of_handler.chunks(EVENT_RECORDS) {
             for event in events(comments)? {

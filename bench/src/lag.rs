@@ -53,10 +53,10 @@ const TOKEN: &str = "bench";
 const WRITERS: usize = 16;
 /// Comments posted before anything is measured, so that connections are open and caches warm.
 const WARM_UP: u32 = 100;
-/// Comments watched in each part: the 99th percentile is then the third highest.
-const WATCHED: u32 = 300;
+/// Comments watched in each part: the 99th percentile is then the second highest.
+const WATCHED: u32 = 200;
 /// How many comments are watched each second under load. Each takes 34 look-ups at least, so this stays few.
-const WATCHED_PER_SECOND: f64 = 4.0;
+const WATCHED_PER_SECOND: f64 = 5.0;
 /// Between two looks at what is not visible yet.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// A comment that is not visible by then never will be.

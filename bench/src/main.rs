@@ -1,9 +1,11 @@
-//! The one home of measurements: `cargo run --release -p bench -- --only NAME`.
+//! The one home of measurements: `make bench`, or `cargo run --release -p bench -- --only NAME`.
 //!
-//! Each result is printed as a table and merged into `target/bench/report.json`. Its object `ratios` holds every figure
-//! that has a limit.
+//! Each result is printed and merged into the report in `target/bench` (`report`). `--check` compares the ratios of our own
+//! code's overheads with the committed baseline (`overheads`, `baseline`).
 
 mod api;
+mod baseline;
+mod binaries;
 mod fan_out;
 mod import;
 mod index;
@@ -11,6 +13,7 @@ mod lag;
 #[cfg_attr(not(test), expect(dead_code, reason = "the comparison of designs that comes next uses it"))]
 mod money;
 mod options;
+mod overheads;
 mod payload;
 mod progress;
 mod repair;
@@ -20,7 +23,7 @@ mod shop;
 mod statistics;
 mod workload;
 
-use std::fmt;
+use std::{fmt, process::ExitCode};
 
 use anyhow::bail;
 use clap::{Parser, ValueEnum};
@@ -29,38 +32,56 @@ use itertools::Itertools;
 use options::Options;
 use report::Report;
 
-/// Measures Pagemark.
+/// Measures Pagemark. Results are merged into target/bench: report.html, report.md, report.json.
+///
+/// The times are those of a full run on two cores; all measurements together take at most a quarter of an hour.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 struct Args {
-    /// Only this measurement; several times for several [default: all].
+    /// Only this measurement; several times, or with commas, for several [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<Name>,
+    /// Compares the ratios of our own code's overheads with bench/baseline.json, within a minute: exits 1 if one is more than
+    /// 15 % worse (in two of three measurements), 2 if it cannot tell. Nothing is added to the report.
+    #[arg(long, conflicts_with_all = ["only", "comments", "data", "write_baseline"])]
+    check: bool,
+    /// Measures these ratios three times and writes the medians to bench/baseline.json.
+    #[arg(long, conflicts_with_all = ["only", "comments", "data"])]
+    write_baseline: bool,
     #[command(flatten)]
     options: Options,
 }
 
 /// The measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 enum Name {
-    /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory.
+    /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory. 100 s;
+    /// with --comments 1000000 some minutes.
     Api,
-    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`.
+    /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 70 s.
     Audit,
-    /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory.
+    /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 25 s.
     Import,
-    /// The handler of `stream-writer` beside bare batch writes of the same items.
+    /// The handler of `stream-writer` beside bare batch writes of the same items. 15 s.
     FanOut,
-    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
+    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 60 s.
     Index,
-    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate.
+    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,
-    /// Bytes and read and write units of a comment in each format of `comment_blob`.
+    /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
     Payload,
-    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s.
+    /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s. 20 s.
     Rebuild,
-    /// Finding where a page starts in the page index: server time and number of commands.
+    /// Finding where a page starts in the page index: server time and number of commands. 60 s.
     Selection,
+}
+
+impl Name {
+    /// Whether it says something in the seconds that it has in a quick run of all.
+    fn is_quick(self) -> bool {
+        // Watching enough comments takes a minute.
+        !matches!(self, Self::Lag)
+    }
 }
 
 impl fmt::Display for Name {
@@ -70,48 +91,63 @@ impl fmt::Display for Name {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         bail!("a debug build measures nothing; run: cargo run --release -p bench -- --only NAME");
     }
     let args = Args::parse();
+    if args.write_baseline {
+        overheads::write_baseline(&args.options).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.check {
+        // Exit code 1 is kept for regressions.
+        return Ok(overheads::check(&args.options).await.unwrap_or_else(|error| {
+            eprintln!("not checked: {error:?}");
+            ExitCode::from(overheads::NOT_COMPARED)
+        }));
+    }
+    measure_all(&args).await
+}
+
+/// Measures what is asked for, and goes on after a failure.
+async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
+    let is_quick = args.options.quick;
+    let all = || Name::value_variants().iter().copied();
+    let names: Vec<Name> = match args.only.as_slice() {
+        [] => all().filter(|name| !is_quick || name.is_quick()).collect(),
+        only => only.iter().copied().unique().collect(),
+    };
+    let left_out = if args.only.is_empty() { all().filter(|name| !names.contains(name)).collect() } else { Vec::new() };
     let mut report = Report::open()?;
-    let names = if args.only.is_empty() { Name::value_variants() } else { &args.only };
     let mut failed = Vec::new();
-    for (number, name) in (1..).zip(names) {
-        report.begin(&name.to_string(), number, names.len(), args.options.quick);
+    for (number, name) in (1..).zip(&names) {
+        report.begin(&name.to_string(), number, names.len(), is_quick);
         let measured = measure(*name, &args.options, &mut report).await;
         report.end()?;
-        // The others are measured all the same.
         if let Err(error) = measured {
             eprintln!("{name} failed: {error:?}");
             failed.push(name);
         }
     }
     report.tell();
-    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.iter().join(", ")) }
+    if !left_out.is_empty() {
+        println!("left out of a quick run, because they take longer: {}", left_out.iter().join(", "));
+    }
+    if failed.is_empty() { Ok(ExitCode::SUCCESS) } else { bail!("failed: {}", failed.iter().join(", ")) }
 }
 
 async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+    let (api, data, is_quick) = (options.api.as_deref(), options.data.as_deref(), options.quick);
     match name {
-        Name::Api => {
-            let comments = options.comments_or(20_000, 1_000_000);
-            api::measure(report, comments, options.api.as_deref()).await?;
-        }
-        Name::Import => {
-            let comments = options.comments_or(2_000, 10_000);
-            import::measure(report, options.data.as_deref(), comments.into()).await?;
-        }
-        Name::Audit => repair::measure_audit(report, options.comments_or(2_000, 10_000)).await?,
-        Name::Rebuild => repair::measure_rebuild(report, options.comments_or(2_000, 10_000)).await?,
-        Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await?,
-        Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000)).await?,
-        Name::Lag => lag::measure(report, options.comments_or(500, 3_000)).await?,
-        Name::Payload => {
-            let comments = options.comments_or(4_000, 40_000);
-            payload::measure(report, options.data.as_deref(), comments.into())?;
-        }
-        Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000)).await?,
+        Name::Api => api::measure(report, options.comments_or(20_000, 300_000), api, is_quick).await,
+        Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
+        Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
+        Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,
+        Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await,
+        Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
+        Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
+        Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
+        Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000)).await,
     }
-    Ok(())
 }

@@ -2,6 +2,15 @@
 
 use std::path::PathBuf;
 
+/// How much a comparison does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Rounds, each with a half for ours and one for the bare side; one more warms up.
+    pub(crate) rounds: u32,
+    /// Comments or requests of a half of a round.
+    pub(crate) a_half: u32,
+}
+
 /// What a run is told beside the names of measurements.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Options {
@@ -14,7 +23,7 @@ pub(crate) struct Options {
     /// This binary of the API instead of one that cargo builds from the code as it is now.
     #[arg(long, value_name = "FILE")]
     pub(crate) api: Option<PathBuf>,
-    /// Fewer comments and rounds: all in about a minute.
+    /// Fewer comments and rounds: what can be measured so, in about a minute.
     #[arg(long)]
     pub(crate) quick: bool,
 }

@@ -13,7 +13,7 @@
 //! - **Processor time** says where the time goes whatever else the machine does: the API's and Redis's own, and the rest,
 //!   which is engine and callers together.
 //! - **Last page.** One connection, requests for the last page and page 2 in turn, in blocks. The last page is full.
-//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after them.
+//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 60,000 requests, and after them.
 //!
 //! Of a product's comments only the items of the filter keys that are queried are loaded, by the engine's own import,
 //! which leaves no stream records. The page index is filled and marked ready as a rebuild does it.
@@ -32,6 +32,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::shop::{Listing, Shop};
 use crate::{
+    binaries,
+    options::Effort,
     report::{Figure, Limit, Report, count as number},
     statistics::{Latencies, Rounds, as_f64, median},
 };
@@ -40,17 +42,18 @@ use process::{ApiProcess, processor_time, resident_bytes};
 
 /// Connections, and callers of the SDK.
 const CALLERS: usize = 16;
-/// Rounds, each with a half for the API and one for the SDK; one more warms up.
-const ROUNDS: u32 = 9;
-/// Requests of a half of a round: one to two seconds.
-const A_HALF: u32 = 3_000;
+/// Halves of half a second.
+const FULL: Effort = Effort { rounds: 9, a_half: 2_000 };
+const QUICK: Effort = Effort { rounds: 9, a_half: 500 };
+/// The product that a check asks for.
+const QUICK_COMMENTS: u32 = 10_000;
 /// Blocks of requests for the last page and page 2 in turn; the figures are the medians of theirs.
 const BLOCKS: usize = 5;
-/// Requests for either page in a block, so that 20 of them lie beyond the 99th percentile.
-const A_BLOCK: usize = 2_000;
+/// Requests for either page in a block, so that 10 of them lie beyond the 99th percentile.
+const A_BLOCK: usize = 1_000;
 /// Requests before the memory is watched, and meanwhile.
 const MEMORY_WARM_UP: u32 = 6_000;
-const MEMORY_REQUESTS: u32 = 100_000;
+const MEMORY_REQUESTS: u32 = 60_000;
 /// The product that throughput and memory are measured with.
 const THROUGHPUT_COMMENTS: u32 = 300_000;
 /// Products whose last page is measured.
@@ -60,19 +63,29 @@ const SAMPLES: u32 = 20;
 const MIB: f64 = 1_048_576.0;
 
 /// Measures with up to `comments_max` comments. Without `binary`, cargo builds the API.
-pub(crate) async fn measure(report: &mut Report, comments_max: u32, binary: Option<&Path>) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments_max: u32,
+    binary: Option<&Path>,
+    is_quick: bool,
+) -> anyhow::Result<()> {
     let binary = match binary {
         Some(binary) => binary.to_owned(),
-        None => process::build()?,
+        None => binaries::binary("api")?,
     };
+    let effort = if is_quick { QUICK } else { FULL };
     let mut ratios = Vec::new();
     let smaller = SIZES.into_iter().filter(|comments| *comments < comments_max);
     for comments in smaller.chain([comments_max]) {
         let is_main = comments == THROUGHPUT_COMMENTS.min(comments_max);
-        let mut subject = Subject::start(report, &binary, comments, is_main).await?;
+        let mut subject = Subject::reported(report, &binary, comments, is_main).await?;
         if is_main {
-            subject.memory(report).await?;
-            subject.throughput(report).await?;
+            if !is_quick {
+                subject.memory(report).await?;
+            }
+            for kind in subject.kinds()? {
+                subject.throughput(report, &kind, effort).await?;
+            }
         }
         ratios.push(subject.last_page(report).await?);
         subject.stop().await;
@@ -81,6 +94,21 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, binary: Opti
     report.ratio_noted("last_page_vs_page_2_p50", worst(|ratio| ratio.p50), Limit::AtMost(1.15), "at each size");
     report.ratio_noted("last_page_vs_page_2_p99", worst(|ratio| ratio.p99), Limit::AtMost(1.5), "at each size");
     Ok(())
+}
+
+/// The ratios of the API's throughput, with a small product.
+pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'static str, f64)>> {
+    let binary = match binary {
+        Some(binary) => binary.to_owned(),
+        None => binaries::binary("api")?,
+    };
+    let mut subject = Subject::start(&binary, QUICK_COMMENTS, true).await?;
+    let mut ratios = Vec::new();
+    for kind in subject.kinds()? {
+        ratios.push((kind.ratio, subject.rounds(&kind, QUICK).await?.rounds.ratio()));
+    }
+    subject.stop().await;
+    Ok(ratios)
 }
 
 /// What is measured.
@@ -100,6 +128,14 @@ struct Kind {
     show: Show,
 }
 
+/// What rounds of one kind took.
+#[derive(Default)]
+struct Throughput {
+    rounds: Rounds,
+    of_api: Spent,
+    of_sdk: Spent,
+}
+
 /// How many times as long as page 2 the last page takes.
 struct LastPage {
     p50: f64,
@@ -107,19 +143,25 @@ struct LastPage {
 }
 
 impl Subject {
-    async fn start(report: &mut Report, binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
-        let text = number(comments.into());
-        report.step(&format!("loading {text} comments"));
-        let began = Instant::now();
+    /// Fills a shop, starts the API, and compares sample pages.
+    async fn start(binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
         let shop = Shop::fill(comments, with_union).await?;
-        let filled_s = began.elapsed().as_secs_f64();
         let api = ApiProcess::start(binary, &shop).await?;
         let mut subject = Self { comments, shop, api, rng: StdRng::seed_from_u64(7) };
         subject.compare_samples().await?;
+        Ok(subject)
+    }
+
+    async fn reported(report: &mut Report, binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
+        let text = number(comments.into());
+        report.step(&format!("loading {text} comments"));
+        let began = Instant::now();
+        let subject = Self::start(binary, comments, with_union).await?;
+        let filled_s = began.elapsed().as_secs_f64();
         report.add(
             &format!("api: {text} comments loaded"),
             "sample pages are the same by API, SDK and listing",
-            &[("items", as_f64(subject.shop.items), ""), ("until loaded", filled_s, "s")],
+            &[("items", as_f64(subject.shop.items), ""), ("until loaded and compared", filled_s, "s")],
         );
         Ok(subject)
     }
@@ -184,49 +226,57 @@ impl Subject {
         ])
     }
 
-    async fn throughput(&mut self, report: &mut Report) -> anyhow::Result<()> {
-        for Kind { ratio, limit, listing, show } in self.kinds()? {
-            report.step(&format!("{ROUNDS} rounds of {}", ratio.trim_end_matches("_vs_sdk")));
-            self.api.unavailable.store(0, Ordering::Relaxed);
-            let mut rounds = Rounds::default();
-            let (mut of_api, mut of_sdk) = (Spent::default(), Spent::default());
-            for round in 0..=ROUNDS {
-                let callers = self.open(&listing, show).await?;
-                let pages = self.draw(&listing, A_HALF);
-                let (ours, spent_by_api) = self.timed(callers, pages).await?;
-                let callers = (0..CALLERS).map(|_| SdkCaller::new(&self.shop, &listing)).collect();
-                let pages = self.draw(&listing, A_HALF);
-                let (bare, spent_by_sdk) = self.timed(callers, pages).await?;
-                if round > 0 {
-                    rounds.add(ours, bare);
-                    of_api.add(spent_by_api);
-                    of_sdk.add(spent_by_sdk);
-                }
+    /// The API and the bare SDK in turn.
+    async fn rounds(&mut self, kind: &Kind, effort: Effort) -> anyhow::Result<Throughput> {
+        let Kind { listing, show, .. } = kind;
+        let mut throughput = Throughput::default();
+        for round in 0..=effort.rounds {
+            let callers = self.open(listing, *show).await?;
+            let pages = self.draw(listing, effort.a_half);
+            let (ours, spent_by_api) = self.timed(callers, pages).await?;
+            let callers = (0..CALLERS).map(|_| SdkCaller::new(&self.shop, listing)).collect();
+            let pages = self.draw(listing, effort.a_half);
+            let (bare, spent_by_sdk) = self.timed(callers, pages).await?;
+            if round > 0 {
+                throughput.rounds.add(ours, bare);
+                throughput.of_api.add(spent_by_api);
+                throughput.of_sdk.add(spent_by_sdk);
             }
-            let count = u64::from(A_HALF);
-            let (lowest, highest) = rounds.ratio_range();
-            let unavailable = as_f64(self.api.unavailable.swap(0, Ordering::Relaxed));
-            let us = |spent: Duration| spent.as_secs_f64() * 1e6 / as_f64(count * u64::from(ROUNDS));
-            report.add(
-                &format!("api: {}", ratio.trim_end_matches("_vs_sdk")),
-                &format!(
-                    "{ROUNDS} rounds of {A_HALF} pages of {} each way, {CALLERS} callers, {} comments",
-                    listing.filter, self.comments
-                ),
-                &[
-                    ("API", rounds.our_rate(count), "requests/s"),
-                    ("bare SDK", rounds.bare_rate(count), "queries/s"),
-                    ("ratio, lowest of the rounds", lowest, ""),
-                    ("ratio, highest of the rounds", highest, ""),
-                    ("answers 503, asked again", unavailable, ""),
-                    ("processor time of a request: API", us(of_api.api), "us"),
-                    ("processor time of a request: Redis", us(of_api.redis), "us"),
-                    ("processor time of a request: the rest", us(of_api.rest), "us"),
-                    ("processor time of a bare query", us(of_sdk.rest), "us"),
-                ],
-            );
-            report.ratio(ratio, rounds.ratio(), limit);
         }
+        Ok(throughput)
+    }
+
+    async fn throughput(&mut self, report: &mut Report, kind: &Kind, effort: Effort) -> anyhow::Result<()> {
+        let name = kind.ratio.trim_end_matches("_vs_sdk");
+        report.step(&format!("{} rounds of {name}", effort.rounds));
+        self.api.unavailable.store(0, Ordering::Relaxed);
+        let Throughput { rounds, of_api, of_sdk } = self.rounds(kind, effort).await?;
+        let count = u64::from(effort.a_half);
+        let (lowest, highest) = rounds.ratio_range();
+        let unavailable = as_f64(self.api.unavailable.swap(0, Ordering::Relaxed));
+        let us = |spent: Duration| spent.as_secs_f64() * 1e6 / as_f64(count * u64::from(effort.rounds));
+        report.add(
+            &format!("api: {name}"),
+            &format!(
+                "{} rounds of {} pages of {} each way, {CALLERS} callers, {} comments",
+                effort.rounds,
+                number(count),
+                kind.listing.filter,
+                number(self.comments.into())
+            ),
+            &[
+                ("API", rounds.our_rate(count), "requests/s"),
+                ("bare SDK", rounds.bare_rate(count), "queries/s"),
+                ("ratio, lowest of the rounds", lowest, ""),
+                ("ratio, highest of the rounds", highest, ""),
+                ("answers 503, asked again", unavailable, ""),
+                ("processor time of a request: API", us(of_api.api), "us"),
+                ("processor time of a request: Redis", us(of_api.redis), "us"),
+                ("processor time of a request: the rest", us(of_api.rest), "us"),
+                ("processor time of a bare query", us(of_sdk.rest), "us"),
+            ],
+        );
+        report.ratio(kind.ratio, rounds.ratio(), kind.limit);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
@@ -23,20 +23,6 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const READY_POLL: Duration = Duration::from_millis(50);
 /// Linux counts processor time in hundredths of a second, whatever its own clock does.
 const TICK: Duration = Duration::from_millis(10);
-
-/// Builds the API with the features that it has here, so that cargo shares everything with the build of this program.
-pub(super) fn build() -> anyhow::Result<PathBuf> {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--message-format=json-render-diagnostics"]);
-    cargo.args(["--package", "bench", "--package", "api", "--bin", "api"]);
-    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit()).output()?;
-    ensure!(built.status.success(), "cargo does not build the API");
-    let executable = |line: &str| -> Option<PathBuf> {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    };
-    String::from_utf8(built.stdout)?.lines().find_map(executable).context("cargo names the binary")
-}
 
 /// A running API. Dropping it ends it.
 pub(super) struct ApiProcess {

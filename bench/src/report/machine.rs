@@ -44,6 +44,13 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Whether what one measures can be compared with what the other does.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.processor, self.cores) == (&other.processor, other.cores)
+    }
+}
+
 fn known(text: Option<String>) -> String {
     text.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

@@ -13,6 +13,7 @@ mod table;
 
 pub(crate) use kept::Ratio;
 pub(crate) use limit::Limit;
+pub(crate) use machine::{Machine, beginning};
 pub(crate) use number::{count, figure, seconds};
 pub(crate) use plot::{Axis, Plot, Series};
 pub(crate) use table::{Cell, Table};
@@ -27,7 +28,6 @@ use anyhow::Context;
 use crate::progress::Progress;
 use kept::{Figures, Kept, Loss, NamedFigure, Of, Run};
 use limit::verdict;
-use machine::Machine;
 
 /// Everything measured so far, earlier runs included.
 pub(crate) struct Report {
@@ -66,7 +66,7 @@ impl Report {
         measurement.clone_into(&mut self.of);
         self.kept.forget(measurement);
         self.kept.machine = Machine::this();
-        self.run = machine::beginning(is_quick);
+        self.run = beginning(is_quick);
         println!("\n=== {measurement} ({number} of {total})");
         self.progress = Progress::begin(measurement, number, total);
     }

@@ -1,0 +1,255 @@
+//! The baseline: what the ratios of our own code's overheads were, and what has become of them.
+//!
+//! All these ratios are rates of our code by rates of the bare calls, so more is better. A measurement of a busy or throttled
+//! machine differs from the one before, and one that is beyond the limit is not believed alone: the ratio is measured up to
+//! twice more, and **two of three** decide. So neither one disturbed measurement makes an alarm nor one lucky one hides a
+//! regression. What keeps to the limit at first is not measured again; a regression of about the limit's size is therefore
+//! found about every other time, one of twice its size practically always.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    report::{Cell, Machine, Table},
+    statistics::median,
+};
+
+/// The part of a ratio that it may lose.
+const LOSS_MAX: f64 = 0.15;
+/// How often a ratio is measured.
+pub(crate) const MEASUREMENTS_MAX: usize = 3;
+
+/// `bench/baseline.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Baseline {
+    /// RFC 3339, UTC.
+    pub(crate) date: String,
+    pub(crate) command: String,
+    pub(crate) commit: String,
+    pub(crate) is_dirty: bool,
+    /// When it was begun.
+    pub(crate) load_average: Option<f64>,
+    pub(crate) machine: Machine,
+    pub(crate) ratios: BTreeMap<String, f64>,
+}
+
+impl Baseline {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let how = || format!("{}: bench --write-baseline writes it", path.display());
+        serde_json::from_slice(&std::fs::read(path).with_context(how)?).with_context(how)
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let text = format!("{}\n", serde_json::to_string_pretty(self)?);
+        std::fs::write(path, text).with_context(|| path.display().to_string())
+    }
+}
+
+/// What has become of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Kept,
+    Regressed,
+    Improved,
+}
+
+impl Verdict {
+    fn of(baseline: f64, measured: f64) -> Self {
+        // What is no number has not been kept.
+        if measured.is_nan() || measured < baseline * (1.0 - LOSS_MAX) {
+            Self::Regressed
+        } else if measured > baseline * (1.0 + LOSS_MAX) {
+            Self::Improved
+        } else {
+            Self::Kept
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "",
+            Self::Regressed => "REGRESSION",
+            Self::Improved => "improved",
+        }
+    }
+}
+
+/// The measured ratio that counts, once there are enough measurements to say what has become of it.
+pub(crate) fn decided(baseline: f64, measured: &[f64]) -> Option<f64> {
+    let is_regression = |value: &f64| Verdict::of(baseline, *value) == Verdict::Regressed;
+    match measured {
+        [] => None,
+        [one] => (!is_regression(one)).then_some(*one),
+        // Whatever the third were; the better one is what is told.
+        [one, other] => (is_regression(one) && is_regression(other)).then(|| one.max(*other)),
+        more => Some(median(more)),
+    }
+}
+
+/// A ratio beside its baseline.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Compared {
+    pub(crate) name: String,
+    pub(crate) baseline: f64,
+    pub(crate) measured: f64,
+    pub(crate) measurements: usize,
+    pub(crate) verdict: Verdict,
+}
+
+impl Compared {
+    /// The change in percent.
+    fn change(&self) -> f64 {
+        100.0 * (self.measured / self.baseline - 1.0)
+    }
+
+    /// In a line, as in "api_json_vs_sdk: baseline 0.890, measured 0.700 (-21.3 %), in 3 measurements".
+    pub(crate) fn line(&self) -> String {
+        let Self { name, baseline, measured, measurements, .. } = self;
+        let times =
+            if *measurements == 1 { "1 measurement".to_owned() } else { format!("{measurements} measurements") };
+        format!("{name}: baseline {baseline:.3}, measured {measured:.3} ({:+.1} %), in {times}", self.change())
+    }
+}
+
+/// Ratios that one side has and the other lacks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    not_in_baseline: Vec<String>,
+    not_measured: Vec<String>,
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut part = |names: &[String], what: &str| match names {
+            [] => Ok(()),
+            names => writeln!(formatter, "{what}: {}", names.join(", ")),
+        };
+        part(&self.not_in_baseline, "measured, and not in the baseline")?;
+        part(&self.not_measured, "in the baseline, and not measured")?;
+        formatter.write_str("run bench --write-baseline on a quiet machine and commit bench/baseline.json")
+    }
+}
+
+/// Compares; every ratio must be on both sides. An undecided ratio counts as its last measurement says.
+pub(crate) fn compare(
+    baseline: &BTreeMap<String, f64>,
+    measured: &BTreeMap<String, Vec<f64>>,
+) -> Result<Vec<Compared>, Mismatch> {
+    let lacking = |one: Vec<&String>, other: &dyn Fn(&String) -> bool| -> Vec<String> {
+        one.into_iter().filter(|name| !other(name)).cloned().collect()
+    };
+    let mismatch = Mismatch {
+        not_in_baseline: lacking(measured.keys().collect(), &|name| baseline.contains_key(name)),
+        not_measured: lacking(baseline.keys().collect(), &|name| measured.get(name).is_some_and(|all| !all.is_empty())),
+    };
+    if mismatch != Mismatch::default() {
+        return Err(mismatch);
+    }
+    let compared = baseline.iter().filter_map(|(name, baseline)| {
+        let all = measured.get(name)?;
+        let value = decided(*baseline, all).or_else(|| all.last().copied())?;
+        let verdict = Verdict::of(*baseline, value);
+        Some(Compared { name: name.clone(), baseline: *baseline, measured: value, measurements: all.len(), verdict })
+    });
+    Ok(compared.collect())
+}
+
+/// All ratios beside their baselines.
+pub(crate) fn table(compared: &[Compared], baseline: &Baseline) -> Table {
+    let row = |compared: &Compared| -> Vec<Cell> {
+        vec![
+            compared.name.as_str().into(),
+            compared.baseline.into(),
+            compared.measured.into(),
+            format!("{:+.1} %", compared.change()).into(),
+            f64::from(u8::try_from(compared.measurements).unwrap_or(u8::MAX)).into(),
+            compared.verdict.word().into(),
+        ]
+    };
+    let of = baseline.date.split('T').next().unwrap_or_default();
+    Table {
+        name: "check".to_owned(),
+        about: format!("ratios of our rates to bare ones, beside the baseline of {of}; more is better."),
+        columns: ["ratio", "baseline", "measured", "change", "measurements", ""].map(str::to_owned).to_vec(),
+        rows: compared.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// "name baseline measured measured ...", "-" for what is lacking.
+    fn check(script: &str, expected: Expect) {
+        let (mut baseline, mut measured) = (BTreeMap::new(), BTreeMap::new());
+        for line in script.lines().filter(|line| !line.trim().is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let Ok(value) = words[1].parse() {
+                baseline.insert(words[0].to_owned(), value);
+            }
+            let values: Vec<f64> = words[2..].iter().filter_map(|word| word.parse().ok()).collect();
+            if words.get(2) != Some(&"-") {
+                measured.insert(words[0].to_owned(), values);
+            }
+        }
+        let said = match compare(&baseline, &measured) {
+            Ok(compared) => {
+                let line = |compared: &Compared| format!("{} {}", compared.line(), compared.verdict.word());
+                compared.iter().map(|compared| line(compared).trim_end().to_owned() + "\n").collect()
+            }
+            Err(mismatch) => mismatch.to_string(),
+        };
+        expected.assert_eq(&said);
+    }
+
+    #[test]
+    fn two_of_three_measurements_decide() {
+        check(
+            "same 0.8 0.8
+             less 0.8 0.69
+             regressed 0.8 0.67 0.66
+             lucky_once 0.8 0.67 0.8 0.66
+             disturbed_once 0.8 0.4 0.79 0.81
+             improved 0.8 0.93
+             exactly_15_percent_less 1.0 0.85
+             no_number 0.8 NaN NaN",
+            expect![[r#"
+                disturbed_once: baseline 0.800, measured 0.790 (-1.2 %), in 3 measurements
+                exactly_15_percent_less: baseline 1.000, measured 0.850 (-15.0 %), in 1 measurement
+                improved: baseline 0.800, measured 0.930 (+16.3 %), in 1 measurement improved
+                less: baseline 0.800, measured 0.690 (-13.8 %), in 1 measurement
+                lucky_once: baseline 0.800, measured 0.670 (-16.2 %), in 3 measurements REGRESSION
+                no_number: baseline 0.800, measured NaN (NaN %), in 2 measurements REGRESSION
+                regressed: baseline 0.800, measured 0.670 (-16.2 %), in 2 measurements REGRESSION
+                same: baseline 0.800, measured 0.800 (+0.0 %), in 1 measurement
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_ratio_that_one_side_lacks_is_an_error() {
+        check("both 0.8 0.8\nnew - 0.7\ngone 0.9 -", expect![[r#"
+            measured, and not in the baseline: new
+            in the baseline, and not measured: gone
+            run bench --write-baseline on a quiet machine and commit bench/baseline.json"#]]);
+    }
+
+    #[test]
+    fn only_what_seems_to_have_regressed_is_measured_again() {
+        for (measured, expected) in [
+            (vec![], None),
+            (vec![0.7], Some(0.7)),
+            (vec![0.6], None),
+            (vec![0.6, 0.65], Some(0.65)),
+            (vec![0.6, 0.8], None),
+            (vec![0.6, 0.8, 0.5], Some(0.6)),
+            (vec![0.6, 0.8, 0.9], Some(0.8)),
+        ] {
+            assert_eq!(decided(0.8, &measured), expected, "{measured:?}");
+        }
+    }
+}

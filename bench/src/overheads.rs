@@ -1,0 +1,149 @@
+//! The ratios of our own code's overheads, measured in seconds: what `--check` compares with the baseline.
+//!
+//! Each comparison is the one of the full measurement of its name, in fewer and smaller rounds: ours and bare alternate, and
+//! the median of the rounds' ratios counts. Each measurement of a ratio starts stores of its own.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use crate::{
+    api,
+    baseline::{self, Baseline, MEASUREMENTS_MAX, Verdict, compare, decided},
+    fan_out, index,
+    options::Options,
+    progress::Progress,
+    repair,
+    report::{Machine, beginning, seconds},
+    statistics::median,
+};
+
+/// Some ratio has regressed.
+const REGRESSED: u8 = 1;
+/// There is nothing to compare with, or not for every ratio.
+pub(crate) const NOT_COMPARED: u8 = 2;
+
+/// Ratios that are measured together, because they share what must be filled first.
+#[derive(Debug, Clone, Copy)]
+enum Group {
+    FanOut,
+    Index,
+    Api,
+    Repair,
+}
+
+impl Group {
+    const ALL: [Self; 4] = [Self::FanOut, Self::Index, Self::Api, Self::Repair];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::FanOut => "fan-out handler beside bare batch writes",
+            Self::Index => "indexer beside a bare pipeline",
+            Self::Api => "API beside bare queries",
+            Self::Repair => "audit and rebuild beside bare scans",
+        }
+    }
+
+    /// The names of its ratios, and what they are now.
+    async fn measure(self, options: &Options) -> anyhow::Result<Vec<(&'static str, f64)>> {
+        match self {
+            Self::FanOut => Ok(vec![(fan_out::RATIO, fan_out::rounds(fan_out::QUICK).await?.ratio())]),
+            Self::Index => Ok(vec![(index::RATIO, index::rounds(index::QUICK).await?.ratio())]),
+            Self::Api => api::overheads(options.api.as_deref()).await,
+            Self::Repair => repair::overheads().await,
+        }
+    }
+}
+
+/// All that was measured, by ratio.
+type Measured = BTreeMap<String, Vec<f64>>;
+
+/// Measures every ratio once, and up to `MEASUREMENTS_MAX` times while `is_wanted` says so of what there is.
+async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64]) -> bool) -> anyhow::Result<Measured> {
+    let progress = Progress::begin(name, 1, 1);
+    let mut of_groups: Vec<(Group, Measured)> = Group::ALL.map(|group| (group, Measured::new())).into();
+    for number in 1..=MEASUREMENTS_MAX {
+        for (group, measured) in &mut of_groups {
+            let wanted = |name: &str, measured: &Measured| {
+                number == 1 || measured.get(name).is_some_and(|values| is_wanted(name, values))
+            };
+            if number > 1 && !measured.keys().any(|name| wanted(name, measured)) {
+                continue;
+            }
+            let again = if number == 1 { "" } else { ", again" };
+            progress.step(&format!("{}{again}", group.name()));
+            for (name, ratio) in group.measure(options).await? {
+                if wanted(name, measured) {
+                    measured.entry(name.to_owned()).or_default().push(ratio);
+                }
+            }
+        }
+    }
+    progress.finish();
+    println!("measured in {}", seconds(progress.elapsed().as_secs_f64()));
+    Ok(of_groups.into_iter().flat_map(|(_, measured)| measured).collect())
+}
+
+/// Measures and compares with the baseline. Exits 1 when a ratio has regressed, 2 when there is nothing to compare with.
+pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
+    let baseline = match Baseline::read(&path()) {
+        Ok(baseline) => baseline,
+        Err(error) => {
+            eprintln!("there is no baseline to compare with: {error:#}");
+            return Ok(ExitCode::from(NOT_COMPARED));
+        }
+    };
+    if !baseline.machine.is_like(&Machine::this()) {
+        let Machine { processor, cores, .. } = &baseline.machine;
+        println!("the baseline is of another machine ({processor}, {cores} cores): write one of this machine's own");
+    }
+    let is_undecided =
+        |name: &str, values: &[f64]| baseline.ratios.get(name).is_some_and(|was| decided(*was, values).is_none());
+    let measured = measure(options, "check", is_undecided).await?;
+    let compared = match compare(&baseline.ratios, &measured) {
+        Ok(compared) => compared,
+        Err(mismatch) => {
+            eprintln!("{mismatch}");
+            return Ok(ExitCode::from(NOT_COMPARED));
+        }
+    };
+    println!("\n{}\n", baseline::table(&compared, &baseline));
+    let of = |verdict| compared.iter().filter(move |compared| compared.verdict == verdict);
+    of(Verdict::Improved).for_each(|improved| println!("improved: {}", improved.line()));
+    of(Verdict::Regressed).for_each(|regressed| eprintln!("regression: {}", regressed.line()));
+    let has_regressed = of(Verdict::Regressed).next().is_some();
+    Ok(if has_regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
+}
+
+/// Measures every ratio `MEASUREMENTS_MAX` times and writes the medians as the baseline.
+pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
+    let run = beginning(true);
+    let measured = measure(options, "baseline", |_, _| true).await?;
+    let baseline = Baseline {
+        date: run.began,
+        command: run.command,
+        commit: run.commit,
+        is_dirty: run.is_dirty,
+        load_average: run.load_before,
+        machine: Machine::this(),
+        ratios: measured.iter().map(|(name, values)| (name.clone(), rounded(median(values)))).collect(),
+    };
+    for (name, values) in &measured {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:.3}")).collect();
+        println!("  {name:<32} {}", values.join("  "));
+    }
+    baseline.write(&path())?;
+    println!("wrote {}", path().display());
+    Ok(())
+}
+
+/// More digits than these say nothing.
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 1e4).round() / 1e4
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline.json")
+}
