@@ -232,10 +232,13 @@ mod tests {
 
     #[test]
     fn a_ratio_that_one_side_lacks_is_an_error() {
-        check("both 0.8 0.8\nnew - 0.7\ngone 0.9 -", expect![[r#"
+        check(
+            "both 0.8 0.8\nnew - 0.7\ngone 0.9 -",
+            expect![[r#"
             measured, and not in the baseline: new
             in the baseline, and not measured: gone
-            run bench --write-baseline on a quiet machine and commit bench/baseline.json"#]]);
+            run bench --write-baseline on a quiet machine and commit bench/baseline.json"#]],
+        );
     }
 
     #[test]

@@ -150,20 +150,21 @@ async fn bytes_in_four_sets(comments: u32) -> anyhow::Result<f64> {
 }
 
 async fn bytes_in_32_sets(comments: u32) -> anyhow::Result<f64> {
-    bytes_per_comment(comments, async |redis, chunk| {
-        for chunk in chunk.chunks(EVENT_RECORDS) {
-            let members = |comment: &Comment| {
-                let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
-                let placement = comment.placement();
-                let keys =
-                    [FilterKey::primary(placement.product.clone())].into_iter().chain(placement.duplicate_keys());
-                keys.map(|key| (format!("pagemark:{key}"), score, member.clone())).collect::<Vec<_>>()
-            };
-            add_members(redis, &chunk.iter().flat_map(members).collect::<Vec<_>>()).await?;
-        }
-        Ok(())
-    })
-    .await
+    bytes_per_comment(comments, fill_32_sets).await
+}
+
+/// Puts comments into one set for each of their filter keys.
+pub(crate) async fn fill_32_sets(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<()> {
+    for chunk in comments.chunks(EVENT_RECORDS) {
+        let members = |comment: &Comment| {
+            let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
+            let placement = comment.placement();
+            let keys = [FilterKey::primary(placement.product.clone())].into_iter().chain(placement.duplicate_keys());
+            keys.map(|key| (format!("pagemark:{key}"), score, member.clone())).collect::<Vec<_>>()
+        };
+        add_members(redis, &chunk.iter().flat_map(members).collect::<Vec<_>>()).await?;
+    }
+    Ok(())
 }
 
 /// The memory of a new Redis with `comments` comments that `fill` puts there, chunk by chunk.

@@ -6,6 +6,7 @@
 mod api;
 mod baseline;
 mod binaries;
+mod compare;
 mod fan_out;
 mod import;
 mod index;
@@ -66,6 +67,8 @@ enum Name {
     FanOut,
     /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 60 s.
     Index,
+    /// This design beside the one with four indexes: reading, writing, storage, money.
+    Compare,
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,
     /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
@@ -146,6 +149,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,
         Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await,
         Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
+        Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
         Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000)).await,

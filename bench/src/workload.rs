@@ -19,7 +19,7 @@ use rand::{
     rngs::StdRng,
 };
 use redis::aio::MultiplexedConnection;
-use serde_json::json;
+use serde_json::{Value, json};
 use stores::{PageIndex, Table, page_index::PageIndexConfig, table::GSI};
 use tempfile::TempDir;
 
@@ -105,27 +105,56 @@ pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
         for comment in comments {
             sequence_number += 1;
             let item: serde_dynamo::Item = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
-            let image = serde_json::to_value(&item)?;
-            records.push(json!({
-                "eventID": format!("{sequence_number:032x}"),
-                "eventName": "INSERT",
-                "eventVersion": "1.1",
-                "eventSource": "aws:dynamodb",
-                "awsRegion": "eu-central-1",
-                "eventSourceARN": "arn:aws:dynamodb:eu-central-1:000000000000:table/bench/stream/2026-01-01T00:00:00.000",
-                "dynamodb": {
-                    "ApproximateCreationDateTime": 1_767_225_600.0,
-                    "Keys": { "pk": image.get("pk"), "sk": image.get("sk") },
-                    "NewImage": image,
-                    "SequenceNumber": format!("{sequence_number:021}"),
-                    "SizeBytes": 400,
-                    "StreamViewType": "NEW_AND_OLD_IMAGES",
-                },
-            }));
+            records.push(record(None, Some(&item), sequence_number)?);
         }
         Ok(serde_json::from_value(json!({ "Records": records }))?)
     };
     comments.chunks(EVENT_RECORDS).map(&mut event).collect()
+}
+
+/// The event that the Lambda service would send for one change of a primary item.
+pub(crate) fn event(
+    old: Option<&serde_dynamo::Item>,
+    new: Option<&serde_dynamo::Item>,
+    sequence_number: u64,
+) -> anyhow::Result<Event> {
+    Ok(serde_json::from_value(json!({ "Records": [record(old, new, sequence_number)?] }))?)
+}
+
+fn record(
+    old: Option<&serde_dynamo::Item>,
+    new: Option<&serde_dynamo::Item>,
+    sequence_number: u64,
+) -> anyhow::Result<Value> {
+    let event_name = match (old, new) {
+        (None, _) => "INSERT",
+        (Some(_), Some(_)) => "MODIFY",
+        (Some(_), None) => "REMOVE",
+    };
+    let image = |item: Option<&serde_dynamo::Item>| item.map(serde_json::to_value).transpose();
+    let (old, new) = (image(old)?, image(new)?);
+    let any = new.as_ref().or(old.as_ref()).context("a change has an image")?;
+    let mut change = json!({
+        "ApproximateCreationDateTime": 1_767_225_600.0,
+        "Keys": { "pk": any.get("pk"), "sk": any.get("sk") },
+        "SequenceNumber": format!("{sequence_number:021}"),
+        "SizeBytes": 400,
+        "StreamViewType": "NEW_AND_OLD_IMAGES",
+    });
+    for (name, image) in [("OldImage", old), ("NewImage", new)] {
+        if let (Some(image), Some(change)) = (image, change.as_object_mut()) {
+            change.insert(name.to_owned(), image);
+        }
+    }
+    Ok(json!({
+        "eventID": format!("{sequence_number:032x}"),
+        "eventName": event_name,
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "eu-central-1",
+        "eventSourceARN": "arn:aws:dynamodb:eu-central-1:000000000000:table/bench/stream/2026-01-01T00:00:00.000",
+        "dynamodb": change,
+    }))
 }
 
 /// Refuses the answer of a handler that did not process its whole batch.

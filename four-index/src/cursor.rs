@@ -11,10 +11,14 @@ use std::{collections::BTreeMap, io::Read, iter::zip};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use flate2::{Compression, read::DeflateDecoder, read::DeflateEncoder};
-use model::Cd;
+use model::{Cd, Rating};
 use thiserror::Error;
 
-use crate::{key::Plan, merge::Position, table::PageQuery};
+use crate::{
+    key::{Partition, Plan},
+    merge::Position,
+    table::PageQuery,
+};
 
 /// The longest JSON. Five partitions, each with a key of at most some 850 bytes (a product of 200 characters of four bytes)
 /// and a `GSISK` of 89, take 5 KB; JSON escapes double what it escapes.
@@ -55,6 +59,22 @@ impl Cursor {
     pub(crate) fn after(plan: &Plan, positions: Vec<Position>) -> Option<Self> {
         let more = positions.iter().any(|position| *position != Position::End);
         more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
+    }
+
+    /// The cursor after these comments of a query, newest first, for who knows them without having walked there. Partitions
+    /// go on after the last of theirs, and none is taken to have ended.
+    pub fn following<'comment>(query: &PageQuery, shown: impl IntoIterator<Item = (&'comment Cd, Rating)>) -> Self {
+        let plan = Plan::of(&query.product, &query.filter);
+        let key = |partition: &Partition| partition.key.clone();
+        let mut positions: BTreeMap<String, Position> =
+            plan.partitions.iter().map(|partition| (key(partition), Position::Beginning)).collect();
+        for (cd, rating) in shown {
+            let holder = plan.partitions.iter().find(|partition| partition.rating.is_none_or(|of| of == rating));
+            if let Some(position) = holder.and_then(|partition| positions.get_mut(&partition.key)) {
+                *position = Position::After(cd.clone());
+            }
+        }
+        Self(positions)
     }
 
     /// Where the partitions of a plan go on, in the plan's order.
@@ -229,6 +249,19 @@ mod tests {
         let query = PageQuery { product: ProductId::parse(&"\"".repeat(ProductId::MAX_CHARS)).unwrap(), ..query };
         let cursor = self::cursor(&query, vec![Position::Beginning; 4]);
         assert_eq!(Cursor::decode(&cursor.encode(), &query).unwrap(), cursor);
+    }
+
+    #[test]
+    fn who_knows_the_comments_before_needs_not_walk() {
+        let query = query("42", None, Some("1.3.5"));
+        let cd = |ms, id| match after(ms, id) {
+            Position::After(cd) => cd,
+            Position::Beginning | Position::End => unreachable!(),
+        };
+        let rating = |stars| Rating::new(stars).unwrap();
+        let shown = [(cd(9, "a"), rating(5)), (cd(8, "b"), rating(1)), (cd(7, "c"), rating(5))];
+        let following = Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)));
+        assert_eq!(following, cursor(&query, vec![after(8, "b"), Position::Beginning, after(7, "c")]));
     }
 
     proptest! {

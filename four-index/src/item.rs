@@ -46,7 +46,7 @@ pub fn comment_item(comment: &Comment) -> Item {
 }
 
 /// What stands of an item in an index.
-pub(crate) fn projection(item: &Item, index: Index) -> Item {
+pub fn projection(item: &Item, index: Index) -> Item {
     let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
     let kept = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|kept| kept == name));
     Item::from(kept.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())

@@ -41,6 +41,6 @@ pub use cost::{ReadCost, WriteCost, write_cost_by_rules};
 pub use counters::{Counters, KeepCounters, Tally, counter_items};
 pub use cursor::{Cursor, CursorError};
 pub use error::Error;
-pub use item::comment_item;
+pub use item::{comment_item, projection};
 pub use key::{Index, Partition, Plan};
 pub use table::{FourIndexTable, Page, PageQuery};

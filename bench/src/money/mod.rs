@@ -33,9 +33,6 @@ mod prices;
 mod summary;
 mod usage;
 
-#[expect(unused_imports, reason = "the comparison of designs that comes next uses it")]
 pub(crate) use prices::Prices;
-#[expect(unused_imports, reason = "the comparison of designs that comes next uses them")]
 pub(crate) use summary::{Compared, Summary};
-#[expect(unused_imports, reason = "the comparison of designs that comes next uses them")]
 pub(crate) use usage::{PerRatings, PerWrite, Usage, Workload, WriteUsage};

@@ -27,7 +27,8 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 use encodings::Dictionaries;
-use size::{STORAGE_OVERHEAD_BYTES, item_bytes, query_units, write_units};
+pub(crate) use size::STORAGE_OVERHEAD_BYTES;
+use size::{item_bytes, query_units, write_units};
 
 /// Comments of a page.
 const PAGE: usize = 20;
@@ -74,7 +75,7 @@ struct Cost {
 /// Measures with the comments of a file, or generated ones.
 pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
     let (comments, about) = match data {
-        Some(path) => (read(path)?, "comments of a file".to_owned()),
+        Some(path) => (read_comments(path)?, "comments of a file".to_owned()),
         None => (demo_comments(comments).collect(), "generated comments".to_owned()),
     };
     let corpus = Corpus::new(comments)?;
@@ -122,7 +123,8 @@ pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -
     add_times(report, &about, texts)
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<NewComment>> {
+/// The comments of a file of JSON lines.
+pub(crate) fn read_comments(path: &Path) -> anyhow::Result<Vec<NewComment>> {
     let mut reader = LineReader::open(path).with_context(|| path.display().to_string())?;
     let mut comments = Vec::new();
     while let Some((number, line)) = reader.next_line()? {

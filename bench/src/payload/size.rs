@@ -5,7 +5,7 @@ pub(super) use model::size::{item_bytes, value_bytes, write_units};
 /// A unit of strongly consistent reading holds this many bytes.
 const READ_UNIT_BYTES: usize = 4 * 1024;
 /// What is billed for storing an item besides its size, in the table as in the index.
-pub(super) const STORAGE_OVERHEAD_BYTES: usize = 100;
+pub(crate) const STORAGE_OVERHEAD_BYTES: usize = 100;
 
 /// The units that one Query of the index takes, which is eventually consistent: half a unit for each 4 KB of all its
 /// items together.

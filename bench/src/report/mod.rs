@@ -138,7 +138,6 @@ impl Report {
     }
 
     /// Keeps in a sentence where this design loses, or instead of the one that was said under the same name before.
-    #[expect(dead_code, reason = "the comparisons that come next use it")]
     pub(crate) fn loses(&mut self, name: &str, sentence: &str) {
         self.progress.print(&format!("  {sentence}"));
         let loss = Loss { of: self.of.clone(), name: name.to_owned(), sentence: sentence.to_owned() };

@@ -1,0 +1,148 @@
+//! `compare`: this design beside the one with four indexes, for an engineer who has to choose.
+//!
+//! Both designs hold the same comments, in tables of their own on one engine, behind one client with the same settings.
+//! Before anything is timed, the pages of every filter at every depth that is measured must be the same comments in the
+//! same order. Loaded are only the items of the filter keys that are asked for, by the engine's own import.
+//!
+//! - **Reading.** The library calls of both designs, without HTTP: Pagemark asks the page index for where the page begins
+//!   (a call to Redis), then the table (a Query); the other design queries one partition of an index, or one for each
+//!   rating at the same time, and merges. It knows its cursors. One page is read again and again: the first, the middle one,
+//!   the last, of filters by one to five ratings, in a language or any; in rounds in which the designs take turns.
+//! - **The engine answers one call at a time**, so here the parallel queries of the other design wait for each other. On
+//!   DynamoDB they do not. So the same is read **over a road with a delay** as well (`network`), where what the engine
+//!   takes is little beside the round trip: there, one round trip of parallel queries stands against Redis' and then
+//!   DynamoDB's.
+//! - **Consumed**: `ConsumedCapacity` as the engine counts it, which tests hold against DynamoDB's rules.
+//! - **Writing**: `writes`. **Storage**: `storage`. **Money**: [`crate::money`].
+
+mod contestants;
+mod costs;
+mod network;
+mod reads;
+mod storage;
+mod usage;
+mod writes;
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::{
+    money::{Compared, Prices, Summary},
+    options::Options,
+    report::{Limit, Report},
+};
+use contestants::{Ask, Comments, Contestants};
+use network::{Road, address_in};
+use reads::{Depth, Load, Reading};
+
+/// Clients that ask at the same time.
+const CLIENTS: [usize; 3] = [1, 4, 16];
+/// The round trips of the road with a delay. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
+/// DynamoDB?"), Redis in the same zone in a good deal less than one; one is the least that the road's timer can do.
+const TABLE_ROUND_TRIP: Duration = Duration::from_millis(4);
+const REDIS_ROUND_TRIP: Duration = Duration::from_millis(1);
+
+/// Measures.
+pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
+    let quick = options.quick;
+    let comments = Comments::new(options.data.as_deref(), options.comments_or(5_000, 100_000))?;
+    let many = comments.all.len();
+    report.step(&format!("loading {many} comments"));
+    let contestants = Contestants::fill(&comments).await?;
+    report.step(&format!("{} items are loaded; comparing pages", contestants.items));
+
+    let mut costs = Vec::new();
+    for listing in &contestants.listings {
+        for depth in Depth::ALL {
+            let ask = Ask::new(listing, depth.page_of(listing))?;
+            costs.push(costs::read(&contestants, ask, depth).await?);
+        }
+    }
+    report.table(costs::table(&costs))?;
+
+    let near = contestants.reader(None).await?;
+    let mut at_one_client = Vec::new();
+    for clients in CLIENTS {
+        report.step(&format!("reading, {clients} clients"));
+        // Each client asks some times in a half of a round.
+        let load =
+            Load { clients, rounds: if quick { 1 } else { 5 }, requests: if quick { 20 } else { 60 + 12 * clients } };
+        let readings = read_all(&near, &costs, &Depth::ALL, load).await?;
+        let about = format!(
+            "{clients} clients, {} rounds of {} requests each way in turn, pages of 20 of {many} comments; the engine answers \
+             one call at a time",
+            load.rounds, load.requests
+        );
+        report.table(reads::table(format!("compare: reading, {clients} clients"), about, &readings))?;
+        if clients == 1 {
+            at_one_client = readings;
+        }
+    }
+
+    report.step("reading over a road with a delay");
+    let (engine, redis) = contestants.addresses();
+    let engine = Road::to(address_in(&engine)?, TABLE_ROUND_TRIP).await?;
+    let redis = Road::to(address_in(&redis)?, REDIS_ROUND_TRIP).await?;
+    let addresses = (format!("http://{}", engine.address()), format!("redis://{}/", redis.address()));
+    let far = contestants.reader(Some((&addresses.0, &addresses.1))).await?;
+    let load = Load { clients: 1, rounds: if quick { 1 } else { 3 }, requests: if quick { 10 } else { 40 } };
+    let over_a_road = read_all(&far, &costs, &[Depth::Deep], load).await?;
+    let about = format!(
+        "One client, {} rounds of {} requests each way in turn; {} ms to DynamoDB and back, {} ms to Redis and back, the \
+         timers' millisecond not counted",
+        load.rounds,
+        load.requests,
+        TABLE_ROUND_TRIP.as_millis(),
+        REDIS_ROUND_TRIP.as_millis()
+    );
+    report.table(reads::table("compare: reading over a road with a delay".to_owned(), about, &over_a_road))?;
+    let redis_bytes = contestants.redis_bytes;
+    contestants.stop().await;
+
+    report.step("writing");
+    let writings = writes::measure(if quick { 20 } else { 300 }).await?;
+    report.table(writes::table(&writings))?;
+
+    report.step("storage");
+    let in_32_sets = storage::redis_bytes_in_32_sets(&comments.all).await?;
+    let pagemark = storage::Stored { redis_bytes, ..storage::pagemark(&comments.all)? };
+    let four = storage::four_index(&comments.all)?;
+    report.table(storage::table(many, pagemark, four, in_32_sets))?;
+    let ratio = pagemark.all_bytes() / four.all_bytes();
+    report.ratio_noted("storage_vs_four_index", ratio, Limit::None, "DynamoDB's bytes, the less the better");
+
+    let (ours, theirs) = (
+        usage::pagemark(&costs, &over_a_road, &writings, pagemark).context("all numbers of ratings were read")?,
+        usage::four_index(&costs, &over_a_road, &writings, four).context("all numbers of ratings were read")?,
+    );
+    let prices = Prices::published()?;
+    let workloads = usage::workloads(&comments.all);
+    let compared = Compared { ours: &ours, theirs: &theirs, prices: &prices, workloads: &workloads };
+    let Summary { tables, plot, losses } = Summary::of(&compared);
+    for table in tables {
+        report.table(table)?;
+    }
+    report.plot(plot)?;
+    if let Some(losses) = losses {
+        report.loses("money", &losses);
+    }
+    if let Some(slower) = usage::slower(&at_one_client, &over_a_road) {
+        report.loses("compare", &slower);
+    }
+    Ok(())
+}
+
+/// Every filter at these depths.
+async fn read_all(
+    reader: &contestants::Reader,
+    costs: &[costs::Costs],
+    depths: &[Depth],
+    load: Load,
+) -> anyhow::Result<Vec<Reading>> {
+    let mut readings = Vec::new();
+    for costs in costs.iter().filter(|costs| depths.contains(&costs.depth)) {
+        readings.push(reads::read(reader, costs.ask.clone(), costs.depth, load).await?);
+    }
+    Ok(readings)
+}

@@ -1,0 +1,163 @@
+//! Reading pages: latency and throughput, in rounds in which the designs take turns.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use tokio::task::JoinSet;
+
+use super::contestants::{Ask, Listing, Reader};
+use crate::{
+    report::{Cell, Table},
+    statistics::{Latencies, Rounds, as_f64},
+};
+
+/// Which of the designs is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Design {
+    Pagemark,
+    FourIndex,
+}
+
+/// Where in a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    First,
+    /// In the middle.
+    Deep,
+    Last,
+}
+
+impl Depth {
+    pub(super) const ALL: [Self; 3] = [Self::First, Self::Deep, Self::Last];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Deep => "middle",
+            Self::Last => "last",
+        }
+    }
+
+    /// The number of the page in a listing.
+    pub(super) fn page_of(self, listing: &Listing) -> u64 {
+        match self {
+            Self::First => 1,
+            Self::Deep => listing.pages().div_ceil(2),
+            Self::Last => listing.pages(),
+        }
+    }
+}
+
+/// What a filter's page takes in both designs.
+pub(super) struct Reading {
+    pub(super) listing: Arc<Listing>,
+    pub(super) depth: Depth,
+    pub(super) pagemark: Latencies,
+    pub(super) four: Latencies,
+    pub(super) rounds: Rounds,
+    /// Requests of a half of a round.
+    requests: u64,
+}
+
+/// How pages are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) clients: usize,
+    pub(super) rounds: usize,
+    /// Requests of a half of a round.
+    pub(super) requests: usize,
+}
+
+/// Reads the same page again and again.
+pub(super) async fn read(reader: &Reader, ask: Ask, depth: Depth, load: Load) -> anyhow::Result<Reading> {
+    let mut reading = Reading {
+        listing: ask.listing.clone(),
+        depth,
+        pagemark: Latencies::new()?,
+        four: Latencies::new()?,
+        rounds: Rounds::default(),
+        requests: load.requests as u64,
+    };
+    // The first round warms up.
+    for round in 0..=load.rounds {
+        let (ours, took) = ask_all(reader, &ask, Design::Pagemark, load).await?;
+        let (theirs, others_took) = ask_all(reader, &ask, Design::FourIndex, load).await?;
+        if round > 0 {
+            ours.into_iter().for_each(|latency| reading.pagemark.record(latency));
+            theirs.into_iter().for_each(|latency| reading.four.record(latency));
+            reading.rounds.add(took, others_took);
+        }
+    }
+    Ok(reading)
+}
+
+/// Asks as often as a half of a round wants, each client for the next as soon as it has an answer.
+async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyhow::Result<(Vec<Duration>, Duration)> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    let began = Instant::now();
+    for _ in 0..load.clients {
+        let (reader, ask, asked) = (reader.clone(), ask.clone(), asked.clone());
+        clients.spawn(async move {
+            let mut latencies = Vec::new();
+            while asked.fetch_add(1, Ordering::Relaxed) < load.requests {
+                let began = Instant::now();
+                let shown = match design {
+                    Design::Pagemark => reader.pagemark(&ask).await?.len(),
+                    Design::FourIndex => reader.four_index(&ask, false).await?.comments.len(),
+                };
+                latencies.push(began.elapsed());
+                ensure!(shown > 0, "a page of {} is empty", ask.listing.name());
+            }
+            Ok(latencies)
+        });
+    }
+    let mut latencies = Vec::with_capacity(load.requests);
+    while let Some(done) = clients.join_next().await {
+        latencies.extend(done??);
+    }
+    Ok((latencies, began.elapsed()))
+}
+
+/// The table of one number of clients.
+pub(super) fn table(name: String, about: String, readings: &[Reading]) -> Table {
+    let columns = [
+        "filter",
+        "ratings",
+        "page",
+        "Pagemark p50, us",
+        "p99, us",
+        "pages/s",
+        "four-index p50, us",
+        "p99, us",
+        "pages/s",
+        "rate of Pagemark / four-index",
+        "lowest",
+        "highest",
+    ];
+    let row = |reading: &Reading| -> Vec<Cell> {
+        let Reading { listing, depth, pagemark, four, rounds, requests } = reading;
+        let (lowest, highest) = rounds.ratio_range();
+        vec![
+            listing.name().into(),
+            as_f64(listing.ratings as u64).into(),
+            depth.name().into(),
+            pagemark.p50_us().into(),
+            pagemark.p99_us().into(),
+            rounds.our_rate(*requests).into(),
+            four.p50_us().into(),
+            four.p99_us().into(),
+            rounds.bare_rate(*requests).into(),
+            rounds.ratio().into(),
+            lowest.into(),
+            highest.into(),
+        ]
+    };
+    Table { name, about, columns: columns.map(str::to_owned).to_vec(), rows: readings.iter().map(row).collect() }
+}

@@ -1,0 +1,120 @@
+//! What comments take to be stored: items and bytes in the table, in its indexes, and in Redis.
+//!
+//! Bytes are those of DynamoDB's rules, of every item that a full load has, and 100 more for each item in the table and in
+//! each index, which are billed as well. Journal entries, which expire, are left out. Redis is measured.
+
+use model::{
+    BlobFormat, Comment,
+    item::{CommentItem, Image},
+    size::item_bytes,
+};
+
+use crate::{
+    index::fill_32_sets,
+    payload::STORAGE_OVERHEAD_BYTES,
+    report::{Cell, Table},
+    statistics::as_f64,
+    workload::Redis,
+};
+
+/// How many comments the other way of ranking them gets: each takes eight times the memory.
+const IN_32_SETS: usize = 10_000;
+
+/// What the comments take in one design, a comment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stored {
+    pub(super) items: f64,
+    pub(super) table_bytes: f64,
+    pub(super) index_items: f64,
+    pub(super) index_bytes: f64,
+    pub(super) redis_bytes: f64,
+}
+
+/// Pagemark's items: one and its duplicates, all of them in the index as well.
+pub(super) fn pagemark(comments: &[Comment]) -> anyhow::Result<Stored> {
+    let (mut items, mut bytes) = (0_u64, 0_u64);
+    for comment in comments {
+        let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+        let image = Image::of_primary(&primary)?;
+        let duplicates = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect::<Vec<_>>();
+        for item in duplicates.iter().chain([&primary]) {
+            items += 1;
+            bytes += (item_bytes(item) + STORAGE_OVERHEAD_BYTES) as u64;
+        }
+    }
+    let each = |sum: u64| as_f64(sum) / as_f64(comments.len() as u64);
+    Ok(Stored {
+        items: each(items),
+        table_bytes: each(bytes),
+        index_items: each(items),
+        index_bytes: each(bytes),
+        redis_bytes: 0.0,
+    })
+}
+
+/// The other design's: one item, and its projections into four indexes.
+pub(super) fn four_index(comments: &[Comment]) -> anyhow::Result<Stored> {
+    let (mut table, mut indexes) = (0_u64, 0_u64);
+    for comment in comments {
+        let item = four_index::comment_item(comment);
+        table += (item_bytes(&item) + STORAGE_OVERHEAD_BYTES) as u64;
+        for index in four_index::Index::EVERY {
+            indexes += (item_bytes(&four_index::projection(&item, index)) + STORAGE_OVERHEAD_BYTES) as u64;
+        }
+    }
+    let each = |sum: u64| as_f64(sum) / as_f64(comments.len() as u64);
+    Ok(Stored { items: 1.0, table_bytes: each(table), index_items: 4.0, index_bytes: each(indexes), redis_bytes: 0.0 })
+}
+
+impl Stored {
+    /// In DynamoDB.
+    pub(super) fn all_bytes(&self) -> f64 {
+        self.table_bytes + self.index_bytes
+    }
+}
+
+/// Bytes of a comment in Redis with one sorted set for each of its 32 filter keys.
+pub(super) async fn redis_bytes_in_32_sets(comments: &[Comment]) -> anyhow::Result<f64> {
+    let some = comments.get(..IN_32_SETS.min(comments.len())).unwrap_or_default();
+    let mut redis = Redis::start().await?;
+    let before = redis.memory_bytes().await?;
+    fill_32_sets(&mut redis, some).await?;
+    let after = redis.memory_bytes().await?;
+    redis.stop().await;
+    Ok(as_f64(after.saturating_sub(before)) / as_f64(some.len().max(1) as u64))
+}
+
+/// The table: a row a design.
+pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes_in_32_sets: f64) -> Table {
+    let columns = [
+        "design",
+        "items in the table",
+        "bytes in the table",
+        "items in indexes",
+        "bytes in indexes",
+        "bytes in Redis",
+    ];
+    let row = |design: &str, stored: Stored| -> Vec<Cell> {
+        vec![
+            design.into(),
+            stored.items.into(),
+            stored.table_bytes.into(),
+            stored.index_items.into(),
+            stored.index_bytes.into(),
+            stored.redis_bytes.into(),
+        ]
+    };
+    Table {
+        name: "compare: storage".to_owned(),
+        about: format!(
+            "A comment of {comments}, by DynamoDB's rules with the 100 bytes that are billed for each item; Redis as measured \
+             (one set a filter key: {IN_32_SETS} comments at most)"
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: vec![
+            row("Pagemark", pagemark),
+            row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
+            row("four indexes", four),
+        ],
+    }
+}

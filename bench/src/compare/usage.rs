@@ -1,0 +1,182 @@
+//! What the money is computed from: what was measured of both designs, in the terms of [`crate::money`].
+
+use model::Comment;
+
+use super::{
+    costs::{Cost, Costs},
+    reads::{Depth, Reading},
+    storage::Stored,
+    writes::{Write, Writing, Writings},
+};
+use crate::{
+    money::{PerRatings, PerWrite, Usage, Workload, WriteUsage},
+    statistics::{Latencies, as_f64},
+};
+
+/// What a unit of reading holds, in bytes.
+const READ_UNIT_BYTES: f64 = 4096.0;
+/// Each comment is audited and swept once a week; a month has 730 hours, a week 168.
+const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
+/// The sweep asks for each ranked comment's primary item, eventually consistent.
+const SWEEP_READ_UNITS: f64 = 0.5;
+/// `stream-writer` and `page-indexer`. At a low rate each write is an invocation of its own; at a high one a batch of up to
+/// a hundred writes is one.
+const FUNCTIONS: f64 = 2.0;
+/// The functions' memory in the deployment template, in GB.
+const FUNCTION_MEMORY_GB: f64 = 0.25;
+
+/// This design's usage; `None` if a number of ratings was not read.
+pub(super) fn pagemark(costs: &[Costs], latencies: &[Reading], writings: &[Writings], stored: Stored) -> Option<Usage> {
+    let write = per_write(
+        writings,
+        |of| &of.pagemark,
+        |write, writing| WriteUsage {
+            write_units: writing.units_each(),
+            // The comment that is to be changed is read; within the hour `recent` reads all its items, both strongly consistent.
+            read_units: (if write == Write::Insert { 0.0 } else { 1.0 })
+                + (stored.table_bytes / READ_UNIT_BYTES).ceil(),
+            function_invocations: FUNCTIONS,
+            // Both handlers run at the same time, so this is the longer one, twice.
+            function_ms: FUNCTIONS * (writing.derived.p50_us() - writing.acknowledged.p50_us()).max(0.0) / 1e3,
+        },
+    )?;
+    Some(Usage {
+        design: "Pagemark".to_owned(),
+        page_read_units: per_ratings(costs, |costs| &costs.pagemark)?,
+        page_latency_us: latencies_by_ratings(latencies, |reading| &reading.pagemark),
+        write,
+        function_memory_gb: FUNCTION_MEMORY_GB,
+        table_bytes: stored.table_bytes,
+        index_bytes: stored.index_bytes,
+        redis_bytes: stored.redis_bytes,
+        // A scan is eventually consistent.
+        upkeep_read_units: AUDITS_A_MONTH * (stored.table_bytes / READ_UNIT_BYTES / 2.0 + SWEEP_READ_UNITS),
+    })
+}
+
+/// The other design's, without counters: they would cost more to write, and to read wherever no rating is empty.
+pub(super) fn four_index(
+    costs: &[Costs],
+    latencies: &[Reading],
+    writings: &[Writings],
+    stored: Stored,
+) -> Option<Usage> {
+    let write = per_write(
+        writings,
+        |of| &of.four,
+        |write, writing| WriteUsage {
+            write_units: writing.units_each(),
+            read_units: if write == Write::Insert { 0.0 } else { 1.0 },
+            ..WriteUsage::default()
+        },
+    )?;
+    Some(Usage {
+        design: "four indexes".to_owned(),
+        page_read_units: per_ratings(costs, |costs| &costs.four)?,
+        page_latency_us: latencies_by_ratings(latencies, |reading| &reading.four),
+        write,
+        table_bytes: stored.table_bytes,
+        index_bytes: stored.index_bytes,
+        ..Usage::default()
+    })
+}
+
+/// Months: a large site and a quiet one, each with the writes' kinds as sites have them: nine in ten new comments.
+pub(super) fn workloads(comments: &[Comment]) -> Vec<Workload> {
+    let bytes: usize = comments
+        .iter()
+        .map(|comment| {
+            let text = &comment.text;
+            let optional = [&text.title, &text.author].into_iter().flatten().map(String::len).sum::<usize>();
+            text.body.len() + optional
+        })
+        .sum();
+    let comment_bytes = as_f64(bytes as u64) / as_f64(comments.len().max(1) as u64);
+    let month = |name: &str, comments: f64, writes: f64, views: f64| Workload {
+        name: name.to_owned(),
+        page_views: PerRatings {
+            one: 0.1 * views,
+            two: 0.05 * views,
+            three: 0.05 * views,
+            four: 0.05 * views,
+            any: 0.75 * views,
+        },
+        writes: PerWrite {
+            insert: 0.9 * writes,
+            text_edit: 0.05 * writes,
+            rating_change: 0.02 * writes,
+            delete: 0.03 * writes,
+        },
+        comments,
+        comment_bytes,
+    };
+    vec![
+        month("10 million comments, 1 million writes, 100 million views", 1e7, 1e6, 1e8),
+        month("1 million comments, 100,000 writes, 1 million views", 1e6, 1e5, 1e6),
+        month("500 million comments, 10 million writes, 1 billion views", 5e8, 1e7, 1e9),
+    ]
+}
+
+/// In a sentence where pages of this design take longer; `None` if nowhere.
+pub(super) fn slower(near: &[Reading], far: &[Reading]) -> Option<String> {
+    let worst = |readings: &[Reading]| {
+        let slower = |reading: &Reading| reading.pagemark.p50_us() / reading.four.p50_us();
+        let slower: Vec<(f64, String)> = readings
+            .iter()
+            .filter(|reading| slower(reading) > 1.0)
+            .map(|reading| (slower(reading), reading.listing.name()))
+            .collect();
+        let count = slower.len();
+        let worst = slower.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((count, readings.len(), worst))
+    };
+    let (near, far) = (worst(near), worst(far));
+    let told = |how: &str, of: Option<(usize, usize, (f64, String))>| {
+        of.map(|(count, all, (factor, name))| {
+            format!(
+                "{how} {count} of {all} filters and pages take longer (p50), at most {factor:.2} times as long ({name})"
+            )
+        })
+    };
+    let told: Vec<String> =
+        [told("on loopback", near), told("over a road with a delay", far)].into_iter().flatten().collect();
+    (!told.is_empty())
+        .then(|| format!("Pages: {}; each page is a call to Redis and then one to DynamoDB.", told.join("; ")))
+}
+
+/// The middle page's cost of each number of ratings, in any language.
+fn per_ratings(costs: &[Costs], of: impl Fn(&Costs) -> &Cost) -> Option<PerRatings<f64>> {
+    let units = |ratings: usize| {
+        let costs = costs.iter().find(|costs| {
+            costs.depth == Depth::Deep && costs.ask.listing.ratings == ratings && costs.ask.listing.is_any_language()
+        })?;
+        Some(of(costs).read_units)
+    };
+    Some(PerRatings { one: units(1)?, two: units(2)?, three: units(3)?, four: units(4)?, any: units(5)? })
+}
+
+fn latencies_by_ratings(readings: &[Reading], of: impl Fn(&Reading) -> &Latencies) -> PerRatings<Option<f64>> {
+    let p50 = |ratings: usize| {
+        let reading =
+            readings.iter().find(|reading| reading.listing.ratings == ratings && reading.listing.is_any_language())?;
+        Some(of(reading).p50_us())
+    };
+    PerRatings { one: p50(1), two: p50(2), three: p50(3), four: p50(4), any: p50(5) }
+}
+
+fn per_write(
+    writings: &[Writings],
+    of: impl Fn(&Writings) -> &Writing,
+    usage: impl Fn(Write, &Writing) -> WriteUsage,
+) -> Option<PerWrite<WriteUsage>> {
+    let of = |write: Write| {
+        let writings = writings.iter().find(|writings| writings.write == write)?;
+        Some(usage(write, of(writings)))
+    };
+    Some(PerWrite {
+        insert: of(Write::Insert)?,
+        text_edit: of(Write::EditText)?,
+        rating_change: of(Write::ChangeRating)?,
+        delete: of(Write::Delete)?,
+    })
+}

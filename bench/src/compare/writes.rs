@@ -1,0 +1,292 @@
+//! Writing comments: units, items, time.
+//!
+//! One client. The designs take turns, comment by comment. Pagemark's write is what its API does (one transaction), then
+//! the real handlers get the event of that one change; the stream itself and the mappings' polling are not in the time
+//! (`lag` measures those). The four-index design is done when its write is acknowledged: the engine updates indexes with
+//! the table, DynamoDB a moment later.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use four_index::{FourIndexTable, KeepCounters};
+use local_stack::engine::Engine;
+use model::{BlobFormat, Comment, CommentText, Rating, Revision, item::CommentItem, record::decode_batch};
+use page_indexer::PageIndexer;
+use serde_dynamo::Item;
+use stores::{
+    Quarantine, Table,
+    capacity::Meter,
+    table::{CommentPatch, Created, NewComment},
+};
+use stream_writer::{FanOut, StreamWriter, plan_calls};
+
+use super::contestants::{connect, connect_four};
+use crate::{
+    report::{Cell, Table as ReportTable},
+    statistics::{Latencies, as_f64},
+    workload::{Comments, Redis, create_table_without_stream, event, expect_processed, folder},
+};
+
+/// Calls under way: the function's default.
+const WRITE_CONCURRENCY: usize = 8;
+/// No invocation comes near it.
+const TIME_MAX: Duration = Duration::from_secs(600);
+
+/// What is done to a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Write {
+    Insert,
+    EditText,
+    ChangeRating,
+    Delete,
+}
+
+impl Write {
+    /// In the order in which they are done to each comment.
+    pub(super) const ALL: [Self; 4] = [Self::Insert, Self::EditText, Self::ChangeRating, Self::Delete];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::EditText => "text edit",
+            Self::ChangeRating => "rating change",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What one kind of write takes in one design.
+pub(super) struct Writing {
+    pub(super) writes: u64,
+    pub(super) units: f64,
+    /// Puts, updates and deletes of items.
+    pub(super) items: u64,
+    pub(super) acknowledged: Latencies,
+    /// Until every item and rank is written.
+    pub(super) derived: Latencies,
+}
+
+impl Writing {
+    fn new() -> anyhow::Result<Self> {
+        let (acknowledged, derived) = (Latencies::new()?, Latencies::new()?);
+        Ok(Self { writes: 0, units: 0.0, items: 0, acknowledged, derived })
+    }
+
+    /// Write units of one.
+    pub(super) fn units_each(&self) -> f64 {
+        self.units / as_f64(self.writes.max(1))
+    }
+
+    /// Items written by one.
+    pub(super) fn items_each(&self) -> f64 {
+        as_f64(self.items) / as_f64(self.writes.max(1))
+    }
+}
+
+/// One kind of write in all designs.
+pub(super) struct Writings {
+    pub(super) write: Write,
+    pub(super) pagemark: Writing,
+    pub(super) four: Writing,
+    pub(super) four_with_counters: Writing,
+}
+
+/// Writes, edits and deletes so many comments.
+pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
+    let folder = folder()?;
+    let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+    let redis = Redis::start().await?;
+    let pagemark = Pagemark::start(&engine, &redis).await?;
+    let four = connect_four(&pagemark.writer, "four-index");
+    let four_with_counters = connect_four(&pagemark.writer, "four-index-counters");
+    four.create().await?;
+    four_with_counters.create().await?;
+    let mut all = Vec::new();
+    for write in Write::ALL {
+        let (pagemark, four, four_with_counters) = (Writing::new()?, Writing::new()?, Writing::new()?);
+        all.push(Writings { write, pagemark, four, four_with_counters });
+    }
+    let mut workload = Comments::new(5)?;
+    for number in 0..comments {
+        let comment = workload.draw()?;
+        let mut ours = None;
+        let (mut theirs, mut counted) = (None, None);
+        for Writings { write, pagemark: by_pagemark, four: by_four, four_with_counters: by_counters } in &mut all {
+            ours = pagemark.write(*write, &comment, ours, u64::from(number), by_pagemark).await?;
+            theirs = write_four(&four, *write, &comment, theirs, KeepCounters::No, by_four).await?;
+            counted =
+                write_four(&four_with_counters, *write, &comment, counted, KeepCounters::Yes, by_counters).await?;
+        }
+    }
+    redis.stop().await;
+    engine.stop().await;
+    Ok(all)
+}
+
+/// The comment after an edit or a change of its rating.
+fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
+    let revision = Revision::after(Some(comment.revision), stores::now(), rand::random());
+    let mut changed = Comment { revision, ..comment.clone() };
+    match write {
+        Write::EditText => {
+            let CommentText { title, body, author } = comment.text.clone();
+            changed.text = CommentText::new(title, format!("{body} (edited)"), author)?;
+        }
+        Write::ChangeRating => changed.rating = Rating::new(1 + u64::from(comment.rating.get()) % 5)?,
+        Write::Insert | Write::Delete => bail!("{} changes nothing", write.name()),
+    }
+    Ok(changed)
+}
+
+/// Writer, functions and meters of this design.
+struct Pagemark {
+    writer: Table,
+    stream_writer: StreamWriter,
+    page_indexer: PageIndexer,
+    /// Of writer and functions together.
+    meter: Arc<Meter>,
+}
+
+impl Pagemark {
+    async fn start(engine: &Engine, redis: &Redis) -> anyhow::Result<Self> {
+        let meter = Arc::new(Meter::default());
+        let writer = connect(&engine.endpoint_url()).await.metered(meter.clone());
+        create_table_without_stream(&writer).await?;
+        let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
+        let page_indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
+        Ok(Self { writer, stream_writer, page_indexer, meter })
+    }
+
+    async fn write(
+        &self,
+        write: Write,
+        comment: &Comment,
+        old: Option<Comment>,
+        sequence_number: u64,
+        writing: &mut Writing,
+    ) -> anyhow::Result<Option<Comment>> {
+        let units_before = self.meter.consumed().write;
+        let began = Instant::now();
+        let new = self.acknowledge(write, comment, old.as_ref()).await?;
+        writing.acknowledged.record(began.elapsed());
+        let acknowledged = began.elapsed();
+        let item = |comment: &Comment| serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map));
+        let (old_image, new_image): (Option<Item>, Option<Item>) =
+            (old.as_ref().map(item).transpose()?, new.as_ref().map(item).transpose()?);
+        let event = event(old_image.as_ref(), new_image.as_ref(), sequence_number)?;
+        let began = Instant::now();
+        let deadline = tokio::time::Instant::now() + TIME_MAX;
+        let (duplicates, ranks) =
+            tokio::join!(self.stream_writer.handle(&event, deadline), self.page_indexer.handle(&event, deadline));
+        writing.derived.record(acknowledged + began.elapsed());
+        expect_processed(&duplicates.response)?;
+        expect_processed(&ranks.response)?;
+        writing.units += self.meter.consumed().write - units_before;
+        let calls = plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
+        // The primary item and the journal entry come first.
+        writing.items += 2 + calls.iter().map(|call| call.writes().len() as u64).sum::<u64>();
+        writing.writes += 1;
+        Ok(new)
+    }
+
+    /// The write as the API does it.
+    async fn acknowledge(
+        &self,
+        write: Write,
+        comment: &Comment,
+        old: Option<&Comment>,
+    ) -> anyhow::Result<Option<Comment>> {
+        if write == Write::Insert {
+            let Comment { id, product, language, rating, created_at, text, .. } = comment.clone();
+            let new = NewComment { id, product, language, rating, created_at, text };
+            let Created::New(comment) = self.writer.create_comment(new, None).await? else {
+                bail!("{} was there before", comment.id);
+            };
+            return Ok(Some(comment));
+        }
+        let old = old.context("a comment to change")?;
+        if write == Write::Delete {
+            self.writer.delete_comment(&old.id, None).await?;
+            return Ok(None);
+        }
+        let Comment { rating, text, .. } = changed(write, old)?;
+        let patch = CommentPatch { rating: Some(rating), body: Some(text.body), ..CommentPatch::default() };
+        Ok(Some(self.writer.patch_comment(&old.id, None, &patch).await?))
+    }
+}
+
+async fn write_four(
+    table: &FourIndexTable,
+    write: Write,
+    comment: &Comment,
+    old: Option<Comment>,
+    counters: KeepCounters,
+    writing: &mut Writing,
+) -> anyhow::Result<Option<Comment>> {
+    let began = Instant::now();
+    let (new, cost) = match (write, old) {
+        (Write::Insert, _) => (Some(comment.clone()), table.insert(comment, counters).await?),
+        (Write::Delete, Some(old)) => (None, table.delete(&old, counters).await?),
+        (Write::EditText | Write::ChangeRating, Some(old)) => {
+            let new = changed(write, &old)?;
+            let cost = table.edit(&old, &new, counters).await?;
+            (Some(new), cost)
+        }
+        (_, None) => bail!("there is no comment to change"),
+    };
+    writing.acknowledged.record(began.elapsed());
+    writing.derived.record(began.elapsed());
+    writing.units += cost.total();
+    // The comment's item, and the counters of the product and of its language.
+    writing.items += if counters == KeepCounters::Yes && write != Write::EditText { 3 } else { 1 };
+    writing.writes += 1;
+    Ok(new)
+}
+
+/// The table: a row a kind of write and design.
+pub(super) fn table(writings: &[Writings]) -> ReportTable {
+    let columns = [
+        "write",
+        "design",
+        "write units",
+        "items written",
+        "acknowledged p50, us",
+        "p99, us",
+        "all written p50, us",
+        "p99, us",
+    ];
+    let rows = writings.iter().flat_map(|writings| {
+        let designs = [
+            ("Pagemark", &writings.pagemark),
+            ("four-index", &writings.four),
+            ("four-index, counters", &writings.four_with_counters),
+        ];
+        designs.map(|(design, writing)| -> Vec<Cell> {
+            vec![
+                writings.write.name().into(),
+                design.into(),
+                writing.units_each().into(),
+                writing.items_each().into(),
+                writing.acknowledged.p50_us().into(),
+                writing.acknowledged.p99_us().into(),
+                writing.derived.p50_us().into(),
+                writing.derived.p99_us().into(),
+            ]
+        })
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    let each = writings.first().map_or(0, |writings| writings.pagemark.writes);
+    ReportTable {
+        name: "compare: writing".to_owned(),
+        about: format!(
+            "{each} of each, one after the other, the designs in turn. Units as the engine counts them, journal and duplicates \
+             included. Until all is written: the handlers' time for a batch of one record, without the stream and its polling, \
+             which `lag` has"
+        ),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
