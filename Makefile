@@ -2,7 +2,7 @@
 # (for the bundled SQLite) and redis-server.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-dynamodb-local bench lighthouse package fmt lint doc tools redis python-tools browser
+.PHONY: help run test test-full test-dynamodb-local bench lighthouse package fmt lint doc tools redis postgres python-tools browser
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -41,7 +41,7 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(or $(CARGO_TARGET_DIR),target))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-bench: tools redis ## Measure everything, or NAME=import,api; results in target/bench/report.json
+bench: tools redis postgres ## Measure everything, or NAME=import,api; results in target/bench/report.json
 	cargo run --release -p bench -- $(if $(NAME),--only $(NAME))
 
 lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
@@ -72,6 +72,9 @@ tools:
 
 redis:
 	@sh scripts/ensure-redis.sh
+
+postgres:
+	@sh scripts/ensure-postgres.sh
 
 python-tools:
 	@sh scripts/ensure-python-tools.sh

@@ -7,6 +7,7 @@ mod api;
 mod baseline;
 mod binaries;
 mod compare;
+mod depth;
 mod fan_out;
 mod import;
 mod index;
@@ -61,6 +62,9 @@ enum Name {
     Api,
     /// The audit of the repair job beside a bare scan of the same table, its memory, and `recent`. 70 s.
     Audit,
+    /// Any page by its number, from the first to the last of a million comments, beside PostgreSQL, SQLite and a walk by
+    /// cursor through four indexes. 200 s.
+    Depth,
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 25 s.
     Import,
     /// The handler of `stream-writer` beside bare batch writes of the same items. 15 s.
@@ -82,8 +86,8 @@ enum Name {
 impl Name {
     /// Whether it says something in the seconds that it has in a quick run of all.
     fn is_quick(self) -> bool {
-        // Watching enough comments takes a minute.
-        !matches!(self, Self::Lag)
+        // Watching enough comments takes a minute; pages differ by their depth only in a large product.
+        !matches!(self, Self::Lag | Self::Depth)
     }
 }
 
@@ -144,6 +148,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
     let (api, data, is_quick) = (options.api.as_deref(), options.data.as_deref(), options.quick);
     match name {
         Name::Api => api::measure(report, options.comments_or(20_000, 300_000), api, is_quick).await,
+        Name::Depth => depth::measure(report, options.comments_or(20_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
         Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
         Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,

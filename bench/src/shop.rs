@@ -11,7 +11,7 @@ use model::{
     plan::{IndexEdit, index_edits},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use stores::{Table, table::TableConfig};
+use stores::{PageIndex, Table, table::TableConfig};
 use tempfile::TempDir;
 
 use crate::workload::{Comments, Redis, create_table_without_stream, folder};
@@ -28,7 +28,7 @@ const UNION: &str = "1.3.5";
 /// With such a number of comments the last page is full, also the union's.
 const FULL_PAGES: u32 = 80;
 /// Comments that are made and loaded at a time, so that a million need little memory here.
-const CHUNK: u32 = 10_000;
+pub(crate) const CHUNK: u32 = 10_000;
 
 /// Comments of one filter, newest first.
 pub(crate) struct Listing {
@@ -89,6 +89,16 @@ impl Listing {
     }
 }
 
+/// The shop's comments, the same every time, whoever else is to hold them: at least `comments`, so that the last page is
+/// full.
+pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
+    let product = ProductId::parse(PRODUCT)?;
+    let mut workload = Comments::new(8)?;
+    let ratings = RATINGS.into_iter().cycle().take(comments.next_multiple_of(FULL_PAGES) as usize);
+    Ok(ratings
+        .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
+}
+
 /// The stores, filled.
 pub(crate) struct Shop {
     pub(crate) table: Table,
@@ -121,14 +131,12 @@ impl Shop {
         let mut all = Listing::new(&product, Filter::ANY);
         let mut union = with_union.then(|| Listing::new(&product, Filter::new(None, Some(union))));
         let mut import = Import::open(&file)?;
-        let mut workload = Comments::new(8)?;
         let comments = comments.next_multiple_of(FULL_PAGES);
-        let mut ratings = RATINGS.into_iter().cycle();
-        for first in (0..comments).step_by(CHUNK as usize) {
+        let mut drawn = drawn(comments)?;
+        for _ in (0..comments).step_by(CHUNK as usize) {
             let mut edits: Vec<IndexEdit> = Vec::new();
-            for _ in first..comments.min(first + CHUNK) {
-                let rating = Rating::new(ratings.next().context("a rating")?)?;
-                let comment = Comment { product: product.clone(), rating, ..workload.draw()? };
+            for comment in drawn.by_ref().take(CHUNK as usize) {
+                let comment = comment?;
                 add(&mut import, name, &comment, union.as_ref())?;
                 for listing in [Some(&mut all), union.as_mut()].into_iter().flatten() {
                     if listing.filter.matches(&comment.placement()) {
@@ -148,6 +156,11 @@ impl Shop {
         redis.index.finish_rebuild(&rebuild, &table.describe().await?.id, stores::now()).await?;
         let union = union.map(Listing::sorted).transpose()?;
         Ok(Self { table, all: all.sorted()?, union, items, engine, redis, _folder: folder })
+    }
+
+    /// The page index.
+    pub(crate) fn page_index(&self) -> &PageIndex {
+        &self.redis.index
     }
 
     /// Where Redis is.

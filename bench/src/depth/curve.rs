@@ -1,0 +1,66 @@
+//! Latency by depth, and where two such curves cross.
+
+use anyhow::ensure;
+
+/// The pages that are looked at: 1, 2, 5, 10, 20, 50 and so on, and the last.
+pub(super) fn depths(last: u64) -> Vec<u64> {
+    let powers = (0..).map_while(|power| 10_u64.checked_pow(power));
+    let steps = powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |step| power.checked_mul(step)));
+    steps.take_while(|page| *page < last).chain([last]).collect()
+}
+
+/// A contestant's latencies: page and median in microseconds, by page.
+pub(super) type Curve = Vec<(u64, f64)>;
+
+/// From where on one curve lies below another, as far as both go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crossing {
+    /// From this page on: the first of the pages looked at from which it stays below.
+    From(u64),
+    /// Not at the last page.
+    Never,
+}
+
+/// From which page on `ours` stays below `theirs`.
+///
+/// # Errors
+/// They have no page in common.
+pub(super) fn crossing(ours: &Curve, theirs: &Curve) -> anyhow::Result<Crossing> {
+    let latency = |of: &u64| theirs.iter().find(|(page, _)| page == of).map(|(_, latency)| *latency);
+    let both: Vec<(u64, bool)> =
+        ours.iter().filter_map(|(page, latency_us)| Some((*page, *latency_us < latency(page)?))).collect();
+    ensure!(!both.is_empty(), "the curves have no page in common");
+    let below = both.iter().rev().take_while(|(_, is_below)| *is_below);
+    Ok(below.last().map_or(Crossing::Never, |(page, _)| Crossing::From(*page)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_spaced_evenly_on_a_logarithmic_axis_and_end_on_the_last_page() {
+        assert_eq!(depths(1), [1]);
+        assert_eq!(depths(2), [1, 2]);
+        assert_eq!(depths(1_000), [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]);
+        assert_eq!(depths(60), [1, 2, 5, 10, 20, 50, 60]);
+        assert_eq!(depths(50_000).len(), 15);
+    }
+
+    #[test]
+    fn curves_cross_where_one_stays_below() {
+        let ours = vec![(1, 5.0), (2, 5.0), (5, 5.0), (10, 5.0)];
+        let of = |latencies: [f64; 4]| -> Curve { [1, 2, 5, 10].into_iter().zip(latencies).collect() };
+        assert_eq!(crossing(&ours, &of([9.0, 9.0, 9.0, 9.0])).unwrap(), Crossing::From(1));
+        assert_eq!(crossing(&ours, &of([1.0, 9.0, 1.0, 9.0])).unwrap(), Crossing::From(10));
+        assert_eq!(crossing(&ours, &of([1.0, 2.0, 9.0, 9.0])).unwrap(), Crossing::From(5));
+        assert_eq!(crossing(&ours, &of([9.0, 9.0, 9.0, 5.0])).unwrap(), Crossing::Never);
+    }
+
+    #[test]
+    fn a_curve_that_ends_early_is_judged_as_far_as_it_goes() {
+        let ours = vec![(1, 5.0), (2, 5.0), (5, 5.0)];
+        assert_eq!(crossing(&ours, &vec![(1, 1.0), (2, 9.0)]).unwrap(), Crossing::From(2));
+        assert!(crossing(&ours, &Curve::new()).is_err());
+    }
+}

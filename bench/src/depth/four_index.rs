@@ -1,0 +1,116 @@
+//! The four-index design: from page to page by its cursors, because it has nothing else.
+//!
+//! Its table holds the newest of the comments only, as many as a walk gets to in its time: a walk never sees the others, and
+//! an index entry is found as quickly among fewer. Cursors are handed on as they are: what it takes to write them as text
+//! and to read them again is not in the time.
+
+use anyhow::Context;
+use four_index::{Cursor, FourIndexTable, PageQuery, comment_item};
+use futures_util::future::LocalBoxFuture;
+use local_stack::engine::Engine;
+use model::{Cd, Comment, PageSize};
+use tempfile::TempDir;
+
+use super::race::Walker;
+use crate::{
+    shop::{CHUNK, Import, Listing, PAGE_SIZE, connect, drawn},
+    workload::folder,
+};
+
+const TABLE: &str = "four-index";
+
+/// The design's table, in an engine of its own.
+pub(super) struct FourIndex {
+    table: FourIndexTable,
+    engine: Engine,
+    /// How many it holds.
+    pub(super) comments: u64,
+    oldest: Cd,
+    _folder: TempDir,
+}
+
+impl FourIndex {
+    /// Starts an engine and fills a table with the newest of the product's comments, so many pages of them at most.
+    pub(super) async fn fill(comments: u32, pages_max: u64) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let file = folder.path().join("table");
+        let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
+        let engine = start().await?;
+        FourIndexTable::new(connect(TABLE, &engine).await.client().clone(), TABLE).create().await?;
+        // The import goes past the engine's server, and a file has one owner.
+        engine.stop().await;
+
+        let oldest = oldest_of_newest(comments, usize::try_from(pages_max)? * PAGE_SIZE)?;
+        let mut import = Import::open(&file)?;
+        let mut waiting = 0;
+        for comment in drawn(comments)? {
+            let comment = comment?;
+            if comment.cd() < oldest {
+                continue;
+            }
+            import.push(TABLE, &comment_item(&comment))?;
+            waiting += 1;
+            if waiting == CHUNK {
+                import.flush()?;
+                waiting = 0;
+            }
+        }
+        import.flush()?;
+        let comments = import.items;
+        drop(import);
+        let engine = start().await?;
+        let table = FourIndexTable::new(connect(TABLE, &engine).await.client().clone(), TABLE);
+        Ok(Self { table, engine, comments, oldest, _folder: folder })
+    }
+
+    /// How many pages of a listing there are as they are in a table of all comments.
+    pub(super) fn pages(&self, listing: &Listing) -> u64 {
+        let is_whole = |page: &u64| listing.page(*page).last().is_some_and(|last| *last >= self.oldest);
+        (1..=listing.pages()).take_while(is_whole).last().unwrap_or(0)
+    }
+
+    /// Somebody who walks from the first page on.
+    pub(super) fn walker(&self, listing: &Listing) -> anyhow::Result<FourIndexWalker<'_>> {
+        let query = PageQuery {
+            product: listing.key.product.clone(),
+            filter: listing.filter.clone(),
+            page_size: PageSize::new(PAGE_SIZE as u64)?,
+            // None is empty.
+            skip_empty: false,
+        };
+        Ok(FourIndexWalker { table: &self.table, query, cursor: None })
+    }
+
+    pub(super) async fn close(self) {
+        self.engine.stop().await;
+    }
+}
+
+/// The oldest of so many of the newest comments, or of all.
+fn oldest_of_newest(comments: u32, count: usize) -> anyhow::Result<Cd> {
+    let mut cds = drawn(comments)?.map(|comment| Ok(comment?.cd())).collect::<anyhow::Result<Vec<Cd>>>()?;
+    let last = count.min(cds.len()).checked_sub(1).context("there are comments")?;
+    let (_, oldest, _) = cds.select_nth_unstable_by(last, |a, b| b.cmp(a));
+    Ok(oldest.clone())
+}
+
+/// Who goes from page to page.
+pub(super) struct FourIndexWalker<'store> {
+    table: &'store FourIndexTable,
+    query: PageQuery,
+    cursor: Option<Cursor>,
+}
+
+impl Walker for FourIndexWalker<'_> {
+    fn name(&self) -> &'static str {
+        "four indexes, walk by cursor"
+    }
+
+    fn next(&mut self) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
+        Box::pin(async move {
+            let page = self.table.page(&self.query, self.cursor.as_ref()).await?;
+            self.cursor = page.next;
+            Ok(page.comments)
+        })
+    }
+}

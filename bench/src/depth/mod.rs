@@ -1,0 +1,156 @@
+//! `depth`: any page of one product, from the first to the last, by its number: what that takes here and elsewhere.
+//!
+//! All hold the same comments, times at random in two years, and show pages of 20, newest first, with every field of a
+//! comment. One client asks, for pages 1, 2, 5, 10 and so on and the last. For each page all contestants' answers are
+//! compared, with each other and with what must stand there, and only then timed, in rounds in which each has a turn of
+//! some requests; those that are slow have fewer turns. A request is timed from the call until its comments are in memory as this
+//! project's own type, the same one for all. Everything is on this machine and in memory, and each page is asked for
+//! again and again: nothing waits for a disk, and everything is warm.
+//!
+//! - **Pagemark**: the page's start from Redis, the page by one Query; what the API does, without the API. The engine that
+//!   stands in for DynamoDB answers by HTTP and takes nearly all of the time. DynamoDB's own latency is another, and so
+//!   are the pages where the curves cross; that the curve is flat is not.
+//! - **PostgreSQL**: `LIMIT`/`OFFSET` as most write it; the same on the index alone, then the 20 rows by their ids; and the
+//!   keyset, which is told the last comment of the page before. Who jumps to page N does not know that comment, so the
+//!   keyset is shown twice: as a request, and as the walk that it needs.
+//! - **SQLite**: the same statements in this process: no network, no server.
+//! - **The four-index design**: it has cursors only, so page N is reached by walking. One walk gives the time to every page.
+//!   It ends after a time, and no point is drawn beyond: there the rate tells how long it would go on.
+//!
+//! Pagemark's answer holds the number of comments, too; the statements do not. What a count takes is told beside.
+//!
+//! Three of five ratings (three quarters of the comments) are the second listing.
+
+mod curve;
+mod four_index;
+mod pagemark;
+mod postgres;
+mod published;
+mod race;
+mod result;
+mod sql;
+mod sqlite;
+
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use crate::{
+    report::{Figure, Report},
+    shop::{Listing, PAGE_SIZE, Shop},
+};
+use four_index::FourIndex;
+use pagemark::Pagemark;
+use postgres::Postgres;
+use race::{Contestant, Effort, Lane, Walk, race, walk};
+use result::{Measured, losses};
+use sql::Way;
+use sqlite::Sqlite;
+
+/// Measures with a product of so many comments.
+pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
+    let effort = if is_quick { Effort::QUICK } else { Effort::FULL };
+    report.step(&format!("loading {comments} comments into four stores"));
+    // The page index and the table that it belongs to take longer than all others; the machine has a second core for these.
+    let shop = tokio::spawn(Shop::fill(comments, true));
+    let postgres = Postgres::fill(comments).await?;
+    let sqlite = Sqlite::fill(comments)?;
+    let four_index = FourIndex::fill(comments, effort.walk_pages).await?;
+    let shop = shop.await??;
+
+    let stores = Stores { shop: &shop, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
+    report.step("pages of all comments");
+    let all = stores.all(effort).await?;
+    report.step("pages of three ratings");
+    let union = stores.union(effort).await?;
+    let mut figures: Vec<Figure<String>> = Vec::new();
+    for result in [&all, &union] {
+        result.figures(&mut figures);
+        result.tell(report)?;
+    }
+    report.table(published::table())?;
+    let about = format!(
+        "a product of {comments} comments in pages of {PAGE_SIZE}; counting and walking. The four-index design has the newest \
+         {}. {}. SQLite {}",
+        four_index.comments,
+        postgres.about,
+        rusqlite::version(),
+    );
+    report.add("depth", &about, &figures);
+    if let Some(losses) = losses(&[&all, &union])? {
+        report.loses("depth", &losses);
+    }
+    drop(postgres);
+    four_index.close().await;
+    shop.close().await;
+    Ok(())
+}
+
+/// All that is asked.
+struct Stores<'stores> {
+    shop: &'stores Shop,
+    postgres: &'stores Postgres,
+    sqlite: &'stores Sqlite,
+    four_index: &'stores FourIndex,
+}
+
+impl Stores<'_> {
+    async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
+        let listing = &*self.shop.all;
+        let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
+            Box::new(Pagemark::new(self.shop, listing).await?),
+            Box::new(self.postgres.caller(listing, Way::Offset).await?),
+            Box::new(self.postgres.caller(listing, Way::Deferred).await?),
+            Box::new(self.postgres.caller(listing, Way::Keyset).await?),
+            Box::new(self.sqlite.caller(listing, Way::Offset)),
+            Box::new(self.sqlite.caller(listing, Way::Deferred)),
+            Box::new(self.sqlite.caller(listing, Way::Keyset)),
+        ];
+        let lanes = race(listing, &mut contestants, effort).await?;
+        let mut by_cursor = self.four_index.walker(listing)?;
+        let mut by_keyset = self.postgres.walker(listing).await?;
+        let walks = vec![
+            walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?,
+            walk(listing, &mut by_keyset, listing.pages(), effort.walk).await?,
+        ];
+        self.measured("depth", "all comments", listing, lanes, walks).await
+    }
+
+    async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
+        let listing = &**self.shop.union.as_ref().context("the union is loaded")?;
+        let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
+            Box::new(Pagemark::new(self.shop, listing).await?),
+            Box::new(self.postgres.caller(listing, Way::Offset).await?),
+            Box::new(self.postgres.caller(listing, Way::Deferred).await?),
+            Box::new(self.sqlite.caller(listing, Way::Offset)),
+            Box::new(self.sqlite.caller(listing, Way::Deferred)),
+        ];
+        let lanes = race(listing, &mut contestants, effort).await?;
+        let mut by_cursor = self.four_index.walker(listing)?;
+        let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
+        self.measured("depth, three ratings", "three ratings", listing, lanes, walks).await
+    }
+
+    async fn measured(
+        &self,
+        name: &'static str,
+        of: &'static str,
+        listing: &Listing,
+        lanes: Vec<Lane>,
+        walks: Vec<Walk>,
+    ) -> anyhow::Result<Measured> {
+        let began = Instant::now();
+        let by_postgres = self.postgres.count(listing).await?;
+        let postgres_s = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        let by_sqlite = self.sqlite.count(listing)?;
+        let sqlite_s = began.elapsed().as_secs_f64();
+        let pages = listing.pages();
+        let comments = pages * PAGE_SIZE as u64;
+        ensure!(
+            [by_postgres, by_sqlite] == [comments; 2],
+            "{comments} comments are counted as {by_postgres}, {by_sqlite}"
+        );
+        Ok(Measured { name, of, pages, lanes, walks, counts_s: [("PostgreSQL", postgres_s), ("SQLite", sqlite_s)] })
+    }
+}

@@ -1,0 +1,175 @@
+//! PostgreSQL: statements prepared once, one connection, loopback.
+//!
+//! Its plan (`EXPLAIN`) is the same for page 1 and the last one, planned for that page or for any: it goes through the index
+//! from its beginning.
+
+mod server;
+
+use std::pin::pin;
+
+use anyhow::Context;
+use futures_util::future::LocalBoxFuture;
+use model::{Cd, Comment, ProductId};
+use tokio_postgres::{Client, Statement, binary_copy::BinaryCopyInWriter, types::Type};
+
+use super::{
+    race::{Contestant, Walker},
+    sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
+};
+use crate::shop::{Listing, drawn};
+use server::{SETTINGS, Server};
+
+/// The rating is in the index, and not in its order.
+const CREATE_INDEX: &str =
+    "CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC) INCLUDE (rating)";
+/// Rows are frozen as they come, because nobody else sees the table before: the index alone then tells what is visible.
+const COPY: &str = "COPY comment FROM STDIN WITH (FORMAT binary, FREEZE)";
+const TYPES: [Type; 9] =
+    [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT2, Type::INT8, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT];
+
+/// The server with the comments.
+pub(super) struct Postgres {
+    client: Client,
+    /// The server's version and settings.
+    pub(super) about: String,
+    // Last, so that the client is gone when it is stopped.
+    _server: Server,
+}
+
+impl Postgres {
+    /// Starts a server and fills it.
+    pub(super) async fn fill(comments: u32) -> anyhow::Result<Self> {
+        let server = Server::start().await?;
+        let mut client = server.connect().await?;
+        let version: String = client.query_one("SHOW server_version", &[]).await?.try_get(0)?;
+        let transaction = client.transaction().await?;
+        transaction.batch_execute(CREATE_TABLE).await?;
+        let mut rows = pin!(BinaryCopyInWriter::new(transaction.copy_in(COPY).await?, &TYPES));
+        for comment in drawn(comments)? {
+            let Comment { id, product, language, rating, created_at, revision, text } = comment?;
+            rows.as_mut()
+                .write(&[
+                    &id.as_str(),
+                    &product.as_str(),
+                    &language.as_str(),
+                    &i16::from(rating.get()),
+                    &created_at.epoch_ms(),
+                    &revision.to_string(),
+                    &text.title,
+                    &text.body,
+                    &text.author,
+                ])
+                .await?;
+        }
+        rows.finish().await?;
+        transaction.batch_execute(&format!("{CREATE_KEY}; {CREATE_INDEX}")).await?;
+        transaction.commit().await?;
+        client.batch_execute("VACUUM ANALYZE comment").await?;
+        let about = format!("PostgreSQL {version}, {}", SETTINGS.join(", "));
+        Ok(Self { client, about, _server: server })
+    }
+
+    /// Somebody who finds the listing's pages this way.
+    pub(super) async fn caller<'store>(
+        &'store self,
+        listing: &'store Listing,
+        way: Way,
+    ) -> anyhow::Result<PostgresCaller<'store>> {
+        let statement = self.client.prepare(&way.statement(&listing.filter)).await?;
+        Ok(PostgresCaller { client: &self.client, statement, listing, way })
+    }
+
+    /// Somebody who walks from the first page on.
+    pub(super) async fn walker<'store>(
+        &'store self,
+        listing: &'store Listing,
+    ) -> anyhow::Result<PostgresWalker<'store>> {
+        Ok(PostgresWalker { caller: self.caller(listing, Way::Keyset).await?, last: None })
+    }
+
+    /// How many comments the listing has, counted as a page bar would need it.
+    pub(super) async fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
+        let row = self.client.query_one(&count(&listing.filter), &[&listing.key.product.as_str()]).await?;
+        Ok(u64::try_from(row.try_get::<_, i64>(0)?)?)
+    }
+}
+
+/// Who asks for pages.
+pub(super) struct PostgresCaller<'store> {
+    client: &'store Client,
+    statement: Statement,
+    listing: &'store Listing,
+    way: Way,
+}
+
+impl PostgresCaller<'_> {
+    fn product(&self) -> &ProductId {
+        &self.listing.key.product
+    }
+
+    async fn after(&self, before: Option<&Cd>) -> anyhow::Result<Vec<Comment>> {
+        let (created_ms, id) = after(before);
+        let rows = self.client.query(&self.statement, &[&self.product().as_str(), &created_ms, &id]).await?;
+        rows.iter().map(comment).collect()
+    }
+
+    async fn at(&self, page: u64) -> anyhow::Result<Vec<Comment>> {
+        let rows = self.client.query(&self.statement, &[&self.product().as_str(), &skip(page)?]).await?;
+        rows.iter().map(comment).collect()
+    }
+}
+
+impl Contestant for PostgresCaller<'_> {
+    fn name(&self) -> &'static str {
+        match self.way {
+            Way::Offset => "PostgreSQL OFFSET",
+            Way::Deferred => "PostgreSQL OFFSET on the index",
+            Way::Keyset => "PostgreSQL keyset, told where",
+        }
+    }
+
+    fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
+        Box::pin(async move {
+            match self.way {
+                Way::Offset | Way::Deferred => self.at(page).await,
+                Way::Keyset => self.after(self.listing.before(page)).await,
+            }
+        })
+    }
+}
+
+/// Who goes from page to page by the last comment of each.
+pub(super) struct PostgresWalker<'store> {
+    caller: PostgresCaller<'store>,
+    last: Option<Cd>,
+}
+
+impl Walker for PostgresWalker<'_> {
+    fn name(&self) -> &'static str {
+        "PostgreSQL walk by keyset"
+    }
+
+    fn next(&mut self) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
+        Box::pin(async move {
+            let comments = self.caller.after(self.last.as_ref()).await?;
+            self.last = comments.last().map(Comment::cd);
+            Ok(comments)
+        })
+    }
+}
+
+fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
+    Row {
+        id: row.try_get(0)?,
+        product: row.try_get(1)?,
+        language: row.try_get(2)?,
+        rating: row.try_get(3)?,
+        created_ms: row.try_get(4)?,
+        revision: row.try_get(5)?,
+        title: row.try_get(6)?,
+        body: row.try_get(7)?,
+        author: row.try_get(8)?,
+    }
+    .into_comment()
+    .context("a row of PostgreSQL")
+}

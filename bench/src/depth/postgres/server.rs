@@ -1,0 +1,202 @@
+//! A PostgreSQL of the measurement's own, on a free loopback port.
+//!
+//! **Invariant: it does not outlive the measurement.** A shell waits for the end of its input, which comes when the server
+//! is stopped or dropped, and when this process ends, however it ends; then it tells the server to quit.
+//!
+//! PostgreSQL refuses to run as root; then it runs as the user `postgres`, whom its packages make.
+
+use std::{
+    env, fs,
+    fs::File,
+    net::{Ipv4Addr, TcpListener},
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+use crate::workload::folder;
+
+/// Names the folder of `postgres` and `initdb`, instead of those that are found.
+const FOLDER_VARIABLE: &str = "PAGEMARK_POSTGRES_BIN";
+/// Debian keeps the programs of version N in `N/bin` below, and not on the PATH.
+const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
+/// The user, the database, and who the server runs as when this process runs as root.
+const NAME: &str = "postgres";
+/// A busy machine may take long to make a data folder; an answer comes within a second.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// Between two looks at a process that is starting or ending.
+const POLL: Duration = Duration::from_millis(20);
+/// Quitting at once leaves nothing to write.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// What differs from the defaults. Memory: everything fits, as it does in the other stores here, and the planner knows that
+/// (`random_page_cost`); a sort of a million rows need not go to a file. Of the rest, all but `jit` is about writing alone.
+/// Compiling statements (`jit`) would cost these, which are short, more than it saves them.
+pub(super) const SETTINGS: [&str; 12] = [
+    "shared_buffers=2GB",
+    "effective_cache_size=4GB",
+    "work_mem=256MB",
+    "maintenance_work_mem=512MB",
+    "random_page_cost=1.1",
+    "jit=off",
+    "fsync=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_wal_size=4GB",
+    "autovacuum=off",
+    "unix_socket_directories=",
+];
+
+/// A running server. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Server {
+    port: u16,
+    child: Child,
+    watchdog: Child,
+    /// Goes when the server is gone.
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Makes a data folder in memory, starts a server on it, and waits until it answers.
+    pub(super) async fn start() -> anyhow::Result<Self> {
+        let programs = programs()?;
+        let user = User::to_run_as()?;
+        let folder = folder()?;
+        let data = folder.path().join("data");
+        if let Some(user) = user {
+            chown(folder.path(), Some(user.uid), Some(user.gid))?;
+        }
+        let made = command(&programs, "initdb", user)
+            .args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"])
+            .args(["--username", NAME, "--pgdata"])
+            .arg(&data)
+            .output()
+            .context("initdb")?;
+        ensure!(made.status.success(), "initdb makes no data folder:\n{}", String::from_utf8_lossy(&made.stderr));
+
+        // Free a moment ago.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let log = folder.path().join("log");
+        let output = File::create(&log)?;
+        let mut server = command(&programs, "postgres", user);
+        server.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+        for setting in SETTINGS {
+            server.args(["-c", setting]);
+        }
+        let mut child = server.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
+        let watchdog = match watchdog(child.id()) {
+            Ok(watchdog) => watchdog,
+            Err(error) => {
+                child.kill().ok();
+                child.wait().ok();
+                return Err(error).context("a shell that watches over PostgreSQL");
+            }
+        };
+        let mut server = Self { port, child, watchdog, _folder: folder };
+        let began = Instant::now();
+        while let Err(error) = server.connect().await {
+            let ended = server.child.try_wait()?;
+            if ended.is_some() || began.elapsed() > READY_WITHIN {
+                bail!("PostgreSQL does not answer ({error:#}):\n{}", fs::read_to_string(&log)?);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(server)
+    }
+
+    /// A connection, kept until the client is dropped.
+    pub(super) async fn connect(&self) -> anyhow::Result<Client> {
+        let address = format!("host=127.0.0.1 port={} user={NAME} dbname={NAME}", self.port);
+        let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
+        // It ends with the client, and whatever ends it sooner is the next statement's error.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The end of the shell's input; it fails only for a shell that is gone.
+        drop(self.watchdog.stdin.take());
+        self.watchdog.wait().ok();
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
+            std::thread::sleep(POLL);
+        }
+        // Both fail for a child that has ended and was collected already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A shell that tells a process to quit, as soon as there is no more to read.
+fn watchdog(pid: u32) -> std::io::Result<Child> {
+    Command::new("/bin/sh")
+        .args(["-c", r#"read -r line; kill -QUIT "$1""#, "sh", &pid.to_string()])
+        // Out of reach of a kill that is meant for the parent's whole process group.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// Who runs a program.
+#[derive(Debug, Clone, Copy)]
+struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    /// Another one than this process's where that is root.
+    fn to_run_as() -> anyhow::Result<Option<Self>> {
+        let id = |arguments: &[&str]| -> anyhow::Result<u32> {
+            let output = Command::new("id").args(arguments).output().context("id")?;
+            let text = String::from_utf8(output.stdout)?;
+            text.trim().parse().with_context(|| format!("id {arguments:?} answers {text:?}"))
+        };
+        if id(&["-u"])? != 0 {
+            return Ok(None);
+        }
+        let user = Self { uid: id(&["-u", NAME])?, gid: id(&["-g", NAME])? };
+        Ok(Some(user))
+    }
+}
+
+fn command(programs: &Path, program: &str, user: Option<User>) -> Command {
+    let mut command = Command::new(programs.join(program));
+    // Its own folder may be closed to that user.
+    command.current_dir("/");
+    if let Some(User { uid, gid }) = user {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+/// The folder of the programs: the one that the environment names, else the first on the PATH, else Debian's newest.
+fn programs() -> anyhow::Result<PathBuf> {
+    let has_both = |folder: &PathBuf| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
+    if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
+        return Some(PathBuf::from(folder))
+            .filter(has_both)
+            .with_context(|| format!("{FOLDER_VARIABLE} has no postgres"));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let of_debian = || -> Option<PathBuf> {
+        let versions = fs::read_dir(DEBIAN_VERSIONS).ok()?;
+        let version = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
+        let mut folders: Vec<PathBuf> = versions.filter_map(|version| Some(version.ok()?.path())).collect();
+        folders.sort_by_key(version);
+        folders.into_iter().rev().map(|folder| folder.join("bin")).find(has_both)
+    };
+    env::split_paths(&path)
+        .find(has_both)
+        .or_else(of_debian)
+        .context("PostgreSQL was not found; scripts/ensure-postgres.sh says how to get it, `make bench` asks it")
+}

@@ -1,0 +1,177 @@
+//! Requests for the same page by all contestants in turn, and walks through all pages.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use futures_util::future::LocalBoxFuture;
+use model::{Cd, Comment};
+
+use super::curve::{Curve, depths};
+use crate::{
+    shop::Listing,
+    statistics::{Latencies, as_f64},
+};
+
+/// Who shows any page of a listing, given its number.
+pub(super) trait Contestant {
+    fn name(&self) -> &'static str;
+
+    /// The comments of a page, from 1.
+    fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>>;
+}
+
+/// Who shows the next page of a listing only, the first page first.
+pub(super) trait Walker {
+    fn name(&self) -> &'static str;
+
+    /// The comments of the next page.
+    fn next(&mut self) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>>;
+}
+
+/// Requests of a turn. One more comes before them, which is not timed: after a contestant that has read a million index
+/// entries, the next one's first request would find the processor's caches empty.
+const A_TURN: u32 = 5;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// How often each has its turn, at most.
+    pub(super) rounds: usize,
+    /// Beyond its first turn, a contestant asks for a page no longer than this.
+    pub(super) time: Duration,
+    /// A walk ends when its requests have taken so long.
+    pub(super) walk: Duration,
+    /// So many pages are within reach of the walk through the four-index design: more than the time has let it walk so far.
+    pub(super) walk_pages: u64,
+}
+
+impl Effort {
+    /// Enough requests that two lie beyond the 99th percentile; what is slow is asked less often.
+    pub(super) const FULL: Self =
+        Self { rounds: 40, time: Duration::from_millis(500), walk: Duration::from_secs(15), walk_pages: 20_000 };
+    /// The same in some seconds.
+    pub(super) const QUICK: Self =
+        Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500), walk_pages: 500 };
+}
+
+/// What a contestant took, by page.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) name: &'static str,
+    pub(super) latencies: Vec<(u64, Latencies)>,
+}
+
+impl Lane {
+    /// The medians.
+    pub(super) fn curve(&self) -> Curve {
+        self.latencies.iter().map(|(page, latencies)| (*page, latencies.p50_us())).collect()
+    }
+}
+
+/// Asks all contestants for pages of all depths, and compares their answers before any is timed.
+pub(super) async fn race(
+    listing: &Listing,
+    contestants: &mut [Box<dyn Contestant + '_>],
+    effort: Effort,
+) -> anyhow::Result<Vec<Lane>> {
+    let mut lanes: Vec<Lane> =
+        contestants.iter().map(|contestant| Lane { name: contestant.name(), latencies: Vec::new() }).collect();
+    for page in depths(listing.pages()) {
+        compare(listing, contestants, page).await?;
+        for lane in &mut lanes {
+            lane.latencies.push((page, Latencies::new()?));
+        }
+        let count = contestants.len();
+        let mut spent = vec![Duration::ZERO; count];
+        for round in 0..effort.rounds {
+            // Another one begins each round, so that nobody always follows the same.
+            for turn in 0..count {
+                let of = (round + turn) % count;
+                let contestant = contestants.get_mut(of).context("a contestant")?;
+                let (_, latencies) = lanes.get_mut(of).and_then(|lane| lane.latencies.last_mut()).context("a lane")?;
+                let spent = spent.get_mut(of).context("a time")?;
+                if *spent < effort.time {
+                    *spent += take_turn(contestant.as_mut(), page, latencies).await?;
+                }
+            }
+        }
+    }
+    Ok(lanes)
+}
+
+/// Returns how long the timed requests took.
+async fn take_turn(contestant: &mut dyn Contestant, page: u64, latencies: &mut Latencies) -> anyhow::Result<Duration> {
+    contestant.page(page).await?;
+    let mut spent = Duration::ZERO;
+    for _ in 0..A_TURN {
+        let began = Instant::now();
+        contestant.page(page).await?;
+        let took = began.elapsed();
+        latencies.record(took);
+        spent += took;
+    }
+    Ok(spent)
+}
+
+/// Refuses a page whose comments are not those that must stand there, or not whole.
+async fn compare(listing: &Listing, contestants: &mut [Box<dyn Contestant + '_>], page: u64) -> anyhow::Result<()> {
+    let mut first: Option<Vec<Comment>> = None;
+    for contestant in contestants {
+        let name = contestant.name();
+        let comments = contestant.page(page).await.with_context(|| format!("{name}, page {page}"))?;
+        expect_page(listing, page, &comments).context(name)?;
+        match &first {
+            Some(first) => {
+                ensure!(*first == comments, "{name} has other fields on page {page} than the first contestant")
+            }
+            None => first = Some(comments),
+        }
+    }
+    Ok(())
+}
+
+fn expect_page(listing: &Listing, page: u64, comments: &[Comment]) -> anyhow::Result<()> {
+    let shown: Vec<Cd> = comments.iter().map(Comment::cd).collect();
+    let expected = listing.page(page);
+    ensure!(shown == expected, "page {page} shows {shown:?} instead of {expected:?}");
+    Ok(())
+}
+
+/// How long it took to walk to each page.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) name: &'static str,
+    /// All requests up to the one for that page, in microseconds.
+    pub(super) curve: Curve,
+    /// Pages walked.
+    pub(super) pages: u64,
+    pub(super) pages_per_s: f64,
+}
+
+/// Walks from the first page on, to the last or as far as the time reaches. Each page is compared right after its request,
+/// outside the time; one that is not as it must be ends the measurement.
+pub(super) async fn walk(
+    listing: &Listing,
+    walker: &mut dyn Walker,
+    pages_max: u64,
+    time: Duration,
+) -> anyhow::Result<Walk> {
+    let name = walker.name();
+    let depths = depths(listing.pages());
+    let (mut took, mut curve, mut pages) = (Duration::ZERO, Curve::new(), 0);
+    while pages < pages_max.min(listing.pages()) && took < time {
+        let began = Instant::now();
+        let comments = walker.next().await.with_context(|| format!("{name}, after page {pages}"))?;
+        took += began.elapsed();
+        pages += 1;
+        expect_page(listing, pages, &comments).context(name)?;
+        if depths.contains(&pages) {
+            curve.push((pages, took.as_secs_f64() * 1e6));
+        }
+    }
+    // Where it was given up; its last point is no guess either.
+    if curve.last().is_some_and(|(page, _)| *page < pages) {
+        curve.push((pages, took.as_secs_f64() * 1e6));
+    }
+    Ok(Walk { name, curve, pages, pages_per_s: as_f64(pages) / took.as_secs_f64() })
+}

@@ -1,0 +1,104 @@
+//! What PostgreSQL and SQLite hold and are asked: the same statements, but for what they call an index's further columns.
+//!
+//! One index serves all statements: the product's comments in their order, and the rating, so that a union of ratings
+//! is filtered without looking at the table. There is none that no statement here uses. The creation time is a number of
+//! milliseconds, eight bytes as a time is.
+
+use anyhow::Context;
+use model::{Cd, Comment, CommentId, CommentText, Filter, Instant, Language, ProductId, Rating, Revision};
+
+use crate::shop::PAGE_SIZE;
+
+/// The table.
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
+    id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
+    created_ms bigint NOT NULL, revision text NOT NULL, title text, body text NOT NULL, author text)";
+
+/// The key, made when the table is full.
+pub(super) const CREATE_KEY: &str = "CREATE UNIQUE INDEX comment_id ON comment (id)";
+
+/// How to find a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// `LIMIT` and `OFFSET`, as most programs have it: page N from its number.
+    Offset,
+    /// The same on the index alone, which yields 20 ids, and then their rows: page N from its number.
+    Deferred,
+    /// What follows a comment that is known: page N from the last comment of page N-1, which nobody knows who was not there.
+    Keyset,
+}
+
+impl Way {
+    /// The parameters are the product, and what to skip or the time and id of the comment before the page.
+    pub(super) fn statement(self, filter: &Filter) -> String {
+        const COLUMNS: &str = "id, product, language, rating, created_ms, revision, title, body, author";
+        const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
+        let of = matching(filter);
+        match self {
+            Self::Offset => format!("SELECT {COLUMNS} {of} {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $2"),
+            Self::Deferred => format!(
+                "SELECT {COLUMNS} FROM comment WHERE id IN \
+                 (SELECT id {of} {NEWEST_FIRST} LIMIT {PAGE_SIZE} OFFSET $2) {NEWEST_FIRST}"
+            ),
+            Self::Keyset => {
+                format!("SELECT {COLUMNS} {of} AND (created_ms, id) < ($2, $3) {NEWEST_FIRST} LIMIT {PAGE_SIZE}")
+            }
+        }
+    }
+}
+
+/// The number of comments, as a page bar needs it; the parameter is the product.
+pub(super) fn count(filter: &Filter) -> String {
+    format!("SELECT count(*) {}", matching(filter))
+}
+
+fn matching(filter: &Filter) -> String {
+    let ratings = filter.ratings().map_or(String::new(), |ratings| {
+        let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
+        format!(" AND rating IN ({})", ratings.join(", "))
+    });
+    format!("FROM comment WHERE product = $1{ratings}")
+}
+
+/// How many rows stand before a page, from 1.
+pub(super) fn skip(page: u64) -> anyhow::Result<i64> {
+    Ok(i64::try_from((page - 1) * PAGE_SIZE as u64)?)
+}
+
+/// Time and id of the comment before a page; before the first one stands what is newer than anything.
+pub(super) fn after(before: Option<&Cd>) -> (i64, &str) {
+    before.map_or((i64::MAX, ""), |cd| (cd.created_at.epoch_ms(), cd.id.as_str()))
+}
+
+/// A row's columns, in the order of the statements.
+#[derive(Debug)]
+pub(super) struct Row<'row> {
+    pub(super) id: &'row str,
+    pub(super) product: &'row str,
+    pub(super) language: &'row str,
+    pub(super) rating: i16,
+    pub(super) created_ms: i64,
+    pub(super) revision: &'row str,
+    pub(super) title: Option<&'row str>,
+    pub(super) body: &'row str,
+    pub(super) author: Option<&'row str>,
+}
+
+impl Row<'_> {
+    /// As it is read from an item of the table: every field, with its rules.
+    pub(super) fn into_comment(self) -> anyhow::Result<Comment> {
+        Ok(Comment {
+            id: CommentId::parse(self.id)?,
+            product: ProductId::parse(self.product)?,
+            language: Language::parse(self.language)?,
+            rating: Rating::new(u64::try_from(self.rating)?)?,
+            created_at: Instant::from_epoch_ms(self.created_ms)?,
+            revision: Revision::parse(self.revision).context("a row's revision")?,
+            text: CommentText {
+                title: self.title.map(str::to_owned),
+                body: self.body.to_owned(),
+                author: self.author.map(str::to_owned),
+            },
+        })
+    }
+}

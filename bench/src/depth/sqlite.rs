@@ -1,0 +1,129 @@
+//! SQLite: a file of the measurement's own, asked in the thread that measures. There is no server and no network between.
+
+use anyhow::Context;
+use futures_util::future::LocalBoxFuture;
+use model::Comment;
+use rusqlite::{CachedStatement, Connection, Rows, params};
+use tempfile::TempDir;
+
+use super::{
+    race::Contestant,
+    sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
+};
+use crate::{
+    shop::{Listing, drawn},
+    workload::folder,
+};
+
+/// SQLite's indexes have no columns beside those of their order.
+const CREATE_INDEX: &str = "CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC, rating)";
+/// A cache that holds everything, in KiB; the rest is for the sake of a quick load.
+const SETTINGS: &str = "PRAGMA cache_size = -2097152; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
+
+/// The file with the comments.
+pub(super) struct Sqlite {
+    connection: Connection,
+    // Last, so that the file is closed when it is removed.
+    _folder: TempDir,
+}
+
+impl Sqlite {
+    /// Makes a file and fills it.
+    pub(super) fn fill(comments: u32) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let mut connection = Connection::open(folder.path().join("comments"))?;
+        connection.execute_batch(SETTINGS)?;
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(CREATE_TABLE)?;
+        let mut insert = transaction.prepare("INSERT INTO comment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+        for comment in drawn(comments)? {
+            let Comment { id, product, language, rating, created_at, revision, text } = comment?;
+            insert.execute(params![
+                id.as_str(),
+                product.as_str(),
+                language.as_str(),
+                rating.get(),
+                created_at.epoch_ms(),
+                revision.to_string(),
+                text.title,
+                text.body,
+                text.author,
+            ])?;
+        }
+        drop(insert);
+        transaction.execute_batch(&format!("{CREATE_KEY}; {CREATE_INDEX}"))?;
+        transaction.commit()?;
+        connection.execute_batch("ANALYZE")?;
+        Ok(Self { connection, _folder: folder })
+    }
+
+    /// Somebody who finds the listing's pages this way.
+    pub(super) fn caller<'store>(&'store self, listing: &'store Listing, way: Way) -> SqliteCaller<'store> {
+        SqliteCaller { store: self, statement: way.statement(&listing.filter), listing, way }
+    }
+
+    /// How many comments the listing has, counted as a page bar would need it.
+    pub(super) fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
+        let product = listing.key.product.as_str();
+        let count: i64 = self.connection.query_row(&count(&listing.filter), [product], |row| row.get(0))?;
+        Ok(u64::try_from(count)?)
+    }
+}
+
+/// Who asks for pages.
+pub(super) struct SqliteCaller<'store> {
+    store: &'store Sqlite,
+    statement: String,
+    listing: &'store Listing,
+    way: Way,
+}
+
+impl SqliteCaller<'_> {
+    fn read(&self, page: u64) -> anyhow::Result<Vec<Comment>> {
+        let mut statement: CachedStatement<'_> = self.store.connection.prepare_cached(&self.statement)?;
+        let product = self.listing.key.product.as_str();
+        let rows = match self.way {
+            Way::Offset | Way::Deferred => statement.query(params![product, skip(page)?])?,
+            Way::Keyset => {
+                let (created_ms, id) = after(self.listing.before(page));
+                statement.query(params![product, created_ms, id])?
+            }
+        };
+        comments(rows)
+    }
+}
+
+impl Contestant for SqliteCaller<'_> {
+    fn name(&self) -> &'static str {
+        match self.way {
+            Way::Offset => "SQLite OFFSET",
+            Way::Deferred => "SQLite OFFSET on the index",
+            Way::Keyset => "SQLite keyset, told where",
+        }
+    }
+
+    fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
+        Box::pin(async move { self.read(page) })
+    }
+}
+
+fn comments(mut rows: Rows<'_>) -> anyhow::Result<Vec<Comment>> {
+    let mut comments = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str()?);
+        let text_or_none = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str_or_null()?);
+        let row = Row {
+            id: text(0)?,
+            product: text(1)?,
+            language: text(2)?,
+            rating: row.get(3)?,
+            created_ms: row.get(4)?,
+            revision: text(5)?,
+            title: text_or_none(6)?,
+            body: text(7)?,
+            author: text_or_none(8)?,
+        };
+        comments.push(row.into_comment().context("a row of SQLite")?);
+    }
+    Ok(comments)
+}
