@@ -157,6 +157,6 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
         Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
-        Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000)).await,
+        Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
     }
 }

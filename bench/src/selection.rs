@@ -32,6 +32,8 @@ use crate::{
 
 /// Calls for random pages: enough that 20 of them lie beyond the 99th percentile.
 const RANDOM_PAGES: u32 = 2_000;
+/// The same in a quick run.
+const QUICK_PAGES: u32 = 500;
 /// Calls for the same page.
 const SAME_PAGE: u32 = 100;
 /// Comments a page.
@@ -75,7 +77,8 @@ struct Costs {
 }
 
 /// Measures with up to `comments_max` comments.
-pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::Result<()> {
+pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bool) -> anyhow::Result<()> {
+    let random_pages = if is_quick { QUICK_PAGES } else { RANDOM_PAGES };
     let mut redis = Redis::start().await?;
     let mut table = Table {
         name: "selection".to_owned(),
@@ -105,7 +108,7 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::R
                 ("first", Some(0), SAME_PAGE),
                 ("middle", Some(last / 2), SAME_PAGE),
                 ("last", Some(last), SAME_PAGE),
-                ("random", None, RANDOM_PAGES),
+                ("random", None, random_pages),
             ] {
                 let costs = subject.costs(&mut redis, page, calls).await?;
                 add(&mut table, (Shape::Even, comments, ratings.len(), place), &costs);
@@ -123,7 +126,7 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32) -> anyhow::R
         report.step(&format!("{} comments: {}", count(comments_max.into()), shape.name()));
         fill(&mut redis, shape, comments_max).await?;
         for ratings in FILTERS.into_iter().skip(1) {
-            let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, RANDOM_PAGES / 4).await?;
+            let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, random_pages / 4).await?;
             add(&mut table, (shape, comments_max, ratings.len(), "random"), &costs);
         }
     }

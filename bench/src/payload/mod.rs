@@ -23,7 +23,7 @@ use serde_dynamo::Item;
 use stores::table::NewComment;
 
 use crate::{
-    report::Report,
+    report::{Cell, Report, Table, count},
     statistics::{Latencies, as_f64},
 };
 use encodings::Dictionaries;
@@ -78,9 +78,10 @@ pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -
         Some(path) => (read_comments(path)?, "comments of a file".to_owned()),
         None => (demo_comments(comments).collect(), "generated comments".to_owned()),
     };
+    report.step(&format!("{} {about}", count(comments.len() as u64)));
     let corpus = Corpus::new(comments)?;
     let texts = &corpus.texts;
-    let about = format!("{} {about}, zstd {}", texts.len(), encodings::zstd_version());
+    let about = format!("{} {about}, zstd {}", count(texts.len() as u64), encodings::zstd_version());
     let each = |encode: &dyn Fn(&CommentText) -> anyhow::Result<usize>| -> anyhow::Result<Vec<usize>> {
         texts.iter().map(encode).collect()
     };
@@ -118,8 +119,8 @@ pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -
         with_dictionary = smaller(sizes?);
         rows.push((format!("zstd {LEVEL} or map, dictionary of {kib} KiB"), with_dictionary.clone(), Keys::Design, 0));
     }
-    add_costs(report, &about, &corpus, &rows);
-    add_groups(report, &about, &corpus, &[("map", &map), ("zstd", &zstd), ("dictionary", &with_dictionary)]);
+    add_costs(report, &about, &corpus, &rows)?;
+    add_groups(report, &about, &corpus, &[("map", &map), ("zstd", &zstd), ("dictionary", &with_dictionary)])?;
     add_times(report, &about, texts)
 }
 
@@ -223,34 +224,44 @@ fn stored(new: NewComment) -> Comment {
 
 type Row = (String, Vec<usize>, Keys, usize);
 
-fn add_costs(report: &mut Report, about: &str, corpus: &Corpus, rows: &[Row]) {
-    let mut figures = Vec::new();
-    println!("\n| `comment_blob` | its value | 32 items | beside the map | stored | write units | read units a page |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+fn add_costs(report: &mut Report, about: &str, corpus: &Corpus, rows: &[Row]) -> anyhow::Result<()> {
+    let columns = [
+        "comment_blob",
+        "its value, bytes",
+        "32 items, bytes",
+        "beside the map, %",
+        "stored, bytes",
+        "write units a comment",
+        "read units a page",
+    ];
+    let mut table = table("payload", about, &columns);
     let mut of_map = None;
     for (name, blobs, keys, names_saved) in rows {
         let cost = corpus.cost(blobs, *keys, *names_saved);
         let share = 100.0 * cost.items_bytes / *of_map.get_or_insert(cost.items_bytes);
-        println!(
-            "| {name} | {:.1} | {:.0} | {share:.1} % | {:.0} | {:.2} | {:.2} |",
-            cost.blob_bytes, cost.items_bytes, cost.stored_bytes, cost.write_units, cost.page_units
-        );
-        figures.extend([
-            (format!("{name}: value"), cost.blob_bytes, "bytes"),
-            (format!("{name}: items"), cost.items_bytes, "bytes/comment"),
-            (format!("{name}: stored"), cost.stored_bytes, "bytes/comment"),
-            (format!("{name}: writing"), cost.write_units, "units/comment"),
-            (format!("{name}: reading"), cost.page_units, "units/page"),
-        ]);
+        let figures = [cost.blob_bytes, cost.items_bytes, share, cost.stored_bytes, cost.write_units, cost.page_units];
+        table.rows.push(std::iter::once(name.as_str().into()).chain(figures.map(Cell::from)).collect());
     }
-    report.add("payload", about, &figures);
+    report.table(table)
+}
+
+fn table(name: &str, about: &str, columns: &[&str]) -> Table {
+    let columns = columns.iter().map(ToString::to_string).collect();
+    Table { name: name.to_owned(), about: about.to_owned(), columns, rows: Vec::new() }
 }
 
 /// The same by the length of the text: which comments gain.
-fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) {
-    let mut figures = Vec::new();
-    println!("\n| bytes of text | comments | way | value | compressed | primary item | write units |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) -> anyhow::Result<()> {
+    let columns = [
+        "bytes of text",
+        "way",
+        "comments",
+        "its value, bytes",
+        "compressed, %",
+        "primary item, bytes",
+        "write units an item",
+    ];
+    let mut table = table("payload by length", about, &columns);
     for (from, to) in GROUPS {
         let bytes = |text: &CommentText| {
             let optional = |part: &Option<String>| part.as_ref().map_or(0, String::len);
@@ -259,7 +270,6 @@ fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, 
         let places: Vec<usize> =
             (0..).zip(&corpus.texts).filter(|(_, text)| (from..to).contains(&bytes(text))).map(|(at, _)| at).collect();
         let name = if to == usize::MAX { format!("{from} and more") } else { format!("{from} to {}", to - 1) };
-        figures.push((format!("{name}: comments"), as_f64(places.len() as u64), ""));
         let maps = ways.first().map(|(_, maps)| *maps);
         for (way, blobs) in ways {
             let of = |place: &usize| blobs.get(*place).copied().unwrap_or_default();
@@ -272,38 +282,30 @@ fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, 
                 .iter()
                 .filter(|place| maps.and_then(|maps| maps.get(**place)).is_some_and(|map| of(place) < *map));
             let compressed = 100.0 * mean(smaller.count());
-            println!(
-                "| {name} | {} | {way} | {value:.0} | {compressed:.1} % | {primary:.0} | {units:.2} |",
-                places.len()
-            );
-            figures.extend([
-                (format!("{name}, {way}: value"), value, "bytes"),
-                (format!("{name}, {way}: compressed"), compressed, "%"),
-                (format!("{name}, {way}: primary item"), primary, "bytes"),
-                (format!("{name}, {way}: writing"), units, "units/item"),
-            ]);
+            let figures = [as_f64(places.len() as u64), value, compressed, primary, units];
+            let texts: [Cell; 2] = [name.as_str().into(), (*way).into()];
+            table.rows.push(texts.into_iter().chain(figures.map(Cell::from)).collect());
         }
     }
-    report.add("payload by length", about, &figures);
+    report.table(table)
 }
 
 /// How long one text takes, as the product does it and at each level.
 fn add_times(report: &mut Report, about: &str, texts: &[CommentText]) -> anyhow::Result<()> {
-    let mut figures = Vec::new();
+    let mut table = table("payload times", about, &["what", "p50, us", "p99, us"]);
+    let mut add = |what: &str, times: &Latencies| {
+        table.rows.push(vec![what.into(), times.p50_us().into(), times.p99_us().into()]);
+    };
     for level in LEVELS {
         let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
         let times = timed(&contents, |content| Ok(zstd::bulk::compress(content, level)?))?;
-        figures.push((format!("compressing at level {level}, p50"), times.p50_us(), "us"));
-        figures.push((format!("compressing at level {level}, p99"), times.p99_us(), "us"));
+        add(&format!("compressing at level {level}"), &times);
     }
     let blobs: Vec<CommentBlob> = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd)).collect();
     let compressed: Vec<CommentBlob> =
         blobs.into_iter().filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
-    let times = timed(&compressed, |blob| Ok(blob.clone().into_text()?))?;
-    figures.push(("reading a compressed text, p50".to_owned(), times.p50_us(), "us"));
-    figures.push(("reading a compressed text, p99".to_owned(), times.p99_us(), "us"));
-    report.add("payload times", about, &figures);
-    Ok(())
+    add("reading a compressed text", &timed(&compressed, |blob| Ok(blob.clone().into_text()?))?);
+    report.table(table)
 }
 
 fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Latencies> {

@@ -4,11 +4,18 @@
 //! A measurement's new run replaces all that its earlier run left. Whatever is reported belongs to the measurement that is
 //! under way (`begin`), which is a section of the report.
 
+mod axis;
+mod chart;
+mod document;
+mod html;
 mod kept;
 mod limit;
 mod machine;
+mod markdown;
 mod number;
 mod plot;
+#[cfg(test)]
+mod sample;
 mod table;
 
 pub(crate) use kept::Ratio;
@@ -26,6 +33,7 @@ use std::{
 use anyhow::Context;
 
 use crate::progress::Progress;
+use document::anchor;
 use kept::{Figures, Kept, Loss, NamedFigure, Of, Run};
 use limit::verdict;
 
@@ -144,19 +152,22 @@ impl Report {
         replace(&mut self.kept.losses, loss, |kept| &kept.name);
     }
 
-    /// Writes the report.
+    /// Writes the report, anew.
     fn write(&self) -> anyhow::Result<()> {
-        let write = |name: &str, text: String| {
-            let path = self.folder.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())
-        };
-        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        write("report.json", format!("{}\n", serde_json::to_string_pretty(&self.kept)?))
+        let plots = self.folder.join(markdown::PLOTS);
+        fs::create_dir_all(&plots).with_context(|| plots.display().to_string())?;
+        let write = |path: PathBuf, text: String| fs::write(&path, text).with_context(|| path.display().to_string());
+        write(self.folder.join("report.json"), format!("{}\n", serde_json::to_string_pretty(&self.kept)?))?;
+        for Of { it: plot, .. } in &self.kept.plots {
+            write(plots.join(format!("{}.svg", anchor(&plot.name))), chart::svg(plot, true)?)?;
+        }
+        write(self.folder.join("report.md"), markdown::markdown(&self.kept)?)?;
+        write(self.folder.join("report.html"), html::html(&self.kept)?)
     }
 
     /// Says where the report is.
     pub(crate) fn tell(&self) {
-        println!("\nmerged into {}", self.folder.join("report.json").display());
+        println!("\nmerged into {}, report.md and report.json", self.folder.join("report.html").display());
     }
 }
 

@@ -1,0 +1,118 @@
+//! What `report.md` and `report.html` say alike: the first paragraph, and what belongs to each measurement.
+
+use super::{
+    kept::{Figures, Kept, Ratio, Run},
+    number::{figure, seconds},
+    plot::Plot,
+    table::Table,
+};
+
+/// A measurement's part of the report.
+pub(super) struct Section<'kept> {
+    pub(super) name: &'kept str,
+    /// When it was taken, how long it took, and how busy the machine was.
+    pub(super) taken: String,
+    pub(super) tables: Vec<&'kept Table>,
+    pub(super) plots: Vec<&'kept Plot>,
+    pub(super) figures: Vec<&'kept Figures>,
+}
+
+/// The first paragraph: where this design loses, and which limits it misses.
+pub(super) fn opening(kept: &Kept) -> String {
+    let mut sentences: Vec<String> = Vec::new();
+    if kept.losses.is_empty() {
+        sentences.push("No comparison with another design in this report says where this one loses.".to_owned());
+    } else {
+        sentences.push("Where this design loses:".to_owned());
+        sentences.extend(kept.losses.iter().map(|loss| sentence(&loss.sentence)));
+    }
+    let limits = kept.ratios.iter().filter(|ratio| ratio.holds.is_some()).count();
+    let missed: Vec<String> = kept.ratios.iter().filter(|ratio| ratio.holds == Some(false)).map(missed).collect();
+    match (missed.len(), limits) {
+        (_, 0) => {}
+        (0, limits) => sentences.push(format!("Of {limits} limits none is missed.")),
+        (_, limits) => sentences.push(format!("Of {limits} limits are missed: {}.", missed.join(", "))),
+    }
+    let quick: Vec<&str> = kept.runs.iter().filter(|(_, run)| run.is_quick).map(|(name, _)| name.as_str()).collect();
+    if !quick.is_empty() {
+        sentences.push(format!("Taken quickly, and so less exact: {}.", quick.join(", ")));
+    }
+    sentences.join(" ")
+}
+
+fn missed(ratio: &Ratio) -> String {
+    format!("{} ({} instead of {})", ratio.name, figure(ratio.value.unwrap_or(f64::NAN)), ratio.limit)
+}
+
+/// A sentence ends as one.
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?', ':']) { text.to_owned() } else { format!("{text}.") }
+}
+
+/// Names and values of what the figures come from.
+pub(super) fn facts(kept: &Kept) -> Vec<(&'static str, String)> {
+    let machine = &kept.machine;
+    let versions: Vec<String> = machine.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let mut days: Vec<&str> = kept.runs.values().filter_map(|run| run.began.split('T').next()).collect();
+    let mut commits: Vec<String> = kept.runs.values().map(commit).collect();
+    let mut commands: Vec<&str> = kept.runs.values().map(|run| run.command.as_str()).collect();
+    for all in [&mut days, &mut commands] {
+        all.sort_unstable();
+        all.dedup();
+    }
+    commits.sort_unstable();
+    commits.dedup();
+    vec![
+        ("Date", days.join(", ")),
+        ("Processor", format!("{}, {} cores", machine.processor, machine.cores)),
+        ("Memory", format!("{} GiB", machine.memory_gib)),
+        ("System", format!("{}, kernel {}", machine.system, machine.kernel)),
+        ("Versions", versions.join(", ")),
+        ("Commit", commits.join(", ")),
+        ("Commands", commands.join("; ")),
+    ]
+}
+
+/// A commit, and whether there was more than it.
+fn commit(run: &Run) -> String {
+    let short: String = run.commit.chars().take(12).collect();
+    match (short.is_empty(), run.is_dirty) {
+        (true, _) => "unknown".to_owned(),
+        (false, true) => format!("{short} with changes that are not committed"),
+        (false, false) => short,
+    }
+}
+
+/// The measurements by name.
+pub(super) fn sections(kept: &Kept) -> Vec<Section<'_>> {
+    kept.runs
+        .iter()
+        .map(|(name, run)| Section {
+            name,
+            taken: taken(run),
+            tables: kept.tables.iter().filter(|table| table.of == *name).map(|table| &table.it).collect(),
+            plots: kept.plots.iter().filter(|plot| plot.of == *name).map(|plot| &plot.it).collect(),
+            figures: kept.figures.iter().filter(|figures| figures.of == *name).collect(),
+        })
+        .collect()
+}
+
+/// As in "2026-11-20 21:04 UTC, 42 s, load average 0.31 when it began and 1.87 when it ended".
+fn taken(run: &Run) -> String {
+    let minute: String = run.began.replacen('T', " ", 1).chars().take("2026-11-20 21:04".len()).collect();
+    let load = |load: Option<f64>| load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
+    let quick = if run.is_quick { ", a quick run" } else { "" };
+    format!(
+        "{minute} UTC, {}{quick}; load average {} when it began and {} when it ended",
+        seconds(run.took_s),
+        load(run.load_before),
+        load(run.load_after)
+    )
+}
+
+/// A name as part of a URL.
+pub(super) fn anchor(name: &str) -> String {
+    let words = name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+}
