@@ -1,7 +1,8 @@
 //! Where an axis begins and ends, and its ticks.
 
-/// Labelled ticks that an axis gets at most, and at least some three.
+/// Labelled ticks that a linear axis gets at most, and a logarithmic one.
 const TICKS_MAX: f64 = 7.0;
+const DECADES_MAX: f64 = 9.0;
 
 /// An axis, laid out.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +32,7 @@ impl Scale {
         // A decade at least; what is a power of ten itself, within rounding, ends the axis.
         #[expect(clippy::cast_possible_truncation, reason = "the power of ten of a finite number")]
         let last = ((high.log10() - 1e-9).ceil() as i32).max(first + 1);
-        let every = (f64::from(last - first) / (TICKS_MAX - 1.0)).ceil().max(1.0);
+        let every = (f64::from(last - first) / (DECADES_MAX - 1.0)).ceil().max(1.0);
         let decade = |power: i32| 10_f64.powi(power);
         let is_labelled = |power: &i32| f64::from(power - first) % every == 0.0;
         let mut ticks: Vec<f64> = (first..=last).filter(is_labelled).map(decade).collect();
@@ -140,7 +141,11 @@ mod tests {
         check(&[10.0, 1_000.0], true, expect!["10 | 20 | 50 | 100 | 200 | 500 | 1,000; 12 minor; at 0.00 1.00"]);
         check(&[300.0, 400.0], true, expect!["100 | 200 | 500 | 1,000; 6 minor; at 0.48 0.60"]);
         check(&[1.0], true, expect!["1 | 2 | 5 | 10; 6 minor; at 0.00"]);
-        check(&[1.0, 1e12], true, expect!["1 | 100 | 10,000 | 1 M | 100 M | 10,000 M | 1,000,000 M; 102 minor; at 0.00 1.00"]);
+        check(
+            &[1.0, 1e12],
+            true,
+            expect!["1 | 100 | 10,000 | 1 M | 100 M | 10,000 M | 1,000,000 M; 102 minor; at 0.00 1.00"],
+        );
     }
 
     #[test]

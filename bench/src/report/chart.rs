@@ -12,12 +12,12 @@ use super::{
 };
 
 /// The picture's width, in its own units; a character of its text is about so wide.
-const WIDTH: f64 = 560.0;
-const CHARACTER: f64 = 6.7;
+const WIDTH: f64 = 480.0;
+const CHARACTER: f64 = 7.3;
 /// The height of what lies between the axes.
 const HEIGHT: f64 = 270.0;
 const TOP: f64 = 30.0;
-const RIGHT: f64 = 24.0;
+const RIGHT: f64 = 30.0;
 /// Tick labels and the name of the axis, below.
 const BELOW: f64 = 44.0;
 const LEGEND_LINE: f64 = 20.0;
@@ -188,29 +188,29 @@ mod tests {
     #[test]
     fn a_small_plot_in_full() {
         expect![[r#"
-            <svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 560 364" role="img" aria-labelledby="plot-depth-title plot-depth-description">
+            <svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 480 364" role="img" aria-labelledby="plot-depth-title plot-depth-description">
             <title id="plot-depth-title">Latency by depth</title>
             <desc id="plot-depth-description">latency p50, us by page number. Pagemark: from 800 at 1 to 798 at 50,000; walk by &#60;cursor&#62;: from 900 at 1 to 90,000 at 100.</desc>
-            <g class="minor"><path d="M89.5 30V300"/><path d="M106.2 30V300"/><path d="M118.1 30V300"/><path d="M127.3 30V300"/><path d="M134.8 30V300"/><path d="M141.2 30V300"/><path d="M146.7 30V300"/><path d="M151.6 30V300"/><path d="M184.5 30V300"/><path d="M201.3 30V300"/><path d="M213.1 30V300"/><path d="M222.3 30V300"/><path d="M229.9 30V300"/><path d="M236.2 30V300"/><path d="M241.7 30V300"/><path d="M246.6 30V300"/><path d="M279.5 30V300"/><path d="M296.3 30V300"/><path d="M308.1 30V300"/><path d="M317.4 30V300"/><path d="M324.9 30V300"/><path d="M331.2 30V300"/><path d="M336.8 30V300"/><path d="M341.6 30V300"/><path d="M374.6 30V300"/><path d="M391.3 30V300"/><path d="M403.2 30V300"/><path d="M412.4 30V300"/><path d="M419.9 30V300"/><path d="M426.3 30V300"/><path d="M431.8 30V300"/><path d="M436.6 30V300"/><path d="M469.6 30V300"/><path d="M486.3 30V300"/><path d="M498.2 30V300"/><path d="M507.4 30V300"/><path d="M514.9 30V300"/><path d="M521.3 30V300"/><path d="M526.8 30V300"/><path d="M531.7 30V300"/><path d="M60.9 272.9H536"/><path d="M60.9 257.1H536"/><path d="M60.9 245.8H536"/><path d="M60.9 237.1H536"/><path d="M60.9 230H536"/><path d="M60.9 223.9H536"/><path d="M60.9 218.7H536"/><path d="M60.9 214.1H536"/><path d="M60.9 182.9H536"/><path d="M60.9 167.1H536"/><path d="M60.9 155.8H536"/><path d="M60.9 147.1H536"/><path d="M60.9 140H536"/><path d="M60.9 133.9H536"/><path d="M60.9 128.7H536"/><path d="M60.9 124.1H536"/><path d="M60.9 92.9H536"/><path d="M60.9 77.1H536"/><path d="M60.9 65.8H536"/><path d="M60.9 57.1H536"/><path d="M60.9 50H536"/><path d="M60.9 43.9H536"/><path d="M60.9 38.7H536"/><path d="M60.9 34.1H536"/>
+            <g class="minor"><path d="M88.3 30V300"/><path d="M101.8 30V300"/><path d="M111.4 30V300"/><path d="M118.9 30V300"/><path d="M125 30V300"/><path d="M130.2 30V300"/><path d="M134.6 30V300"/><path d="M138.6 30V300"/><path d="M165.3 30V300"/><path d="M178.8 30V300"/><path d="M188.4 30V300"/><path d="M195.9 30V300"/><path d="M202 30V300"/><path d="M207.1 30V300"/><path d="M211.6 30V300"/><path d="M215.5 30V300"/><path d="M242.2 30V300"/><path d="M255.8 30V300"/><path d="M265.4 30V300"/><path d="M272.9 30V300"/><path d="M279 30V300"/><path d="M284.1 30V300"/><path d="M288.6 30V300"/><path d="M292.5 30V300"/><path d="M319.2 30V300"/><path d="M332.8 30V300"/><path d="M342.4 30V300"/><path d="M349.8 30V300"/><path d="M355.9 30V300"/><path d="M361.1 30V300"/><path d="M365.6 30V300"/><path d="M369.5 30V300"/><path d="M396.2 30V300"/><path d="M409.7 30V300"/><path d="M419.4 30V300"/><path d="M426.8 30V300"/><path d="M432.9 30V300"/><path d="M438.1 30V300"/><path d="M442.5 30V300"/><path d="M446.5 30V300"/><path d="M65.1 272.9H450"/><path d="M65.1 257.1H450"/><path d="M65.1 245.8H450"/><path d="M65.1 237.1H450"/><path d="M65.1 230H450"/><path d="M65.1 223.9H450"/><path d="M65.1 218.7H450"/><path d="M65.1 214.1H450"/><path d="M65.1 182.9H450"/><path d="M65.1 167.1H450"/><path d="M65.1 155.8H450"/><path d="M65.1 147.1H450"/><path d="M65.1 140H450"/><path d="M65.1 133.9H450"/><path d="M65.1 128.7H450"/><path d="M65.1 124.1H450"/><path d="M65.1 92.9H450"/><path d="M65.1 77.1H450"/><path d="M65.1 65.8H450"/><path d="M65.1 57.1H450"/><path d="M65.1 50H450"/><path d="M65.1 43.9H450"/><path d="M65.1 38.7H450"/><path d="M65.1 34.1H450"/>
             </g>
-            <g class="grid"><path d="M60.9 30V300"/><path d="M155.9 30V300"/><path d="M250.9 30V300"/><path d="M346 30V300"/><path d="M441 30V300"/><path d="M536 30V300"/><path d="M60.9 300H536"/><path d="M60.9 210H536"/><path d="M60.9 120H536"/><path d="M60.9 30H536"/>
+            <g class="grid"><path d="M65.1 30V300"/><path d="M142.1 30V300"/><path d="M219.1 30V300"/><path d="M296 30V300"/><path d="M373 30V300"/><path d="M450 30V300"/><path d="M65.1 300H450"/><path d="M65.1 210H450"/><path d="M65.1 120H450"/><path d="M65.1 30H450"/>
             </g>
-            <path class="axis" d="M60.9 30V300H536"/>
-            <g text-anchor="middle"><text x="60.9" y="316">1</text><text x="155.9" y="316">10</text><text x="250.9" y="316">100</text><text x="346" y="316">1,000</text><text x="441" y="316">10,000</text><text x="536" y="316">100,000</text>
+            <path class="axis" d="M65.1 30V300H450"/>
+            <g text-anchor="middle"><text x="65.1" y="316">1</text><text x="142.1" y="316">10</text><text x="219.1" y="316">100</text><text x="296" y="316">1,000</text><text x="373" y="316">10,000</text><text x="450" y="316">100,000</text>
             </g>
-            <g text-anchor="end"><text x="54.9" y="304">100</text><text x="54.9" y="214">1,000</text><text x="54.9" y="124">10,000</text><text x="54.9" y="34">100,000</text>
+            <g text-anchor="end"><text x="59.099999999999994" y="304">100</text><text x="59.099999999999994" y="214">1,000</text><text x="59.099999999999994" y="124">10,000</text><text x="59.099999999999994" y="34">100,000</text>
             </g>
-            <text class="name" x="536" y="334" text-anchor="end">page number (log)</text>
+            <text class="name" x="450" y="334" text-anchor="end">page number (log)</text>
             <text class="name" x="2" y="14">latency p50, us (log)</text>
             <g class="series look-0">
-            <polyline points="60.9,218.7 346,218.1 507.4,218.8"/><path class="marker" d="M60.9 218.7m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0zM346 218.1m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0zM507.4 218.8m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"/>
-            <path class="sample" d="M60.9 350h28"/><path class="marker" d="M74.9 350m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"/>
-            <text x="94.9" y="354">Pagemark</text>
+            <polyline points="65.1,218.7 296,218.1 426.8,218.8"/><path class="marker" d="M65.1 218.7m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0zM296 218.1m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0zM426.8 218.8m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"/>
+            <path class="sample" d="M65.1 350h28"/><path class="marker" d="M79.1 350m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"/>
+            <text x="99.1" y="354">Pagemark</text>
             </g>
             <g class="series look-1">
-            <polyline points="60.9,214.1 250.9,34.1"/><path class="marker" d="M60.9 214.1m-3.2 -3.2h6.4v6.4h-6.4zM250.9 34.1m-3.2 -3.2h6.4v6.4h-6.4z"/>
-            <path class="sample" d="M166.5 350h28"/><path class="marker" d="M180.5 350m-3.2 -3.2h6.4v6.4h-6.4z"/>
-            <text x="200.5" y="354">walk by &#60;cursor&#62;</text>
+            <polyline points="65.1,214.1 219.1,34.1"/><path class="marker" d="M65.1 214.1m-3.2 -3.2h6.4v6.4h-6.4zM219.1 34.1m-3.2 -3.2h6.4v6.4h-6.4z"/>
+            <path class="sample" d="M175.5 350h28"/><path class="marker" d="M189.5 350m-3.2 -3.2h6.4v6.4h-6.4z"/>
+            <text x="209.5" y="354">walk by &#60;cursor&#62;</text>
             </g>
             </svg>"#]].assert_eq(&svg(&plot(), false).unwrap());
     }

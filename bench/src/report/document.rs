@@ -31,7 +31,7 @@ pub(super) fn opening(kept: &Kept) -> String {
     match (missed.len(), limits) {
         (_, 0) => {}
         (0, limits) => sentences.push(format!("Of {limits} limits none is missed.")),
-        (_, limits) => sentences.push(format!("Of {limits} limits are missed: {}.", missed.join(", "))),
+        (count, limits) => sentences.push(format!("Missed limits, {count} of {limits}: {}.", missed.join(", "))),
     }
     let quick: Vec<&str> = kept.runs.iter().filter(|(_, run)| run.is_quick).map(|(name, _)| name.as_str()).collect();
     if !quick.is_empty() {

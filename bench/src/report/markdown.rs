@@ -8,7 +8,6 @@ use super::{
     kept::{Figures, Kept, Ratio},
     limit::verdict,
     number::figure,
-    table::Table,
 };
 
 /// The folder of the plots' files, beside the report.
@@ -37,12 +36,10 @@ fn section(text: &mut String, section: &Section<'_>) -> std::fmt::Result {
     for plot in &section.plots {
         writeln!(text, "\n![{}]({PLOTS}/{}.svg)", escaped(&plot.title), anchor(&plot.name))?;
     }
-    for Table { name, about, columns, rows } in section.tables.iter().copied() {
-        writeln!(text, "\n### {}\n\n{}\n", escaped(name), escaped(about))?;
-        let is_of_figures: Vec<bool> =
-            (0..columns.len()).map(|column| is_of_figures(&section.tables, name, column)).collect();
-        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect();
-        table(text, columns, &is_of_figures, &rows)?;
+    for shown in section.tables.iter().copied() {
+        writeln!(text, "\n### {}\n\n{}\n", escaped(&shown.name), escaped(&shown.about))?;
+        let is_of_figures: Vec<bool> = (0..shown.columns.len()).map(|column| shown.is_of_figures(column)).collect();
+        table(text, &shown.columns, &is_of_figures, &shown.texts())?;
     }
     for Figures { name, about, figures, .. } in section.figures.iter().copied() {
         writeln!(text, "\n### {}\n\n{}\n", escaped(name), escaped(about))?;
@@ -51,10 +48,6 @@ fn section(text: &mut String, section: &Section<'_>) -> std::fmt::Result {
         table(text, &["", "figure", "unit"], &[false, true, false], &rows)?;
     }
     Ok(())
-}
-
-fn is_of_figures(tables: &[&Table], name: &str, column: usize) -> bool {
-    tables.iter().any(|table| table.name == name && table.is_of_figures(column))
 }
 
 fn ratio_row(ratio: &Ratio) -> Vec<String> {
@@ -100,7 +93,7 @@ mod tests {
         expect![[r#"
             # Measurements
 
-            Where this design loses: An insert costs 16 times as many write units. Of 2 limits are missed: index_vs_pipeline (0.560 instead of at least 0.7).
+            Where this design loses: An insert costs 16 times as many write units. Missed limits, 1 of 2: index_vs_pipeline (0.560 instead of at least 0.7).
 
             - Date: 2026-11-20
             - Processor: A processor, 2 cores

@@ -30,6 +30,23 @@ fn decimals_of(value: f64) -> usize {
     usize::try_from(DIGITS - 1 - power).unwrap_or(0)
 }
 
+/// The figures of a column, with the same number of decimals: the largest has three digits that count, and the smallest two,
+/// unless they lie too far apart for that.
+pub(crate) fn column(values: &[f64]) -> Vec<String> {
+    let sizes = || values.iter().filter(|value| value.is_finite() && **value != 0.0).map(|value| value.abs());
+    let (largest, smallest) = (sizes().fold(0.0, f64::max), sizes().fold(f64::INFINITY, f64::min));
+    let is_whole = values.iter().all(|value| !value.is_finite() || *value == value.trunc());
+    if is_whole {
+        return values.iter().copied().map(figure).collect();
+    }
+    let decimals = decimals_of(largest).max(decimals_of(smallest * 10.0));
+    if decimals > decimals_of(largest) + 2 || decimals > DECIMALS_MAX {
+        return values.iter().copied().map(figure).collect();
+    }
+    let text = |value: &f64| if value.is_finite() { separated(&format!("{value:.decimals$}")) } else { figure(*value) };
+    values.iter().map(text).collect()
+}
+
 /// A count, as in "1,000,000".
 pub(crate) fn count(value: u64) -> String {
     separated(&value.to_string())
@@ -91,6 +108,20 @@ mod tests {
         }
         assert_eq!(count(42_943), "42,943");
         assert_eq!(count(0), "0");
+    }
+
+    #[test]
+    fn a_column_has_as_many_decimals_as_its_figures_need() {
+        for (values, texts) in [
+            (vec![1.0, 20.0, 1_000.0], vec!["1", "20", "1,000"]),
+            (vec![0.5, 1.0, 2.5, 0.0], vec!["0.50", "1.00", "2.50", "0.00"]),
+            (vec![56.7, 1_675.2, f64::NAN], vec!["57", "1,675", "-"]),
+            (vec![0.89, 1.0, 0.136], vec!["0.89", "1.00", "0.14"]),
+            (vec![0.012, 12_345.6], vec!["0.0120", "12,346"]),
+            (vec![], vec![]),
+        ] {
+            assert_eq!(column(&values), texts, "{values:?}");
+        }
     }
 
     #[test]

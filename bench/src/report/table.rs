@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::number::figure;
+use super::number::{column, figure};
 
 /// A table: one row a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +60,23 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
+    /// The cells as people read them, row by row.
+    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
+        let mut texts: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
+        for place in (0..self.columns.len()).filter(|place| self.is_of_figures(*place)) {
+            let value = |row: &Vec<Cell>| match row.get(place) {
+                Some(Cell::Figure(value)) => *value,
+                Some(Cell::Text(_) | Cell::None) | None => f64::NAN,
+            };
+            let column = column(&self.rows.iter().map(value).collect::<Vec<_>>());
+            for (text, figure) in texts.iter_mut().filter_map(|row| row.get_mut(place)).zip(column) {
+                *text = figure;
+            }
+        }
+        texts
+    }
+
     /// Whether a column holds figures and nothing else, and so is aligned to the right.
     pub(crate) fn is_of_figures(&self, column: usize) -> bool {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
@@ -71,7 +88,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.name, self.about)?;
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
+        let rows = self.texts();
         let columns: Vec<Column> = (0..)
             .zip(&self.columns)
             .map(|(place, heading)| {
@@ -153,7 +170,7 @@ mod tests {
                              p50,   away,  cursor,
               design           us   items    bytes
               ------------  -----  ------  -------
-              Pagemark      1,240       0        -
+              Pagemark      1,240     0.0        -
               four indexes    980    12.5    1,048
               naïve             -       -        -"#]]
         .assert_eq(&table.to_string());
