@@ -20,6 +20,7 @@ mod payload;
 mod progress;
 mod repair;
 mod report;
+mod scale;
 mod selection;
 mod shop;
 mod statistics;
@@ -79,6 +80,8 @@ enum Name {
     Payload,
     /// The rebuild of the page index beside a bare pipeline of the same `ZADD`s. 20 s.
     Rebuild,
+    /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
+    Scale,
     /// Finding where a page starts in the page index: server time and number of commands. 60 s.
     Selection,
 }
@@ -157,6 +160,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
         Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
+        Name::Scale => scale::measure(report, options).await,
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
     }
 }

@@ -15,16 +15,15 @@
 //!   kernel reports while it runs.
 
 use std::{
+    path::Path,
     process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, PutRequest, ScalarAttributeType,
-    WriteRequest,
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
-use futures_util::{TryStreamExt, stream};
 use local_stack::engine::Engine;
 use model::{
     BlobFormat, Comment,
@@ -44,6 +43,7 @@ use crate::{
     binaries::binary,
     index::{add_members, base_set_members},
     report::{Limit, Report, count as number},
+    shop::Import,
     statistics::{Rounds, as_f64, median},
     workload::{Comments, EVENT_RECORDS, Redis, folder},
 };
@@ -54,10 +54,13 @@ const ROUNDS: u32 = 5;
 const QUICK_COMMENTS: u32 = 1_000;
 const AUDIT_RATIO: &str = "audit_vs_scan";
 const REBUILD_RATIO: &str = "rebuild_vs_scan_and_pipeline";
-/// Batch writes under way while the table is filled.
-const WRITE_CONCURRENCY: usize = 8;
+const TABLE: &str = "bench";
+/// Comments whose items are imported in one transaction.
+const IMPORT_COMMENTS: usize = 500;
 /// Items that a scan reads in one call: as the audit does.
 const SCAN_LIMIT: i32 = 2_000;
+/// Between two looks at a process.
+const PROCESS_POLL: Duration = Duration::from_millis(10);
 /// Comments that `recent` looks at.
 const RECENT: usize = 1_000;
 /// The second size for the memory, so many times the first.
@@ -66,7 +69,7 @@ const MEMORY_TIMES: u32 = 5;
 const MEMORY_GROWTH_MAX: f64 = 1.2;
 
 /// A table with all that comments have, and their page index.
-struct World {
+pub(crate) struct World {
     engine: Engine,
     table: Table,
     redis: Redis,
@@ -77,52 +80,53 @@ struct World {
 
 impl World {
     async fn new(count: u32) -> anyhow::Result<Self> {
-        let folder = folder()?;
-        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
-        let table = Table::connect(&TableConfig {
-            // A busy machine must not end a measurement.
-            attempt_timeout: Duration::from_secs(60),
-            call_timeout: Duration::from_secs(120),
-            ..TableConfig::new("bench", Some(engine.endpoint_url()))
-        })
-        .await;
-        create(&table).await?;
-        let redis = Redis::start().await?;
-        let world = Self { engine, table, redis, comments: Vec::new(), _folder: folder };
-        let world = Self { comments: world.fill(count).await?, ..world };
+        let world = Self::load(count).await?;
         let report = world.job(true).rebuild(1).await;
         ensure!(report.exit_code() == 0, "{report}");
         Ok(world)
     }
 
-    async fn fill(&self, count: u32) -> anyhow::Result<Vec<Comment>> {
+    /// With an empty page index, which is not ready.
+    pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
+        let folder = folder()?;
+        let file = folder.path().join("table");
+        let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
+        let engine = start().await?;
+        create(&connect(&engine).await).await?;
+        // The import goes past the engine's server, and a file has one owner.
+        engine.stop().await;
         let comments = Comments::new(7)?.take(count)?;
-        let batches = comments.iter().flat_map(items_of).collect::<Vec<_>>();
-        let batches = batches.chunks(Table::BATCH_MAX).map(<[serde_dynamo::Item]>::to_vec).collect::<Vec<_>>();
-        stream::iter(batches.into_iter().map(Ok))
-            .try_for_each_concurrent(WRITE_CONCURRENCY, |batch| async move {
-                let puts = batch.into_iter().map(|item| {
-                    let put = PutRequest::builder().set_item(Some(item.into())).build()?;
-                    Ok(WriteRequest::builder().put_request(put).build())
-                });
-                let puts: Vec<WriteRequest> = puts.collect::<anyhow::Result<_>>()?;
-                self.table.client().batch_write_item().request_items(self.table.name(), puts).send().await?;
-                Ok::<_, anyhow::Error>(())
-            })
-            .await?;
-        Ok(comments)
+        let mut import = Import::open(&file)?;
+        for comments in comments.chunks(IMPORT_COMMENTS) {
+            comments.iter().flat_map(items_of).try_for_each(|item| import.push(TABLE, &item))?;
+            import.flush()?;
+        }
+        drop(import);
+        let engine = start().await?;
+        let table = connect(&engine).await;
+        Ok(Self { engine, table, redis: Redis::start().await?, comments, _folder: folder })
     }
 
-    fn job(&self, apply: bool) -> Job {
+    pub(crate) fn job(&self, apply: bool) -> Job {
         let settings =
             JobSettings { apply, settle: Duration::ZERO, overlap: Duration::from_secs(600), ..JobSettings::default() };
         Job::new(self.table.clone(), self.redis.index.clone(), settings, Meter::default(), Stop::default())
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.redis.stop().await;
         self.engine.stop().await;
     }
+}
+
+async fn connect(engine: &Engine) -> Table {
+    Table::connect(&TableConfig {
+        // A busy machine must not end a measurement.
+        attempt_timeout: Duration::from_secs(60),
+        call_timeout: Duration::from_secs(120),
+        ..TableConfig::new(TABLE, Some(engine.endpoint_url()))
+    })
+    .await
 }
 
 /// The 32 items of a comment.
@@ -314,30 +318,8 @@ async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()
     for count in [comments, comments * MEMORY_TIMES] {
         report.step(&format!("the memory of an audit of {} comments", number(count.into())));
         let world = World::new(count).await?;
-        let mut child = tokio::process::Command::new(&binary)
-            .env("PAGEMARK_TABLE", world.table.name())
-            .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
-            .env("PAGEMARK_REDIS_URL", world.redis.url())
-            .args(["audit", "--segments", "1", "--json"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
-        let status_file = format!("/proc/{}/status", child.id().context("a process id")?);
-        let mut peak_kib = 0_u64;
-        let status = loop {
-            let status = tokio::fs::read_to_string(&status_file).await.unwrap_or_default();
-            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
-            peak_kib = peak_kib.max(peak.unwrap_or(0));
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        };
-        ensure!(status.success(), "the audit of {count} comments ended with {status}");
-        peaks.push((count, as_f64(peak_kib) / 1024.0));
+        let audit = audit_by_binary(&binary, &world).await?;
+        peaks.push((count, audit.peak_mib));
         world.stop().await;
     }
     let figures: Vec<(String, f64, &'static str)> = peaks
@@ -350,6 +332,43 @@ async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()
         report.ratio_noted("audit_memory_growth", many / few, Limit::AtMost(MEMORY_GROWTH_MAX), &note);
     }
     Ok(())
+}
+
+/// What an audit by the binary took.
+pub(crate) struct AuditRun {
+    /// From the start of the process to its end.
+    pub(crate) took: Duration,
+    /// The largest resident set that the kernel reported while it ran.
+    pub(crate) peak_mib: f64,
+}
+
+/// Audits table and page index (with the sweep) by the binary as a child process, which looks only.
+pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
+    let began = Instant::now();
+    let mut child = tokio::process::Command::new(binary)
+        .env("PAGEMARK_TABLE", world.table.name())
+        .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
+        .env("PAGEMARK_REDIS_URL", world.redis.url())
+        .args(["audit", "--segments", "1", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let status_file = format!("/proc/{}/status", child.id().context("a process id")?);
+    let mut peak_kib = 0_u64;
+    let status = loop {
+        let status = tokio::fs::read_to_string(&status_file).await.unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
+        peak_kib = peak_kib.max(peak.unwrap_or(0));
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        tokio::time::sleep(PROCESS_POLL).await;
+    };
+    ensure!(status.success(), "the audit of {} comments ended with {status}", world.comments.len());
+    Ok(AuditRun { took: began.elapsed(), peak_mib: as_f64(peak_kib) / 1024.0 })
 }
 
 fn expect_clean(report: RepairReport) -> anyhow::Result<RepairReport> {

@@ -39,13 +39,13 @@ const SAME_PAGE: u32 = 100;
 /// Comments a page.
 const PAGE_SIZE: u64 = 20;
 /// Members of one `ZADD` while filling.
-const ZADD_MEMBERS: usize = 1_000;
+pub(crate) const ZADD_MEMBERS: usize = 1_000;
 /// Bursts of the shape of that name.
 const BURSTS: usize = 1_000;
 /// The comments that the limit is for.
 const LIMIT_FROM: u32 = 1_000_000;
 /// Whom the partitions are marked for.
-const TABLE_ID: &str = "bench";
+pub(crate) const TABLE_ID: &str = "bench";
 /// The filters, by their number of ratings: rare and frequent ones.
 const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
 
@@ -70,8 +70,8 @@ impl Shape {
 }
 
 /// What calls cost the server.
-struct Costs {
-    times: Latencies,
+pub(crate) struct Costs {
+    pub(crate) times: Latencies,
     /// Commands inside the script.
     commands: Vec<f64>,
 }
@@ -153,7 +153,8 @@ fn add(table: &mut Table, (shape, comments, ratings, place): (Shape, u32, usize,
     ]);
 }
 
-fn product() -> anyhow::Result<ProductId> {
+/// The product whose pages are asked for.
+pub(crate) fn product() -> anyhow::Result<ProductId> {
     Ok(ProductId::parse("shop/item-00000")?)
 }
 
@@ -199,7 +200,7 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
 }
 
 /// Pages of one filter.
-struct Subject {
+pub(crate) struct Subject {
     product: ProductId,
     filter: Filter,
     pages: u64,
@@ -207,7 +208,7 @@ struct Subject {
 }
 
 impl Subject {
-    async fn new(redis: &Redis, ratings: &[u64]) -> anyhow::Result<Self> {
+    pub(crate) async fn new(redis: &Redis, ratings: &[u64]) -> anyhow::Result<Self> {
         let ratings: Vec<Rating> = ratings.iter().map(|rating| Rating::new(*rating)).collect::<Result<_, _>>()?;
         let filter = Filter::new(None, RatingSet::of(ratings));
         let mut subject = Self { product: product()?, filter, pages: 1, rng: StdRng::seed_from_u64(5) };
@@ -233,7 +234,7 @@ impl Subject {
     }
 
     /// Asks for a page, or random ones, and reads what each call cost.
-    async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Costs> {
+    pub(crate) async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Costs> {
         let mut costs = Costs { times: Latencies::new()?, commands: Vec::new() };
         for _ in 0..calls {
             let page = page.unwrap_or_else(|| self.rng.random_range(0..self.pages));

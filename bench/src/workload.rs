@@ -31,7 +31,8 @@ const TOP_PRODUCT_OF_TEN: u32 = 3;
 /// The other products; the k-th is drawn in proportion to 1/k (Zipf's law).
 const PRODUCTS: u32 = 10_000;
 /// Languages, and how often they are drawn.
-const LANGUAGES: [(&str, u32); 7] = [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
+pub(crate) const LANGUAGES: [(&str, u32); 7] =
+    [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
 /// How often the ratings 1 to 5 are drawn.
 pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
 /// The first comment's time, 2024-01-01T00:00:00Z, and the span of all, two years.

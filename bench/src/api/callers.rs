@@ -32,13 +32,13 @@ use crate::shop::{Listing, PAGE_SIZE, Shop};
 const TRIES_MAX: usize = 5;
 
 /// Somebody who asks for one page after the other.
-pub(super) trait Caller: Send + 'static {
+pub(crate) trait Caller: Send + 'static {
     /// Asks for a page of the listing, from 1.
     fn ask(&mut self, page: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
 /// Has the callers ask for all pages, each for the next one as soon as it has an answer. Returns how long that took.
-pub(super) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<Duration> {
+pub(crate) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<Duration> {
     let (pages, next) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)));
     let began = Instant::now();
     let mut tasks = JoinSet::new();

@@ -18,7 +18,7 @@
 //! Of a product's comments only the items of the filter keys that are queried are loaded, by the engine's own import,
 //! which leaves no stream records. The page index is filled and marked ready as a rebuild does it.
 
-mod callers;
+pub(crate) mod callers;
 mod process;
 
 use std::{

@@ -290,7 +290,11 @@ mod tests {
     }
 
     fn line(table: &Table, row: usize) -> String {
-        table.rows[row].iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+        let text = |cell: &Cell| match cell {
+            Cell::Figure(figure) => format!("{figure:.2}"),
+            Cell::Text(_) | Cell::None => cell.to_string(),
+        };
+        table.rows[row].iter().map(text).collect::<Vec<_>>().join(" | ")
     }
 
     #[test]
