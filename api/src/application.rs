@@ -111,7 +111,7 @@ impl Application {
             keep_alive: Duration::from_secs(settings.keep_alive_seconds),
             ..ApiSettings::new(cursor_key)
         };
-        Self::on(listener, settings.listen, table, index, api)
+        Self::of_stores(listener, settings.listen, table, index, api)
     }
 
     /// Binds, with clients of the stores that somebody else made. They should be the service's own: connections that
@@ -125,7 +125,29 @@ impl Application {
         index: PageIndex,
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
-        Self::on(bind(listen)?, listen, table, index, settings)
+        Self::of_stores(bind(listen)?, listen, table, index, settings)
+    }
+
+    /// The same layers around other pages than the service's own, which `configure` registers on each of its threads.
+    pub(crate) fn with_pages(
+        listen: SocketAddr,
+        table: Table,
+        index: PageIndex,
+        settings: ApiSettings,
+        configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+    ) -> Result<Self, StartError> {
+        Self::on(bind(listen)?, listen, table, index, settings, configure)
+    }
+
+    fn of_stores(
+        listener: TcpListener,
+        listen: SocketAddr,
+        table: Table,
+        index: PageIndex,
+        settings: ApiSettings,
+    ) -> Result<Self, StartError> {
+        let with_operations = settings.operations_listen.is_none();
+        Self::on(listener, listen, table, index, settings, move |config| configure(config, with_operations))
     }
 
     fn on(
@@ -134,6 +156,7 @@ impl Application {
         table: Table,
         index: PageIndex,
         settings: ApiSettings,
+        configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
         let keep_alive = settings.keep_alive;
@@ -143,8 +166,7 @@ impl Application {
             Some(listen) => Some(operations_server(listen, state.clone())?),
             None => None,
         };
-        let with_operations = operations.is_none();
-        let server = HttpServer::new(move || app(state.clone(), with_operations))
+        let server = HttpServer::new(move || layers(state.clone(), configure.clone()))
             .max_connections(CONNECTIONS_MAX)
             .keep_alive(keep_alive)
             .shutdown_timeout(STOP_GRACE_SECONDS)
@@ -192,6 +214,7 @@ impl Application {
 }
 
 /// The service, with health and metrics or without.
+#[cfg(test)]
 pub(crate) fn app(
     state: web::Data<State>,
     with_operations: bool,
@@ -204,19 +227,42 @@ pub(crate) fn app(
         InitError = (),
     >,
 > {
+    layers(state, move |config| configure(config, with_operations))
+}
+
+fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
+    config
+        .configure(routes::configure)
+        .configure(openapi::configure)
+        .configure(pages::configure)
+        .configure(sitemap::configure);
+    if with_operations {
+        config.configure(operations::configure);
+    }
+}
+
+/// What is around all that is served.
+fn layers(
+    state: web::Data<State>,
+    configure: impl FnOnce(&mut web::ServiceConfig),
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
     // The outermost comes last.
-    let app = App::new()
+    App::new()
         .app_data(state)
         .wrap(from_fn(deadline::bound))
         .wrap(from_fn(load::bound))
         .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
         .wrap(from_fn(access::observe))
-        .configure(routes::configure)
-        .configure(openapi::configure)
-        .configure(pages::configure)
-        .configure(sitemap::configure)
-        .default_service(web::to(routes::no_route));
-    if with_operations { app.configure(operations::configure) } else { app }
+        .configure(configure)
+        .default_service(web::to(routes::no_route))
 }
 
 /// Health and metrics at an address of their own.

@@ -9,6 +9,7 @@
 //! - [`links`]: every URL that the service gives out.
 //! - `sitemap`: the sitemap and `robots.txt`.
 //! - `site`: the address that the site is known by, and what search engines are told.
+//! - [`comparison`]: pages of another design, through the same layers, for benchmarks.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
 //!
 //! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
@@ -21,6 +22,7 @@ mod application;
 mod auth;
 mod body;
 mod caching;
+pub mod comparison;
 mod conditional;
 mod cursor;
 mod deadline;

@@ -83,7 +83,7 @@ pub fn product_page(product: &ProductId) -> String {
 }
 
 /// A page of comments for people; page 1 and a trailing `~` are left out.
-pub(crate) fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String {
+pub fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String {
     let mut url = format!("/product/{}/comments", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {

@@ -10,6 +10,9 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::key::{PK, SK, partition_key};
 
+/// What the sort keys of statistics items begin with.
+pub(crate) const STATISTICS_PREFIX: &str = "S";
+
 /// The attribute that counts all ratings.
 pub(crate) const TOTAL: &str = "count_total";
 
@@ -82,11 +85,26 @@ pub(crate) struct StatisticsKey {
 
 impl StatisticsKey {
     pub(crate) fn item(&self) -> Item {
-        let sort_key = self.language.as_ref().map_or("S".to_owned(), |language| format!("S#{language}"));
+        let language = self.language.as_ref().map_or(String::new(), |language| format!("#{language}"));
+        let sort_key = format!("{STATISTICS_PREFIX}{language}");
         Item::from(HashMap::from([
             (PK.to_owned(), AttributeValue::S(partition_key(&self.product, None, None))),
             (SK.to_owned(), AttributeValue::S(sort_key)),
         ]))
+    }
+
+    /// The language that a statistics item is of.
+    pub(crate) fn language_of(item: &Item) -> Result<Option<Language>, Malformed> {
+        let malformed = || Malformed::new("statistics item", format!("{SK} is {:?}", item.get(SK)));
+        let Some(AttributeValue::S(sort_key)) = item.get(SK) else { return Err(malformed()) };
+        match sort_key.strip_prefix(STATISTICS_PREFIX) {
+            Some("") => Ok(None),
+            Some(rest) => {
+                let tag = rest.strip_prefix('#').ok_or_else(malformed)?;
+                Ok(Some(Language::parse(tag).map_err(|_| malformed())?))
+            }
+            None => Err(malformed()),
+        }
     }
 }
 
@@ -235,6 +253,9 @@ mod tests {
             }
             assert_eq!(counters.by_rating.iter().sum::<u64>(), counters.total);
             assert_eq!(item.len(), added.len() + 2);
+            let of_language = StatisticsKey::language_of(&item).unwrap();
+            let counted = |c: &&Comment| of_language.as_ref().is_none_or(|language| *language == c.language);
+            assert_eq!(comments.iter().filter(counted).count() as u64, counters.total);
         }
     }
 

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use futures_util::future::try_join_all;
-use model::{Comment, Filter, Language, PageSize, ProductId};
+use model::{Comment, Filter, Language, Malformed, PageSize, ProductId};
 use serde_dynamo::Item;
 use stores::{
     Backoff, Store, StoreError,
@@ -23,11 +23,11 @@ use stores::{
 
 use crate::{
     cost::ReadCost,
-    counters::{Counters, StatisticsKey},
+    counters::{Counters, STATISTICS_PREFIX, StatisticsKey},
     cursor::Cursor,
     error::Error,
     item::{Entry, PROJECTED, start_key},
-    key::{Index, PK, Partition, Plan, SK, SORT_KEY},
+    key::{Index, PK, Partition, Plan, SK, SORT_KEY, partition_key},
     merge::{Merged, Part, Position, merge},
 };
 
@@ -218,6 +218,30 @@ impl FourIndexTable {
     /// The store's.
     pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
         Ok(self.counters(product, language).await?.0.unwrap_or_default())
+    }
+
+    /// All statistics of a product: of all languages (`None`) and of each that was ever counted, by one query.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn statistics(&self, product: &ProductId) -> Result<Vec<(Option<Language>, Counters)>, Error> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression("PK = :product AND begins_with(SK, :statistics)")
+            .expression_attribute_values(":product", AttributeValue::S(partition_key(product, None, None)))
+            .expression_attribute_values(":statistics", AttributeValue::S(STATISTICS_PREFIX.to_owned()));
+        let answer = query.send().await.map_err(StoreError::of_sdk)?;
+        if answer.last_evaluated_key.is_some() {
+            return Err(StoreError::refused(Store::Table, "a product has more languages than an answer holds").into());
+        }
+        let read = |item: HashMap<String, AttributeValue>| {
+            let item = Item::from(item);
+            Ok((StatisticsKey::language_of(&item)?, Counters::of_item(&item)?))
+        };
+        let statistics = answer.items.unwrap_or_default().into_iter().map(read).collect::<Result<_, Malformed>>();
+        Ok(statistics.map_err(StoreError::from)?)
     }
 
     /// The counters, `None` when there is no statistics item, and what reading it took.

@@ -2,6 +2,7 @@
 //!
 //! - `address`: which addresses there are, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
+//! - `compared`: such a page of comments that another design has read, for benchmarks.
 //! - `assets`: the files that pages load.
 //! - `form`: a comment to post, in the local stack only.
 //! - `help`: errors, and what leads on from there.
@@ -13,6 +14,7 @@
 mod address;
 mod assets;
 mod comments;
+pub(crate) mod compared;
 mod filters;
 mod form;
 mod head;
