@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::workload::{Comments, Redis, create_table_without_stream, folder};
 
 /// Everything but unreserved characters: any other spelling of a page's address is moved to this one.
-const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(crate) const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Comments of a page: the default.
 pub(crate) const PAGE_SIZE: usize = 20;

@@ -38,7 +38,6 @@ impl Latencies {
     }
 
     /// What another caller recorded, too.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the comparisons that come next use it"))]
     pub(crate) fn add(&mut self, more: &Self) -> anyhow::Result<()> {
         Ok(self.0.add(&more.0)?)
     }

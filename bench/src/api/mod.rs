@@ -38,7 +38,8 @@ use crate::{
     statistics::{Latencies, Rounds, as_f64, median},
 };
 use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
-use process::{ApiProcess, processor_time, resident_bytes};
+pub(crate) use process::{ApiProcess, Served};
+use process::{processor_time, resident_bytes};
 
 /// Connections, and callers of the SDK.
 const CALLERS: usize = 16;
@@ -146,7 +147,13 @@ impl Subject {
     /// Fills a shop, starts the API, and compares sample pages.
     async fn start(binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
         let shop = Shop::fill(comments, with_union).await?;
-        let api = ApiProcess::start(binary, &shop).await?;
+        let served = Served {
+            table: shop.table.name(),
+            dynamodb_url: shop.engine.endpoint_url(),
+            redis_url: Some(shop.redis_url()),
+            sample_page: shop.all.json_path(2),
+        };
+        let api = ApiProcess::start(binary, &served).await?;
         let mut subject = Self { comments, shop, api, rng: StdRng::seed_from_u64(7) };
         subject.compare_samples().await?;
         Ok(subject)

@@ -13,9 +13,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::callers::{Caller, HttpCaller, Show};
-use crate::shop::Shop;
-use crate::workload::folder;
+use crate::{http, workload::folder};
 
 /// An engine with a million items takes a second to describe its table, and until then page 2 is not answered.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -25,7 +23,7 @@ const READY_POLL: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(10);
 
 /// A running API. Dropping it ends it.
-pub(super) struct ApiProcess {
+pub(crate) struct ApiProcess {
     child: Child,
     address: SocketAddr,
     /// How often it answered 503.
@@ -34,16 +32,28 @@ pub(super) struct ApiProcess {
     _folder: TempDir,
 }
 
+/// What the API serves.
+#[derive(Debug)]
+pub(crate) struct Served<'served> {
+    pub(crate) table: &'served str,
+    pub(crate) dynamodb_url: String,
+    /// None for the other design's server, which takes the same arguments otherwise.
+    pub(crate) redis_url: Option<String>,
+    /// A page that is answered when all that it needs is there.
+    pub(crate) sample_page: String,
+}
+
 impl ApiProcess {
-    /// Starts it and waits until it answers numbered pages.
-    pub(super) async fn start(binary: &Path, shop: &Shop) -> anyhow::Result<Self> {
+    /// Starts it and waits until it answers the sample page.
+    pub(crate) async fn start(binary: &Path, served: &Served<'_>) -> anyhow::Result<Self> {
         let folder = folder()?;
         // A file takes less of the machine than a pipe that somebody has to read.
         let log = folder.path().join("log");
         let child = Command::new(binary)
             .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
-            .args(["--table", shop.table.name()])
-            .args(["--dynamodb-url", &shop.engine.endpoint_url(), "--redis-url", &shop.redis_url()])
+            .args(["--table", served.table])
+            .args(["--dynamodb-url", &served.dynamodb_url])
+            .args(served.redis_url.iter().flat_map(|url| ["--redis-url", url]))
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
             .spawn()
@@ -52,26 +62,24 @@ impl ApiProcess {
         let unknown = ([127, 0, 0, 1], 0).into();
         let mut api = Self { child, address: unknown, unavailable: Arc::default(), _folder: folder };
         let began = Instant::now();
-        while !api.answers(&log, shop).await? {
+        while !api.answers(&log, &served.sample_page).await? {
             ensure!(began.elapsed() < READY_WITHIN, "the API is not ready:\n{}", fs::read_to_string(&log)?);
             tokio::time::sleep(READY_POLL).await;
         }
-        // Until it knew the table, that was right.
-        api.unavailable = Arc::default();
         Ok(api)
     }
 
-    async fn answers(&mut self, log: &Path, shop: &Shop) -> anyhow::Result<bool> {
+    async fn answers(&mut self, log: &Path, path: &str) -> anyhow::Result<bool> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the API has ended with {status}:\n{}", fs::read_to_string(log)?);
         }
         let Some(address) = fs::read_to_string(log)?.lines().find_map(address_told) else { return Ok(false) };
         self.address = address;
-        let mut caller = HttpCaller::open(self, &Arc::clone(&shop.all), Show::Json).await?;
-        Ok(caller.ask(2).await.is_ok())
+        let (status, _) = http::get(address, path).await?;
+        Ok(status.is_success())
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 

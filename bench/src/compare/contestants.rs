@@ -14,6 +14,7 @@ use model::{
     item::{CommentItem, Image, attribute, comment_pk},
     plan::{IndexEdit, index_edits},
 };
+use percent_encoding::utf8_percent_encode;
 use stores::{
     PageIndex, Table,
     page_index::{PageIndexConfig, PageStartQuery},
@@ -23,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::{
     payload::read_comments,
-    shop::Import,
+    shop::{Import, RESERVED},
     statistics::as_f64,
     workload::{self, Redis, create_table_without_stream, folder},
 };
@@ -45,7 +46,7 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The comments of a filter, newest first.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     pub(super) filter: Filter,
     /// Ratings that the filter names; all five are named by a filter without ratings.
     pub(super) ratings: usize,
@@ -80,11 +81,18 @@ impl Listing {
     }
 
     /// How the report names the filter.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let language = self.filter.language().map_or("any", Language::as_str);
         let ratings = self.filter.ratings().map_or_else(|| "1 to 5".to_owned(), |ratings| ratings.to_string());
         let product = if self.is_sparse { ", product without 2, 3 and 4" } else { "" };
         format!("{language}, {ratings}{product}")
+    }
+
+    /// Where both designs show its first page to people.
+    pub(crate) fn html_path(&self) -> String {
+        let product = utf8_percent_encode(self.product.as_str(), &RESERVED);
+        let ratings = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
+        format!("/product/{product}/comments{ratings}")
     }
 
     /// How many pages there are.
@@ -93,7 +101,7 @@ impl Listing {
     }
 
     /// The ids of a page, from 1.
-    pub(super) fn page(&self, page: u64) -> Vec<&str> {
+    pub(crate) fn page(&self, page: u64) -> Vec<&str> {
         let shown = self.comments.iter().skip(skipped(page)).take(usize::from(PAGE_SIZE));
         shown.map(|(cd, _)| cd.id.as_str()).collect()
     }
@@ -132,7 +140,7 @@ impl Ask {
 }
 
 /// Both designs on one engine, in tables of their own.
-pub(super) struct Contestants {
+pub(crate) struct Contestants {
     table: Table,
     redis: Redis,
     /// What is asked for: the filters of the large product, then one of a product that lacks three ratings.
@@ -147,15 +155,15 @@ pub(super) struct Contestants {
 }
 
 /// Comments of one product, and of another that has only two ratings.
-pub(super) struct Comments {
+pub(crate) struct Comments {
     pub(super) product: ProductId,
     pub(super) language: Language,
-    pub(super) all: Vec<Comment>,
+    pub(crate) all: Vec<Comment>,
 }
 
 impl Contestants {
     /// Starts stores and fills them.
-    pub(super) async fn fill(comments: &Comments) -> anyhow::Result<Self> {
+    pub(crate) async fn fill(comments: &Comments) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
@@ -212,6 +220,20 @@ impl Contestants {
         Ok(Self { table, redis, listings, items, redis_bytes, table_id: table_id.into(), engine, _folder: folder })
     }
 
+    /// In any language, without a filter and with three ratings.
+    pub(crate) fn unfiltered_and_three_ratings(&self) -> anyhow::Result<[Arc<Listing>; 2]> {
+        let of = |ratings: usize| {
+            let listing = self.listings.iter().find(|listing| listing.ratings == ratings && listing.is_any_language());
+            listing.cloned().with_context(|| format!("a listing by {ratings} ratings"))
+        };
+        Ok([of(Rating::ALL.len())?, of(3)?])
+    }
+
+    /// The tables of this design and of the other.
+    pub(crate) fn table_names(&self) -> [&str; 2] {
+        [PAGEMARK, FOUR_INDEX]
+    }
+
     /// The same, reached through other addresses of engine and Redis.
     pub(super) async fn reader(&self, addresses: Option<(&str, &str)>) -> anyhow::Result<Reader> {
         let (table, index) = match addresses {
@@ -225,11 +247,11 @@ impl Contestants {
     }
 
     /// Where engine and Redis are.
-    pub(super) fn addresses(&self) -> (String, String) {
+    pub(crate) fn addresses(&self) -> (String, String) {
         (self.engine.endpoint_url(), self.redis.url())
     }
 
-    pub(super) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.redis.stop().await;
         self.engine.stop().await;
     }
@@ -237,7 +259,7 @@ impl Contestants {
 
 impl Comments {
     /// The largest product of a file, or generated ones.
-    pub(super) fn new(data: Option<&Path>, count: u32) -> anyhow::Result<Self> {
+    pub(crate) fn new(data: Option<&Path>, count: u32) -> anyhow::Result<Self> {
         let (product, mut all) = match data {
             Some(path) => largest_product(path)?,
             None => {

@@ -32,7 +32,8 @@ use crate::{
     options::Options,
     report::{Limit, Report},
 };
-use contestants::{Ask, Comments, Contestants};
+use contestants::Ask;
+pub(crate) use contestants::{Comments, Contestants, Listing};
 use network::{Road, address_in};
 use reads::{Depth, Load, Reading};
 

@@ -1,0 +1,64 @@
+//! Requests over HTTP, each on a connection of its own, as `ab` makes them without `-k`.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use http_body_util::{BodyExt, Empty};
+use hyper::{Request, StatusCode, body::Bytes, client::conn::http1::handshake, header};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, task::JoinSet};
+
+use crate::statistics::Latencies;
+
+/// Asks once; returns status and body.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (mut connection, driver) = handshake(TokioIo::new(stream)).await?;
+    // It ends with the answer, and whatever ends it sooner is the request's error.
+    tokio::spawn(driver);
+    let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
+    let answer = connection.send_request(request.body(Empty::<Bytes>::new())?).await?;
+    let status = answer.status();
+    Ok((status, answer.into_body().collect().await?.to_bytes()))
+}
+
+/// Asks so often, `clients` at a time, each again as soon as it has an answer, which must be 200. Returns how long that took.
+pub(crate) async fn load(
+    address: SocketAddr,
+    path: &str,
+    requests: u32,
+    clients: usize,
+    latencies: &mut Latencies,
+) -> anyhow::Result<Duration> {
+    let (path, asked): (Arc<str>, _) = (path.into(), Arc::new(AtomicU32::new(0)));
+    let mut tasks = JoinSet::new();
+    let began = Instant::now();
+    for _ in 0..clients {
+        let (path, asked) = (path.clone(), asked.clone());
+        tasks.spawn(async move {
+            let mut latencies = Vec::new();
+            while asked.fetch_add(1, Ordering::Relaxed) < requests {
+                let began = Instant::now();
+                let (status, body) = get(address, &path).await?;
+                ensure!(status == StatusCode::OK && !body.is_empty(), "{path} was answered {status}");
+                latencies.push(began.elapsed());
+            }
+            Ok(latencies)
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        all.extend(done??);
+    }
+    let took = began.elapsed();
+    all.into_iter().for_each(|latency| latencies.record(latency));
+    Ok(took)
+}
