@@ -75,6 +75,7 @@ async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64])
             let again = if number == 1 { "" } else { ", again" };
             progress.step(&format!("{}{again}", group.name()));
             for (name, ratio) in group.measure(options).await? {
+                progress.print(&format!("  {name:<32} {ratio:.3}{again}"));
                 if wanted(name, measured) {
                     measured.entry(name.to_owned()).or_default().push(ratio);
                 }

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::report::seconds;
 
 /// Between two drawings of the line: seldom, because drawing takes the processor from what is measured.
 const DRAW_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +45,7 @@ impl Progress {
     pub(crate) fn step(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         if self.bar.is_hidden() && !self.place.is_empty() {
-            eprintln!("{}, {}: {what}", self.place, HumanDuration(self.elapsed()));
+            eprintln!("{}, {}: {what}", self.place, seconds(self.elapsed().as_secs_f64()));
         }
     }
 
