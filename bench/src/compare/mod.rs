@@ -90,8 +90,8 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     let load = Load { clients: 1, rounds: if quick { 1 } else { 3 }, requests: if quick { 10 } else { 40 } };
     let over_a_road = read_all(&far, &costs, &[Depth::Deep], load).await?;
     let about = format!(
-        "One client, {} rounds of {} requests each way in turn; {} ms to DynamoDB and back, {} ms to Redis and back, the \
-         timers' millisecond not counted",
+        "One client, {} rounds of {} requests each way in turn; {} ms to DynamoDB and back, {} ms to Redis and back, to each of which the \
+         timer adds up to a millisecond",
         load.rounds,
         load.requests,
         TABLE_ROUND_TRIP.as_millis(),
