@@ -15,7 +15,7 @@ use model::{Cd, Rating};
 use thiserror::Error;
 
 use crate::{
-    key::{Partition, Plan},
+    key::Plan,
     merge::Position,
     table::PageQuery,
 };
@@ -61,20 +61,33 @@ impl Cursor {
         more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
     }
 
-    /// The cursor after these comments of a query, newest first, for who knows them without having walked there. Partitions
-    /// go on after the last of theirs, and none is taken to have ended.
-    pub fn following<'comment>(query: &PageQuery, shown: impl IntoIterator<Item = (&'comment Cd, Rating)>) -> Self {
+    /// The cursor after some comments of a query, for who knows all of them without having walked there: those `shown` and
+    /// those `to_come`, both newest first. `None` when nothing is to come.
+    ///
+    /// A walk whose last answers were full learns one call later that a partition has ended.
+    pub fn following<'comment>(
+        query: &PageQuery,
+        shown: impl IntoIterator<Item = (&'comment Cd, Rating)>,
+        to_come: impl IntoIterator<Item = Rating>,
+    ) -> Option<Self> {
         let plan = Plan::of(&query.product, &query.filter);
-        let key = |partition: &Partition| partition.key.clone();
-        let mut positions: BTreeMap<String, Position> =
-            plan.partitions.iter().map(|partition| (key(partition), Position::Beginning)).collect();
+        let place = |rating: Rating| plan.partitions.iter().position(|of| of.rating.is_none_or(|of| of == rating));
+        let mut positions = vec![Position::Beginning; plan.partitions.len()];
+        let mut has_more = vec![false; plan.partitions.len()];
         for (cd, rating) in shown {
-            let holder = plan.partitions.iter().find(|partition| partition.rating.is_none_or(|of| of == rating));
-            if let Some(position) = holder.and_then(|partition| positions.get_mut(&partition.key)) {
+            if let Some(position) = place(rating).and_then(|place| positions.get_mut(place)) {
                 *position = Position::After(cd.clone());
             }
         }
-        Self(positions)
+        for rating in to_come {
+            if let Some(has_more) = place(rating).and_then(|place| has_more.get_mut(place)) {
+                *has_more = true;
+            }
+        }
+        for (position, _) in zip(&mut positions, has_more).filter(|(_, has_more)| !has_more) {
+            *position = Position::End;
+        }
+        Self::after(&plan, positions)
     }
 
     /// Where the partitions of a plan go on, in the plan's order.
@@ -260,8 +273,14 @@ mod tests {
         };
         let rating = |stars| Rating::new(stars).unwrap();
         let shown = [(cd(9, "a"), rating(5)), (cd(8, "b"), rating(1)), (cd(7, "c"), rating(5))];
-        let following = Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)));
-        assert_eq!(following, cursor(&query, vec![after(8, "b"), Position::Beginning, after(7, "c")]));
+        let following = |to_come: &[u64]| {
+            let to_come = to_come.iter().map(|stars| rating(*stars));
+            Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)), to_come)
+        };
+        let all_go_on = vec![after(8, "b"), Position::Beginning, after(7, "c")];
+        assert_eq!(following(&[5, 3, 1]), Some(cursor(&query, all_go_on)));
+        assert_eq!(following(&[5]), Some(cursor(&query, vec![Position::End, Position::End, after(7, "c")])));
+        assert_eq!(following(&[]), None);
     }
 
     proptest! {

@@ -106,9 +106,9 @@ impl Listing {
         shown.map(|(cd, _)| cd.id.as_str()).collect()
     }
 
-    /// Where the page begins: the last comment before it.
-    fn before(&self, page: u64) -> &[(Cd, Rating)] {
-        self.comments.get(..skipped(page).min(self.comments.len())).unwrap_or_default()
+    /// The comments before a page, and those on it and after it.
+    fn around(&self, page: u64) -> (&[(Cd, Rating)], &[(Cd, Rating)]) {
+        self.comments.split_at(skipped(page).min(self.comments.len()))
     }
 }
 
@@ -127,12 +127,13 @@ pub(super) struct Ask {
 
 impl Ask {
     pub(super) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
-        let before = listing.before(number);
-        let cursor = match before.is_empty() {
+        let (shown, to_come) = listing.around(number);
+        let cursor = match shown.is_empty() {
             true => None,
             false => {
-                let shown = before.iter().map(|(cd, rating)| (cd, *rating));
-                Some(Cursor::following(&listing.four_query(false)?, shown))
+                let shown = shown.iter().map(|(cd, rating)| (cd, *rating));
+                let to_come = to_come.iter().map(|(_, rating)| *rating);
+                Cursor::following(&listing.four_query(false)?, shown, to_come)
             }
         };
         Ok(Self { listing: listing.clone(), number, cursor })
