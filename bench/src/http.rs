@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use http_body_util::{BodyExt, Empty};
 use hyper::{Request, StatusCode, body::Bytes, client::conn::http1::handshake, header};
 use hyper_util::rt::TokioIo;
@@ -17,8 +17,15 @@ use tokio::{net::TcpStream, task::JoinSet};
 
 use crate::statistics::Latencies;
 
+/// An answer that is not there by then never comes.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
 /// Asks once; returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
+    tokio::time::timeout(ANSWER_WITHIN, ask(address, path)).await.with_context(|| format!("{path} is not answered"))?
+}
+
+async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (mut connection, driver) = handshake(TokioIo::new(stream)).await?;

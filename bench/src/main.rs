@@ -13,7 +13,7 @@ mod http;
 mod import;
 mod index;
 mod lag;
-#[cfg_attr(not(test), expect(dead_code, reason = "the comparison of designs that comes next uses it"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "what prices.json says of its sources is read by people"))]
 mod money;
 mod options;
 mod overheads;
@@ -74,7 +74,7 @@ enum Name {
     FanOut,
     /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index. 60 s.
     Index,
-    /// This design beside the one with four indexes: reading, writing, storage, money.
+    /// This design beside the one with four indexes: reading, writing, storage, money. 140 s.
     Compare,
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,

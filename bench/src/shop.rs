@@ -100,6 +100,13 @@ pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow
         .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
 }
 
+/// The same in the order of time, the oldest first, as a shop gets them.
+pub(crate) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
+    let mut drawn = drawn(comments)?.collect::<anyhow::Result<Vec<_>>>()?;
+    drawn.sort_by_key(Comment::cd);
+    Ok(drawn)
+}
+
 /// The stores, filled.
 pub(crate) struct Shop {
     pub(crate) table: Table,

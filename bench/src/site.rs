@@ -2,8 +2,8 @@
 //!
 //! The first page of a product, without a filter and with three ratings. A thousand requests by twenty clients, each
 //! request on a connection of its own, as `ab` makes them. Two processes answer: the API as it is deployed, with access log,
-//! metrics and bound on requests; and a server of the four-index design, which shares template, access log and metrics with it
-//! and asks its counters instead of the page index for totals. Both are on one machine with the engine, Redis and the load
+//! metrics and bound on requests; and a server of the four-index design, which shares template, access log and metrics with it.
+//! For the numbers beside the filters it reads the product's counters, a call more, where the API asks the page index. Both are on one machine with the engine, Redis and the load
 //! generator. Before anything is timed, the comments that the pages show must be the same.
 //!
 //! The articles saw 782.96 and 268.47 requests a second on a t2.medium (two cores) with DynamoDB behind it, by

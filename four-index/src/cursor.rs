@@ -14,11 +14,7 @@ use flate2::{Compression, read::DeflateDecoder, read::DeflateEncoder};
 use model::{Cd, Rating};
 use thiserror::Error;
 
-use crate::{
-    key::Plan,
-    merge::Position,
-    table::PageQuery,
-};
+use crate::{key::Plan, merge::Position, table::PageQuery};
 
 /// The longest JSON. Five partitions, each with a key of at most some 850 bytes (a product of 200 characters of four bytes)
 /// and a `GSISK` of 89, take 5 KB; JSON escapes double what it escapes.

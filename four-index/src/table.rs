@@ -42,6 +42,8 @@ const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 pub struct FourIndexTable {
     pub(crate) client: Client,
     pub(crate) name: String,
+    /// Whether pages say what they took.
+    tells_costs: bool,
 }
 
 /// A page to read, newest first.
@@ -73,7 +75,14 @@ pub struct Page {
 impl FourIndexTable {
     /// The table behind a client; nothing is sent yet.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into() }
+        Self { client, name: name.into(), tells_costs: true }
+    }
+
+    /// The same, but its pages tell only how many requests and items they took: nothing is asked of the store, and nothing
+    /// is counted, that a page does not need.
+    #[must_use]
+    pub fn without_costs(self) -> Self {
+        Self { tells_costs: false, ..self }
     }
 
     /// The table's name.
@@ -189,7 +198,7 @@ impl FourIndexTable {
                 .scan_index_forward(false)
                 .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.map(HashMap::from))
-                .return_consumed_capacity(ReturnConsumedCapacity::Total)
+                .set_return_consumed_capacity(self.tells_costs.then_some(ReturnConsumedCapacity::Total))
                 .customize()
                 .interceptor(reader.clone())
                 .send()
@@ -199,7 +208,8 @@ impl FourIndexTable {
             cost.requests += 1;
             cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
             for ItemJson(entry) in answer.items {
-                let bytes = u64::try_from(entry.bytes(index, &partition.key)).unwrap_or(u64::MAX);
+                let bytes = if self.tells_costs { entry.bytes(index, &partition.key) } else { 0 };
+                let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
                 cost.items_read += 1;
                 cost.bytes_read += bytes;
                 entries.push((entry.cd()?, (entry, bytes)));
@@ -246,7 +256,7 @@ impl FourIndexTable {
 
     /// The counters, `None` when there is no statistics item, and what reading it took.
     ///
-    /// It is read like the indexes, eventually consistent: what a page cannot see yet in an index need not be counted.
+    /// It is read strongly consistent: an index follows the table, so what a query may find there is counted already.
     async fn counters(
         &self,
         product: &ProductId,
@@ -254,7 +264,7 @@ impl FourIndexTable {
     ) -> Result<(Option<Counters>, ReadCost), StoreError> {
         let key = StatisticsKey { product: product.clone(), language: language.cloned() };
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.item().into()));
-        let get = get.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let get = get.consistent_read(true).return_consumed_capacity(ReturnConsumedCapacity::Total);
         let answer = get.send().await.map_err(StoreError::of_sdk)?;
         let units = answer.consumed_capacity.and_then(|consumed| consumed.capacity_units);
         let cost = ReadCost { requests: 1, read_units: units.unwrap_or(0.0), ..ReadCost::default() };

@@ -44,6 +44,9 @@ const CHUNK: usize = 10_000;
 /// A busy machine must not end a measurement.
 const CALL_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// A comment of a listing.
+type Listed = (Cd, Rating);
+
 /// The comments of a filter, newest first.
 #[derive(Debug)]
 pub(crate) struct Listing {
@@ -53,7 +56,7 @@ pub(crate) struct Listing {
     pub(super) product: ProductId,
     /// Whether the product lacks some ratings.
     is_sparse: bool,
-    comments: Vec<(Cd, Rating)>,
+    comments: Vec<Listed>,
 }
 
 impl Listing {
@@ -107,7 +110,7 @@ impl Listing {
     }
 
     /// The comments before a page, and those on it and after it.
-    fn around(&self, page: u64) -> (&[(Cd, Rating)], &[(Cd, Rating)]) {
+    fn around(&self, page: u64) -> (&[Listed], &[Listed]) {
         self.comments.split_at(skipped(page).min(self.comments.len()))
     }
 }
@@ -235,8 +238,8 @@ impl Contestants {
         [PAGEMARK, FOUR_INDEX]
     }
 
-    /// The same, reached through other addresses of engine and Redis.
-    pub(super) async fn reader(&self, addresses: Option<(&str, &str)>) -> anyhow::Result<Reader> {
+    /// Who reads pages; through other addresses of engine and Redis if they are given.
+    pub(super) async fn reader(&self, addresses: Option<(&str, &str)>, tells_costs: bool) -> anyhow::Result<Reader> {
         let (table, index) = match addresses {
             Some((table_url, redis_url)) => {
                 let config = PageIndexConfig { timeout: CALL_TIME_MAX, ..PageIndexConfig::new(redis_url) };
@@ -244,7 +247,9 @@ impl Contestants {
             }
             None => (self.table.clone(), self.redis.index.clone()),
         };
-        Ok(Reader { four: connect_four(&table, FOUR_INDEX), table, index, table_id: self.table_id.clone() })
+        let four = connect_four(&table, FOUR_INDEX);
+        let four = if tells_costs { four } else { four.without_costs() };
+        Ok(Reader { four, table, index, table_id: self.table_id.clone() })
     }
 
     /// Where engine and Redis are.
@@ -316,8 +321,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A page by its number: the page index, then the table, as the API does it. It has one comment more than it shows,
-    /// which tells the API whether there is a next page.
+    /// A page by its number: the page index, then the table, as the API does it.
     pub(super) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
         let query = self.plan(ask).await?;
         Ok(self.table.page(&query).await?.comments)
@@ -350,7 +354,7 @@ impl Reader {
         let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
         let start = self.index.page_start(&query, &self.table_id, stores::now()).await?;
         let start = start.ok().context("the page index is ready")?;
-        Ok(PageQuery { key: ask.listing.key(), order: Order::Newest, limit: PAGE_SIZE + 1, start: start.before })
+        Ok(PageQuery { key: ask.listing.key(), order: Order::Newest, limit: PAGE_SIZE, start: start.before })
     }
 
     /// The page where the cursor goes on.

@@ -1,46 +1,63 @@
 //! A road with a delay: what a network adds to each call, which loopback does not.
+//!
+//! Threads pass on what is sent, because a thread sleeps to some tens of microseconds and an asynchronous timer to a
+//! millisecond.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
-    task::JoinSet,
-    time::Instant,
-};
 
 /// What is read at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks on the road.
 const CHUNKS_MAX: usize = 64;
 
-/// Leads to a server, and holds back what is sent there. It ends when it is dropped.
+/// Leads to a server, and holds back what is sent there. It takes no more connections when it is dropped; those that there are
+/// end with their clients.
 pub(super) struct Road {
     address: SocketAddr,
-    _listener: JoinSet<()>,
+    closed: Arc<AtomicBool>,
 }
 
 impl Road {
-    /// A road to a server on this machine. The whole round trip is waited for on the way there, so that one timer, whose
-    /// resolution is a millisecond, makes it.
-    pub(super) async fn to(server: SocketAddr, round_trip: Duration) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    /// A road to a server on this machine. The whole round trip is waited for on the way there.
+    pub(super) fn to(server: SocketAddr, round_trip: Duration) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let mut accepting = JoinSet::new();
-        accepting.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((client, _)) = listener.accept().await {
+        let closed = Arc::new(AtomicBool::new(false));
+        let is_closed = closed.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if is_closed.load(Ordering::Relaxed) {
+                    return;
+                }
                 // What breaks a connection is the caller's error.
-                connections.spawn(async move { drop(join(client, server, round_trip).await) });
+                thread::spawn(move || drop(join(&client, server, round_trip)));
             }
         });
-        Ok(Self { address, _listener: accepting })
+        Ok(Self { address, closed })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+}
+
+impl Drop for Road {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // It wakes who accepts.
+        TcpStream::connect(self.address).ok();
     }
 }
 
@@ -50,43 +67,38 @@ pub(super) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
-async fn join(client: TcpStream, server: SocketAddr, round_trip: Duration) -> std::io::Result<()> {
-    let server = TcpStream::connect(server).await?;
+fn join(client: &TcpStream, server: SocketAddr, round_trip: Duration) -> std::io::Result<()> {
+    let server = TcpStream::connect(server)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
-    tokio::try_join!(pass(from_client, to_server, round_trip), pass(from_server, to_client, Duration::ZERO))?;
-    Ok(())
-}
-
-/// Passes on what comes, each chunk as much later.
-async fn pass(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    delay: Duration,
-) -> std::io::Result<()> {
-    let (sender, mut on_the_road) = mpsc::channel::<(Instant, Vec<u8>)>(CHUNKS_MAX);
-    let send = async move {
+    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let (mut from_server, mut to_client) = (server, client.try_clone()?);
+    let (sender, on_the_road) = mpsc::sync_channel::<(Instant, Vec<u8>)>(CHUNKS_MAX);
+    // Each chunk is as much later, however many there are.
+    thread::spawn(move || {
+        for (due, chunk) in on_the_road {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to_server.write_all(&chunk).is_err() {
+                break;
+            }
+        }
+        to_server.shutdown(Shutdown::Both).ok();
+    });
+    thread::spawn(move || {
         let mut buffer = vec![0; CHUNK_BYTES];
-        loop {
-            let read = from.read(&mut buffer).await?;
-            let chunk = buffer.get(..read).unwrap_or_default().to_vec();
-            if read == 0 || sender.send((Instant::now() + delay, chunk)).await.is_err() {
-                return Ok(());
+        while let Ok(read @ 1..) = from_server.read(&mut buffer) {
+            if to_client.write_all(buffer.get(..read).unwrap_or_default()).is_err() {
+                break;
             }
         }
-    };
-    let arrive = async move {
-        while let Some((due, chunk)) = on_the_road.recv().await {
-            // The timer takes a millisecond even when it is late already.
-            if due > Instant::now() {
-                tokio::time::sleep_until(due).await;
-            }
-            to.write_all(&chunk).await?;
+        to_client.shutdown(Shutdown::Both).ok();
+    });
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while let Ok(read @ 1..) = from_client.read(&mut buffer) {
+        let chunk = buffer.get(..read).unwrap_or_default().to_vec();
+        if sender.send((Instant::now() + round_trip, chunk)).is_err() {
+            break;
         }
-        to.shutdown().await
-    };
-    tokio::try_join!(send, arrive)?;
+    }
     Ok(())
 }

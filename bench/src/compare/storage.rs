@@ -67,6 +67,11 @@ pub(super) fn four_index(comments: &[Comment]) -> anyhow::Result<Stored> {
 }
 
 impl Stored {
+    /// What reading a comment's items in the table goes by: without what is billed for storing them.
+    pub(super) fn read_bytes(&self) -> f64 {
+        self.table_bytes - self.items * as_f64(STORAGE_OVERHEAD_BYTES as u64)
+    }
+
     /// In DynamoDB.
     pub(super) fn all_bytes(&self) -> f64 {
         self.table_bytes + self.index_bytes

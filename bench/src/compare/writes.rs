@@ -11,9 +11,14 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use four_index::{FourIndexTable, KeepCounters};
 use local_stack::engine::Engine;
-use model::{BlobFormat, Comment, CommentText, Rating, Revision, item::CommentItem, record::decode_batch};
+use model::{
+    BlobFormat, Comment, CommentText, Rating, Revision,
+    item::{CommentItem, comment_pk},
+    record::decode_batch,
+};
 use page_indexer::PageIndexer;
 use serde_dynamo::Item;
 use stores::{
@@ -102,28 +107,38 @@ pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
     let pagemark = Pagemark::start(&engine, &redis).await?;
     let four = connect_four(&pagemark.writer, "four-index");
     let four_with_counters = connect_four(&pagemark.writer, "four-index-counters");
+    let client = pagemark.writer.client();
     four.create().await?;
     four_with_counters.create().await?;
-    let mut all = Vec::new();
-    for write in Write::ALL {
-        let (pagemark, four, four_with_counters) = (Writing::new()?, Writing::new()?, Writing::new()?);
-        all.push(Writings { write, pagemark, four, four_with_counters });
-    }
+    let mut all = fresh()?;
     let mut workload = Comments::new(5)?;
-    for number in 0..comments {
+    // The first comment warms up: what it took is forgotten.
+    for number in 0..=comments {
+        if number == 1 {
+            all = fresh()?;
+        }
         let comment = workload.draw()?;
         let mut ours = None;
         let (mut theirs, mut counted) = (None, None);
         for Writings { write, pagemark: by_pagemark, four: by_four, four_with_counters: by_counters } in &mut all {
             ours = pagemark.write(*write, &comment, ours, u64::from(number), by_pagemark).await?;
-            theirs = write_four(&four, *write, &comment, theirs, KeepCounters::No, by_four).await?;
+            theirs = write_four(client, &four, *write, &comment, theirs, KeepCounters::No, by_four).await?;
             counted =
-                write_four(&four_with_counters, *write, &comment, counted, KeepCounters::Yes, by_counters).await?;
+                write_four(client, &four_with_counters, *write, &comment, counted, KeepCounters::Yes, by_counters)
+                    .await?;
         }
     }
     redis.stop().await;
     engine.stop().await;
     Ok(all)
+}
+
+fn fresh() -> anyhow::Result<Vec<Writings>> {
+    let of = |write| {
+        let (pagemark, four, four_with_counters) = (Writing::new()?, Writing::new()?, Writing::new()?);
+        Ok(Writings { write, pagemark, four, four_with_counters })
+    };
+    Write::ALL.into_iter().map(of).collect()
 }
 
 /// The comment after an edit or a change of its rating.
@@ -219,6 +234,7 @@ impl Pagemark {
 }
 
 async fn write_four(
+    client: &Client,
     table: &FourIndexTable,
     write: Write,
     comment: &Comment,
@@ -227,6 +243,12 @@ async fn write_four(
     writing: &mut Writing,
 ) -> anyhow::Result<Option<Comment>> {
     let began = Instant::now();
+    // Whoever changes a comment reads it first, strongly consistent, as Pagemark's writer does.
+    if old.is_some() {
+        let key = AttributeValue::S(comment_pk(&comment.id));
+        let read = client.get_item().table_name(table.name()).key("PK", key.clone()).key("SK", key);
+        read.consistent_read(true).send().await?.item.context("the comment is there")?;
+    }
     let (new, cost) = match (write, old) {
         (Write::Insert, _) => (Some(comment.clone()), table.insert(comment, counters).await?),
         (Write::Delete, Some(old)) => (None, table.delete(&old, counters).await?),

@@ -107,7 +107,7 @@ impl Stores<'_> {
             Box::new(self.sqlite.caller(listing, Way::Keyset)),
         ];
         let lanes = race(listing, &mut contestants, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing)?;
+        let mut by_cursor = self.four_index.walker(listing).await?;
         let mut by_keyset = self.postgres.walker(listing).await?;
         let walks = vec![
             walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?,
@@ -122,11 +122,13 @@ impl Stores<'_> {
             Box::new(Pagemark::new(self.shop, listing).await?),
             Box::new(self.postgres.caller(listing, Way::Offset).await?),
             Box::new(self.postgres.caller(listing, Way::Deferred).await?),
+            Box::new(self.postgres.caller(listing, Way::Keyset).await?),
             Box::new(self.sqlite.caller(listing, Way::Offset)),
             Box::new(self.sqlite.caller(listing, Way::Deferred)),
+            Box::new(self.sqlite.caller(listing, Way::Keyset)),
         ];
         let lanes = race(listing, &mut contestants, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing)?;
+        let mut by_cursor = self.four_index.walker(listing).await?;
         let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
         self.measured("depth, three ratings", "three ratings", listing, lanes, walks).await
     }

@@ -11,7 +11,7 @@ use super::{
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
 };
 use crate::{
-    shop::{Listing, drawn},
+    shop::{Listing, drawn_in_time},
     workload::folder,
 };
 
@@ -36,8 +36,8 @@ impl Sqlite {
         let transaction = connection.transaction()?;
         transaction.execute_batch(CREATE_TABLE)?;
         let mut insert = transaction.prepare("INSERT INTO comment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-        for comment in drawn(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text } = comment?;
+        for comment in drawn_in_time(comments)? {
+            let Comment { id, product, language, rating, created_at, revision, text } = comment;
             insert.execute(params![
                 id.as_str(),
                 product.as_str(),

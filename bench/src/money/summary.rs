@@ -169,7 +169,7 @@ impl Compared<'_> {
             about: format!(
                 "From how many page views of so many ratings for each write {} is cheaper than {}, with everything else of \
                  the month as it is; and from how many it is faster at equal money: from there on it costs no more, if its \
-                 page takes less time. Spending the difference on a cache is not considered.",
+                 page takes less time, as read over a road with a delay. Spending the difference on a cache is not considered.",
                 self.ours.design, self.theirs.design
             ),
             columns: columns.map(str::to_owned).to_vec(),

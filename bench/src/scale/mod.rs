@@ -31,6 +31,7 @@ use upkeep::UpkeepPoint;
 
 const READ_SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
+/// 100,000 comments have 3.2 million items, whose loading alone takes longer than all else here.
 const UPKEEP_SIZES: [u32; 3] = [3_000, 10_000, 30_000];
 const QUICK_SIZES: [u32; 3] = [1_000, 3_000, 10_000];
 /// 32 items a comment take their time.

@@ -16,7 +16,7 @@ use super::{
     race::{Contestant, Walker},
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
 };
-use crate::shop::{Listing, drawn};
+use crate::shop::{Listing, drawn_in_time};
 use server::{SETTINGS, Server};
 
 /// The rating is in the index, and not in its order.
@@ -45,8 +45,8 @@ impl Postgres {
         let transaction = client.transaction().await?;
         transaction.batch_execute(CREATE_TABLE).await?;
         let mut rows = pin!(BinaryCopyInWriter::new(transaction.copy_in(COPY).await?, &TYPES));
-        for comment in drawn(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text } = comment?;
+        for comment in drawn_in_time(comments)? {
+            let Comment { id, product, language, rating, created_at, revision, text } = comment;
             rows.as_mut()
                 .write(&[
                     &id.as_str(),
@@ -84,7 +84,10 @@ impl Postgres {
         &'store self,
         listing: &'store Listing,
     ) -> anyhow::Result<PostgresWalker<'store>> {
-        Ok(PostgresWalker { caller: self.caller(listing, Way::Keyset).await?, last: None })
+        let caller = self.caller(listing, Way::Keyset).await?;
+        // The first request of all is not timed, as none of the others' is.
+        caller.after(None).await?;
+        Ok(PostgresWalker { caller, last: None })
     }
 
     /// How many comments the listing has, counted as a page bar would need it.
