@@ -1,8 +1,8 @@
 # `make` shows what there is. Everything is plain cargo underneath; the Makefile sees to what cargo cannot: a C compiler
-# (for the bundled SQLite) and redis-server.
+# (for the bundled SQLite), redis-server, and PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-dynamodb-local bench bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser
+.PHONY: help run test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -49,6 +49,9 @@ BENCH := $(or $(CARGO_TARGET_DIR),target)/release/bench
 bench: tools redis postgres ## Measure everything (15 minutes), or NAME=import,api; see target/bench/report.html
 	$(BENCH_BUILD)
 	$(BENCH) $(if $(NAME),--only $(NAME))
+
+bench-publish: ## Copy the report in target/bench to docs/benchmarks.md
+	@sh scripts/bench-publish.sh $(or $(CARGO_TARGET_DIR),target)/bench
 
 bench-check: tools redis ## Measure the overheads of our own code and compare with bench/baseline.json (a minute)
 	$(BENCH_BUILD)

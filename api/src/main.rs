@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Requests make and drop many small texts, on several threads. The allocator of the C library took a tenth more of the
-/// processor for a page (docs/benchmarks.md), and that of musl, which the image is built with, has one lock for all threads.
+/// processor for a page (docs/benchmarks-notes.md), and that of musl, which the image is built with, has one lock for all threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
 //! A client of a store for each thread that serves.
 //!
 //! A connection is driven by the thread that opened it. If all threads asked through the same connections, a call would
-//! often wake another thread and be woken by it in turn (docs/benchmarks.md says what that costs).
+//! often wake another thread and be woken by it in turn (docs/benchmarks-notes.md says what that costs).
 
 use std::ops::Deref;
 

@@ -138,7 +138,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
     for (number, name) in (1..).zip(&names) {
         report.begin(&name.to_string(), number, names.len(), is_quick);
         let measured = measure(*name, &args.options, &mut report).await;
-        report.end()?;
+        report.end(measured.as_ref().err().map(|error| format!("{error:#}")))?;
         if let Err(error) = measured {
             eprintln!("{name} failed: {error:?}");
             failed.push(name);

@@ -33,6 +33,11 @@ pub(super) fn opening(kept: &Kept) -> String {
         (0, limits) => sentences.push(format!("Of {limits} limits none is missed.")),
         (count, limits) => sentences.push(format!("Missed limits, {count} of {limits}: {}.", missed.join(", "))),
     }
+    for (name, run) in &kept.runs {
+        if let Some(failure) = &run.failure {
+            sentences.push(format!("{name} failed, and what is told of it is not all: {}", sentence(failure)));
+        }
+    }
     let quick: Vec<&str> = kept.runs.iter().filter(|(_, run)| run.is_quick).map(|(name, _)| name.as_str()).collect();
     if !quick.is_empty() {
         sentences.push(format!("Taken quickly, and so less exact: {}.", quick.join(", ")));

@@ -35,6 +35,9 @@ pub(crate) struct Run {
     pub(crate) commit: String,
     /// Whether there was code that is in no commit.
     pub(crate) is_dirty: bool,
+    /// Why it ended before its end, if it did.
+    #[serde(default)]
+    pub(crate) failure: Option<String>,
 }
 
 /// Figures of a measurement that are no table.

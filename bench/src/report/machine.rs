@@ -110,6 +110,7 @@ pub(crate) fn beginning(is_quick: bool) -> Run {
         command: command(env::args()),
         commit: first_line("git", &["rev-parse", "HEAD"]).unwrap_or_default(),
         is_dirty: first_line("git", &["status", "--porcelain"]).is_some_and(|line| !line.is_empty()),
+        failure: None,
     }
 }
 

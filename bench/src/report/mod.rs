@@ -79,11 +79,12 @@ impl Report {
         self.progress = Progress::begin(measurement, number, total);
     }
 
-    /// Ends the measurement that is under way, and writes the report.
-    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+    /// Ends the measurement that is under way, and writes the report. A failure is told in its first paragraph.
+    pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
         self.progress.finish();
         let took_s = self.progress.elapsed().as_secs_f64();
-        let run = Run { took_s, load_after: machine::load_average(), ..std::mem::take(&mut self.run) };
+        let load_after = machine::load_average();
+        let run = Run { took_s, load_after, failure, ..std::mem::take(&mut self.run) };
         println!("\n{} took {}", self.of, seconds(took_s));
         self.kept.runs.insert(std::mem::take(&mut self.of), run);
         self.progress = Progress::none();

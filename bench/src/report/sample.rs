@@ -25,6 +25,7 @@ pub(super) fn sample() -> Kept {
         command: "bench --only depth".to_owned(),
         commit: "0123456789abcdef".to_owned(),
         is_dirty: true,
+        failure: None,
     };
     Kept {
         machine: Machine {

@@ -2,7 +2,7 @@
 //!
 //! The SDK makes maps of its own attribute values of an answer, which have to be turned into `serde_dynamo`'s before a
 //! comment can be read from them. Reading a page that way costs more than all else that the API does for it
-//! (docs/benchmarks.md), so for such queries the SDK's reader is replaced. Signing, time-outs, retries and errors stay
+//! (docs/benchmarks-notes.md), so for such queries the SDK's reader is replaced. Signing, time-outs, retries and errors stay
 //! the SDK's.
 
 use std::{
