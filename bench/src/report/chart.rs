@@ -23,7 +23,7 @@ const BELOW: f64 = 44.0;
 const LEGEND_LINE: f64 = 20.0;
 const LEGEND_SAMPLE: f64 = 34.0;
 /// Colours, markers and dashes repeat after so many series.
-const COLOURS: usize = 8;
+const COLOURS: usize = 10;
 const MARKERS: usize = 4;
 /// Of a series of many points not all are marked.
 const MARKED_MAX: usize = 30;
