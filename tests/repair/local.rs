@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use local_stack::{IndexState, repair::RepairSchedule, stack::StackSettings};
+use local_stack::{repair::RepairSchedule, stack::StackSettings};
 use model::{CommentId, Placement};
 use stores::table::NewComment;
 
@@ -41,9 +41,15 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
             if missing.is_empty() { Ok(()) } else { Err(missing.len()) }
         })
         .await;
+        // Redis itself is asked: what the keeper knows may be from before it was lost.
+        let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
-            let state = running.stack.index_state();
-            if state == IndexState::Ready { Ok(()) } else { Err(state) }
+            let readiness = running.stack.index().readiness(&table_id, stores::now()).await;
+            let unready = readiness.map(|partitions| partitions.into_iter().filter(|(_, ready)| ready.is_err()).count());
+            match unready {
+                Ok(0) => Ok(()),
+                unready => Err(unready),
+            }
         })
         .await;
         running.assert_invariants().await;
