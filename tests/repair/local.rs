@@ -45,7 +45,8 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
         let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
             let readiness = running.stack.index().readiness(&table_id, stores::now()).await;
-            let unready = readiness.map(|partitions| partitions.into_iter().filter(|(_, ready)| ready.is_err()).count());
+            let unready =
+                readiness.map(|partitions| partitions.into_iter().filter(|(_, ready)| ready.is_err()).count());
             match unready {
                 Ok(0) => Ok(()),
                 unready => Err(unready),
