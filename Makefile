@@ -53,7 +53,7 @@ bench: tools redis postgres ## Measure everything (15 minutes), or NAME=import,a
 bench-publish: ## Copy the report in target/bench to docs/benchmarks.md
 	@sh scripts/bench-publish.sh $(or $(CARGO_TARGET_DIR),target)/bench
 
-bench-check: tools redis ## Measure the overheads of our own code and compare with bench/baseline.json (a minute)
+bench-check: tools redis ## Measure the overheads of our own code and compare with bench/baseline.json (half a minute or more)
 	$(BENCH_BUILD)
 	$(BENCH) --quick --check
 

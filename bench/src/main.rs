@@ -46,8 +46,9 @@ struct Args {
     /// Only this measurement; several times, or with commas, for several [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<Name>,
-    /// Compares the ratios of our own code's overheads with bench/baseline.json, within a minute: exits 1 if one is more than
-    /// 15 % worse (in two of three measurements), 2 if it cannot tell. Nothing is added to the report.
+    /// Compares the ratios of our own code's overheads with bench/baseline.json, in half a minute, or up to three times that
+    /// if something seems worse: exits 1 if one is more than 15 % worse (in two of three measurements), 2 if it cannot
+    /// tell. Nothing is added to the report.
     #[arg(long, conflicts_with_all = ["only", "comments", "data", "write_baseline"])]
     check: bool,
     /// Measures these ratios three times and writes the medians to bench/baseline.json.

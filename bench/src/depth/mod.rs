@@ -95,8 +95,8 @@ struct Stores<'stores> {
 }
 
 impl Stores<'_> {
-    async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &*self.shop.all;
+    /// Everybody who can jump to any page of a listing.
+    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<Lane>> {
         let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
             Box::new(Pagemark::new(self.shop, listing).await?),
             Box::new(self.postgres.caller(listing, Way::Offset).await?),
@@ -106,7 +106,12 @@ impl Stores<'_> {
             Box::new(self.sqlite.caller(listing, Way::Deferred)),
             Box::new(self.sqlite.caller(listing, Way::Keyset)),
         ];
-        let lanes = race(listing, &mut contestants, effort).await?;
+        race(listing, &mut contestants, effort).await
+    }
+
+    async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
+        let listing = &*self.shop.all;
+        let lanes = self.race(listing, effort).await?;
         let mut by_cursor = self.four_index.walker(listing).await?;
         let mut by_keyset = self.postgres.walker(listing).await?;
         let walks = vec![
@@ -118,16 +123,7 @@ impl Stores<'_> {
 
     async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
         let listing = &**self.shop.union.as_ref().context("the union is loaded")?;
-        let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
-            Box::new(Pagemark::new(self.shop, listing).await?),
-            Box::new(self.postgres.caller(listing, Way::Offset).await?),
-            Box::new(self.postgres.caller(listing, Way::Deferred).await?),
-            Box::new(self.postgres.caller(listing, Way::Keyset).await?),
-            Box::new(self.sqlite.caller(listing, Way::Offset)),
-            Box::new(self.sqlite.caller(listing, Way::Deferred)),
-            Box::new(self.sqlite.caller(listing, Way::Keyset)),
-        ];
-        let lanes = race(listing, &mut contestants, effort).await?;
+        let lanes = self.race(listing, effort).await?;
         let mut by_cursor = self.four_index.walker(listing).await?;
         let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
         self.measured("depth, three ratings", "three ratings", listing, lanes, walks).await

@@ -22,7 +22,7 @@
 //!   recovery by the table's size.
 //! - Stream reads by Lambda are free.
 //!
-//! `Usage` is measured in such units, so nothing here applies these rules; `payload/size.rs` does.
+//! `Usage` is in such units, so nothing here applies these rules: what measures does, and `model::size`.
 //!
 //! **What is left out**: what costs the same in both designs (Fargate, load balancer, logs, data to readers), and spending
 //! the difference on a cache (DAX, a CDN), with which pages of either design would be faster. Left out too are what only
