@@ -2,6 +2,7 @@
 # Sees to it that a Chromium can be run. On a continuous-integration machine (CI=true) that allows it, it is installed; on
 # anybody's own machine nothing is installed unasked: the line to type is printed instead.
 set -eu
+. "$(dirname "$0")/packages.sh"
 
 is_there() {
     for program in ${PAGEMARK_CHROMIUM:-chromium chromium-browser google-chrome google-chrome-stable}; do
@@ -12,15 +13,10 @@ is_there() {
 
 is_there && exit 0
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
 if [ "${CI:-}" = true ] && [ -z "${PAGEMARK_CHROMIUM:-}" ] && command -v apt-get >/dev/null 2>&1; then
     echo "Chromium was not found; installing it" >&2
     {
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+        install_debian chromium fonts-dejavu-core
     } >&2 </dev/null || true
     is_there && exit 0
 fi

@@ -2,6 +2,7 @@
 # Sees to it that target/node-tools holds what tests/browser/package.json names: what the tests of the pages drive a browser
 # with. On a continuous-integration machine (CI=true) that allows it, a missing Node.js is installed.
 set -eu
+. "$(dirname "$0")/packages.sh"
 cd "$(dirname "$0")/.."
 
 source=$PWD/tests/browser
@@ -14,15 +15,10 @@ is_there() {
     command -v npm >/dev/null 2>&1 && node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null
 }
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
 if ! is_there && [ "${CI:-}" = true ] && command -v apt-get >/dev/null 2>&1; then
     echo "Node.js 20 or newer was not found; installing it" >&2
     {
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm
+        install_debian nodejs npm
     } >&2 </dev/null || true
 fi
 if ! is_there; then

@@ -3,6 +3,7 @@
 # run: they start one of their own. On a continuous-integration machine (CI=true) that allows it, it is installed; on
 # anybody's own machine nothing is installed unasked: the line to type is printed instead.
 set -eu
+. "$(dirname "$0")/packages.sh"
 
 has_both() {
     [ -x "$1/postgres" ] && [ -x "$1/initdb" ]
@@ -32,27 +33,13 @@ check_user() {
 
 have_postgres && check_user && exit 0
 
-# Runs a command as root, if that needs no password.
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    else
-        sudo -n "$@"
-    fi
-}
-
-can_be_root() {
-    [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null
-}
-
 install_postgres() {
     if command -v brew >/dev/null 2>&1; then
         brew install postgresql
     elif ! can_be_root; then
         return 1
     elif command -v apt-get >/dev/null 2>&1; then
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql
+        install_debian postgresql
     elif command -v dnf >/dev/null 2>&1; then
         as_root dnf install -y -q postgresql-server
     elif command -v apk >/dev/null 2>&1; then

@@ -2,6 +2,7 @@
 # Sees to it that target/python is a Python environment with what scripts/python-tools.txt names, which the tests run; or,
 # with a list and a name, that another is: `ensure-python-tools.sh scripts/package-tools.txt package-tools`. On a continuous-integration machine (CI=true) that allows it, a missing Python is installed.
 set -eu
+. "$(dirname "$0")/packages.sh"
 cd "$(dirname "$0")/.."
 
 list=${1:-scripts/python-tools.txt}
@@ -15,16 +16,11 @@ make_environment() {
     python3 -m venv "$folder" >"$folder.log" 2>&1
 }
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
 if ! make_environment; then
     if [ "${CI:-}" = true ] && command -v apt-get >/dev/null 2>&1; then
         echo "Python with its module venv was not found; installing it" >&2
         {
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv
+            install_debian python3-venv
         } >&2 </dev/null || true
     fi
     if ! make_environment; then

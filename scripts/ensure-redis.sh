@@ -3,6 +3,7 @@
 # (CI=true) that allows it, it is installed; on anybody's own machine nothing is installed unasked: the line to type is
 # printed instead.
 set -eu
+. "$(dirname "$0")/packages.sh"
 
 if [ -n "${PAGEMARK_REDIS_SERVER:-}" ]; then
     command -v "$PAGEMARK_REDIS_SERVER" >/dev/null 2>&1 && exit 0
@@ -26,27 +27,13 @@ check_version() {
 
 have_server && check_version && exit 0
 
-# Runs a command as root, if that needs no password.
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    else
-        sudo -n "$@"
-    fi
-}
-
-can_be_root() {
-    [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null
-}
-
 install_server() {
     if command -v brew >/dev/null 2>&1; then
         brew install redis
     elif ! can_be_root; then
         return 1
     elif command -v apt-get >/dev/null 2>&1; then
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server
+        install_debian redis-server
     elif command -v dnf >/dev/null 2>&1; then
         # Fedora's newer releases have Valkey in the place of Redis.
         as_root dnf install -y -q valkey || as_root dnf install -y -q redis
