@@ -39,6 +39,9 @@ pub(crate) const AUDIT: &str = "audit";
 /// Into how many parts the table is divided unless it is told otherwise.
 pub const SEGMENTS: u32 = 64;
 
+/// Segments that are checked at the same time unless it is told otherwise.
+pub const AT_ONCE: usize = 2;
+
 /// How often the whole table is checked by rolling runs.
 pub const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -82,7 +85,7 @@ pub struct AuditOptions {
 
 impl Default for AuditOptions {
     fn default() -> Self {
-        Self { segments: SEGMENTS, which: Which::All, at_once: 2, sweep: true, restart: false }
+        Self { segments: SEGMENTS, which: Which::All, at_once: AT_ONCE, sweep: true, restart: false }
     }
 }
 

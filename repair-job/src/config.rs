@@ -11,7 +11,7 @@ use stores::{
 };
 
 use crate::{
-    audit::{AuditOptions, SEGMENTS, Which},
+    audit::{AT_ONCE, AuditOptions, SEGMENTS, Which},
     job::{JobSettings, LEASE},
 };
 
@@ -172,7 +172,7 @@ pub struct AuditArgs {
     #[arg(long)]
     pub rolling: bool,
     /// Segments that are checked at the same time.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
     pub at_once: usize,
     /// Do not sweep the page index.
     #[arg(long)]
@@ -225,6 +225,21 @@ pub struct FunctionConfig {
     /// Into how many parts the audit divides the table.
     #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
     pub audit_segments: u32,
+    /// Segments that the audit checks at the same time.
+    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
+    pub audit_at_once: usize,
+}
+
+impl FunctionConfig {
+    /// What the function's audit is told: what is due.
+    pub fn audit_options(&self) -> AuditOptions {
+        AuditOptions {
+            segments: self.audit_segments,
+            at_once: self.audit_at_once,
+            which: Which::Due,
+            ..AuditOptions::default()
+        }
+    }
 }
 
 /// Parses a time: a number with `s`, `m` or `h`, seconds without one.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use stores::{Quarantine, metrics, now};
 
 use crate::{
-    audit::{AuditOptions, Which},
+    audit::AuditOptions,
     job::Job,
     report::{Report, exit},
     status::Status,
@@ -42,26 +42,32 @@ pub struct Invoked {
     pub reports: Vec<Report>,
     /// How everything is afterwards; or why that could not be found out.
     pub status: Result<Status, String>,
+    /// Whether the page index answers afterwards.
+    pub is_index_reachable: bool,
 }
 
 /// Does what is asked for. The hourly run: what changed recently first, because readiness depends on it; then the quarantine; then, while there
-/// is time, what of the table and the page index has not been checked for nearly a week.
-pub async fn invoked(job: &Job, quarantine: &Quarantine, segments: u32, asked: Asked) -> Invoked {
+/// is time, what of the table and the page index has not been checked for nearly a week, as `audit` says.
+pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
     let reports = match asked {
-        Asked::Hourly => Box::pin(hourly(job, quarantine, segments)).await,
+        Asked::Hourly => Box::pin(hourly(job, quarantine, audit)).await,
         Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_SEGMENTS)).await],
     };
-    let status = job.status(segments, Some(quarantine)).await.map_err(|error| error.to_string());
-    Invoked { reports, status }
+    let status = job.status(audit.segments, Some(quarantine)).await.map_err(|error| error.to_string());
+    let is_index_reachable = match &status {
+        Ok(status) => status.index.is_ok(),
+        // The table's failure says nothing of it. No table has this id; markers are what the job may read there.
+        Err(_) => job.index.watermarks("").await.is_ok(),
+    };
+    Invoked { reports, status, is_index_reachable }
 }
 
-async fn hourly(job: &Job, quarantine: &Quarantine, segments: u32) -> Vec<Report> {
+async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<Report> {
     let mut reports = vec![job.recent().await];
     if !matches!(quarantine, Quarantine::Mapping) {
         reports.push(job.quarantine(quarantine).await);
     }
-    let options = AuditOptions { segments, which: Which::Due, ..AuditOptions::default() };
-    reports.push(job.audit(options).await);
+    reports.push(job.audit(audit).await);
     reports
 }
 
@@ -98,6 +104,7 @@ pub fn metrics_line(invoked: &Invoked) -> String {
         ("ReadUnits", "Count", sum_units(|report| report.read_units)),
         ("WriteUnits", "Count", sum_units(|report| report.write_units)),
         ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
+        ("IndexReachable", "Count", u8::from(invoked.is_index_reachable).into()),
     ];
     if let Ok(status) = &invoked.status {
         let age = |at: model::Instant| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
@@ -106,6 +113,7 @@ pub fn metrics_line(invoked: &Invoked) -> String {
             values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
             values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
         }
+        values.extend(status.swept_since.map(|at| ("SweepAge", "Milliseconds", age(at))));
         values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
         values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
     }

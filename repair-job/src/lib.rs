@@ -32,7 +32,7 @@ mod stop;
 mod sweep;
 mod unresolved;
 
-pub use audit::{AuditOptions, EVERY, SEGMENTS, Which};
+pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
 pub use check::Checked;
 pub use config::{Command, Config, FunctionConfig};
 pub use error::RepairError;

@@ -41,7 +41,8 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
             let settings = config.limits.settings(true, &config.page_index);
             let job = Job::new(table, index, settings, config.limits.meter(), stop);
-            let done = Box::pin(invoked(&job, &quarantine, config.audit_segments, Asked::by(&event.payload))).await;
+            let asked = Asked::by(&event.payload);
+            let done = Box::pin(invoked(&job, &quarantine, config.audit_options(), asked)).await;
             println!("{}", metrics_line(&done));
             let json = done.json();
             match done.has_failed() {

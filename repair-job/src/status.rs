@@ -70,6 +70,9 @@ pub struct Status {
     pub audited_share: f64,
     /// When the last sweep of the page index ended.
     pub last_sweep: Option<Instant>,
+    /// Since when everything that was wrong in the page index has been found: when that sweep began; before one has come
+    /// to its end, when the first was begun.
+    pub swept_since: Option<Instant>,
     /// Runs in progress: the scope, and who.
     pub running: Vec<(String, String)>,
     /// Batches in quarantine, `None` when the place was not told.
@@ -114,7 +117,8 @@ impl Job {
             last_runs: last_runs.collect(),
             segments,
             audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
-            last_sweep: sweep.and_then(|sweep| sweep.last_ended),
+            last_sweep: sweep.as_ref().and_then(|sweep| sweep.last_ended),
+            swept_since: sweep.and_then(|sweep| sweep.last_began.or(sweep.last_ended).or(sweep.first_began)),
             running: leases
                 .into_iter()
                 .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())

@@ -62,6 +62,12 @@ pub(crate) struct SweepState {
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
+    /// When the first was begun, until one has come to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) first_began: Option<Instant>,
+    /// When the last one began that came to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_began: Option<Instant>,
     /// When the last one ended that came to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Instant>,
@@ -136,7 +142,10 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
             index.sweep().await?
         }
     };
-    state.began.get_or_insert_with(now);
+    let began = *state.began.get_or_insert_with(now);
+    if state.last_ended.is_none() {
+        state.first_began.get_or_insert(began);
+    }
     let sweeper =
         Sweeper { run, follow, scope: Scope { duplicates: true, index: follow.scope() }, refused: Mutex::default() };
     let mut remembered = Clock::now();
@@ -175,9 +184,10 @@ async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Res
     }
     if !index.is_sweep_valid(&position).await? {
         run.add_skipped("part of the sweep, whose servers have changed: the next one begins anew".to_owned());
-        return remember(run, &SweepState { last_ended: state.last_ended, ..SweepState::default() }).await;
+        return remember(run, &SweepState { position: None, began: None, ..state }).await;
     }
-    remember(run, &SweepState { last_ended: Some(now()), ..SweepState::default() }).await
+    let done = SweepState { last_began: Some(began), last_ended: Some(now()), ..SweepState::default() };
+    remember(run, &done).await
 }
 
 async fn remember(run: &Run<'_>, state: &SweepState) -> Result<(), RepairError> {

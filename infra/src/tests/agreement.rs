@@ -112,11 +112,12 @@ fn hourly_run() -> repair_job::Invoked {
         last_runs: Vec::new(),
         segments: 1,
         audited_share: 1.0,
-        last_sweep: None,
+        last_sweep: Some(at),
+        swept_since: Some(at),
         running: Vec::new(),
         quarantined: Some(0),
     };
-    repair_job::Invoked { reports: Vec::new(), status: Ok(status) }
+    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true }
 }
 
 #[test]
