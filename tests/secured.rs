@@ -64,7 +64,7 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     }
     let cd = Cd { created_at: created_at(50), id: id(50) };
     index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
-    index.stats(&product, None, TABLE_ID, now()).await?.unwrap();
+    index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
     index.catalog(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
     Ok(())
 }

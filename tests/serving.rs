@@ -203,6 +203,9 @@ async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() 
     filled(&stores).await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let headers = [
+        ("user-agent", "a reader/1.0"),
+        // Nobody is told to be in front, so nobody is believed.
+        ("x-forwarded-for", "203.0.113.7"),
         ("x-request-id", "the-readers-own"),
         ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     ];
@@ -213,7 +216,8 @@ async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() 
     assert_eq!((&fields["method"], &fields["status"]), (&json!("GET"), &json!(200)));
     assert_eq!(fields["target"], listing("page=2"));
     assert_eq!(fields["route"], "/api/v1/products/{product}/comments");
-    assert_eq!(fields["peer"], "127.0.0.1");
+    assert_eq!((&fields["peer"], &fields["user_agent"]), (&json!("127.0.0.1"), &json!("a reader/1.0")));
+    assert_eq!((&fields["client"], &fields["bytes"]), (&Value::Null, &json!(answer.body.len())));
     assert!(fields["took_ms"].as_f64().unwrap() > 0.0, "{access}");
     assert_eq!(span["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
     assert_eq!(span["parent_id"], "00f067aa0ba902b7");

@@ -19,7 +19,7 @@ use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
-    deadline, openapi,
+    cross_origin, deadline, openapi,
     operations::{self, access, load},
     pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
@@ -109,6 +109,7 @@ impl Application {
             cache_max_age_seconds: settings.cache_max_age_seconds,
             site,
             keep_alive: Duration::from_secs(settings.keep_alive_seconds),
+            proxies: settings.proxies,
             ..ApiSettings::new(cursor_key)
         };
         Self::of_stores(listener, settings.listen, table, index, api)
@@ -260,6 +261,7 @@ fn layers(
         .wrap(from_fn(deadline::bound))
         .wrap(from_fn(load::bound))
         .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
+        .wrap(from_fn(cross_origin::admit))
         .wrap(from_fn(access::observe))
         .configure(configure)
         .default_service(web::to(routes::no_route))

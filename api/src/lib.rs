@@ -24,6 +24,7 @@ mod body;
 mod caching;
 pub mod comparison;
 mod conditional;
+mod cross_origin;
 mod cursor;
 mod deadline;
 mod error;

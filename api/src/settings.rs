@@ -17,7 +17,8 @@ const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 /// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
 
-/// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that.
+/// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that after
+/// its duplicates are gone.
 const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
 /// Serves the comments of products: a JSON API and pages for people.
@@ -92,6 +93,10 @@ pub struct Settings {
         default_value_t = DEFAULT_KEEP_ALIVE_SECONDS
     )]
     pub keep_alive_seconds: u64,
+    /// How many proxies every request comes through, each of which adds to `X-Forwarded-For` by whom it was asked. The log
+    /// names the client that the first of them saw; with 0 the header is not believed.
+    #[arg(long, env = "PAGEMARK_PROXIES", value_name = "NUMBER", default_value_t = 0)]
+    pub proxies: usize,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {
@@ -115,6 +120,8 @@ pub struct ApiSettings {
     pub cache_max_age_seconds: u32,
     /// How long idle connections are kept; a stop ends them.
     pub keep_alive: Duration,
+    /// How many proxies every request comes through, which tell by whom they were asked.
+    pub proxies: usize,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
     /// What the pages are told.
@@ -132,6 +139,7 @@ impl ApiSettings {
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
             keep_alive: Duration::from_secs(DEFAULT_KEEP_ALIVE_SECONDS),
+            proxies: 0,
             sample_products: Vec::new(),
             site: SiteSettings::default(),
         }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use model::{Cd, Comment, CommentId, Filter, Language, Order, ProductId, Revision};
+use model::{Cd, Comment, CommentId, Filter, Order, ProductId, Revision};
 use stores::{
     PageIndex, StoreError, Table, now,
     page_index::{IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
@@ -45,6 +45,8 @@ pub(crate) struct State {
     /// Of health checks and metrics.
     pub(crate) operations_load: Load,
     pub(crate) cache_max_age_seconds: u32,
+    /// How many proxies every request comes through.
+    pub(crate) proxies: usize,
     pub(crate) site: Site,
     /// What the sitemap is made of.
     pub(crate) catalogs: Catalogs,
@@ -65,6 +67,7 @@ impl State {
             sample_products: settings.sample_products,
             metrics: Metrics::new(),
             cache_max_age_seconds: settings.cache_max_age_seconds,
+            proxies: settings.proxies,
             load: Load::new(settings.in_flight_max),
             operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
             catalogs: Catalogs::default(),
@@ -130,10 +133,10 @@ impl State {
         self.available(self.metrics.timed(StoreCall::Position, asking).await)
     }
 
-    /// How many comments a product has; `None` when the page index is unavailable.
-    pub(crate) async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Option<Stats> {
+    /// How many comments a product has beside a filter; `None` when the page index is unavailable.
+    pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let table_id = self.known_table_id().await?;
-        let asking = self.index.stats(product, language, &table_id, now());
+        let asking = self.index.stats(product, filter, &table_id, now());
         self.available(self.metrics.timed(StoreCall::Stats, asking).await)
     }
 

@@ -1,7 +1,9 @@
 //! The API is as its description says, and its metrics are as Prometheus wants them: by the tools that read them.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use tokio::{io::AsyncWriteExt, process::Command};
 
@@ -14,11 +16,17 @@ use crate::fixture::{
 /// Requests of each kind for each operation. More find more; these take some 20 s.
 const EXAMPLES: &str = "40";
 
+/// A file beside this one.
+fn described(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("described").join(name)
+}
+
 /// Runs a program of Python's, gives it a text, and returns what it said; it must end well.
 async fn run(program: &str, arguments: &[&str], input: &str) -> String {
     let mut process = Command::new(python::program(program))
         .args(arguments)
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .env("SCHEMATHESIS_HOOKS", described("hooks.py"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -38,14 +46,13 @@ async fn run(program: &str, arguments: &[&str], input: &str) -> String {
 #[tokio::test]
 async fn every_request_that_the_description_allows_is_taken_and_every_answer_is_as_described() {
     let running = Running::start().await;
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("described/schemathesis.toml");
     let url = format!("{}/openapi.json", running.stack.api_url());
     let authorization = format!("Authorization: Bearer {WRITE_TOKEN}");
     let said = run(
         "schemathesis",
         &[
             "--config-file",
-            here.to_str().unwrap(),
+            described("schemathesis.toml").to_str().unwrap(),
             "run",
             &url,
             "--header",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::Indexable;
+use scraper::Selector;
 
 use super::{SITE, comment, html::Page, site_settings, start, three_pages};
 
@@ -72,6 +73,24 @@ async fn the_filter_is_in_title_and_heading_and_can_be_taken_off() {
         ("Remove all filters", "/product/p/comments"),
     ];
     assert_eq!(chips, expected.map(|(label, href)| (label.to_owned(), href)));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_count_beside_a_filter_is_that_of_the_page_it_leads_to() {
+    let running = start(site_settings(), &three_pages("p")).await;
+    for filter in ["", "/~/2", "/en", "/de/1.4"] {
+        let page = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
+        // A rating that is put to others leads to all of them.
+        let ratings = if filter.ends_with(char::is_numeric) { "" } else { ", .ratings a" };
+        let links = page.all(&format!(".languages a{ratings}"));
+        assert_eq!(links.len(), if ratings.is_empty() { 3 } else { 8 }, "{filter}");
+        for link in links {
+            let count = link.select(&Selector::parse(".count").unwrap()).next().map(super::html::text_of).unwrap();
+            let leads_to = Page::get(&running.http, link.attr("href").unwrap(), 200).await;
+            assert!(leads_to.text("main h2").starts_with(&count), "{filter}: {count}, {}", leads_to.text("main h2"));
+        }
+    }
     running.finish().await;
 }
 

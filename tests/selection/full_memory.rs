@@ -26,15 +26,15 @@ async fn a_server_that_is_full_goes_on_answering_and_takes_edits_when_it_has_roo
     run("SCRIPT FLUSH").await;
     check_starts(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;
     check_positions(&index, &product, &filter).await;
-    check_stats(&index, &product, None).await;
+    check_stats(&index, &product, &Filter::ANY).await;
     let comment = &product.comments[0];
     let edits = index_edits(&comment.cd.id, None, std::slice::from_ref(&comment.placement));
     let error = index.apply(&edits).await.unwrap_err();
     assert!(error.is_unavailable(), "worth another try once there is room: {error:?}");
-    check_stats(&index, &product, None).await;
+    check_stats(&index, &product, &Filter::ANY).await;
 
     run("CONFIG SET maxmemory 0").await;
     index.apply(&edits).await.unwrap();
-    let stats = index.stats(&product.id, None, TABLE_ID, now()).await.unwrap().unwrap();
+    let stats = index.stats(&product.id, &Filter::ANY, TABLE_ID, now()).await.unwrap().unwrap();
     assert_eq!(stats.by_rating.iter().map(|(_, count)| count).sum::<u64>(), 199);
 }

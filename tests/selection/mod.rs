@@ -153,7 +153,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     forget().await;
     check_positions(&index, &product, &filter).await;
     forget().await;
-    check_stats(&index, &product, None).await;
+    check_stats(&index, &product, &Filter::ANY).await;
     forget().await;
     // More than one pipeline of edits, and the server forgets between two of them.
     let edits: Vec<IndexEdit> = (0..600)
@@ -166,7 +166,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     let applied = index.apply(&edits);
     let (applied, ()) = tokio::join!(applied, forget());
     applied.unwrap();
-    let stats = index.stats(&product.id, None, TABLE_ID, now()).await.unwrap().unwrap();
+    let stats = index.stats(&product.id, &Filter::ANY, TABLE_ID, now()).await.unwrap().unwrap();
     assert_eq!(stats.by_rating.iter().map(|(_, count)| count).sum::<u64>(), 700);
 }
 
@@ -204,21 +204,25 @@ async fn every_position_is_that_of_a_brute_force_sort() {
     }
 }
 
-pub(crate) async fn check_stats(index: &PageIndex, product: &Product, language: Option<&Language>) {
+pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &Filter) {
     let counted = |by: &dyn Fn(&Placement) -> bool| {
         product.comments.iter().filter(|comment| by(&comment.placement)).count() as u64
     };
-    let asked_for = |placement: &Placement| language.is_none_or(|language| placement.language == *language);
-    let found = index.stats(&product.id, language, TABLE_ID, now()).await.unwrap().unwrap();
+    let in_language = |placement: &Placement| filter.language().is_none_or(|language| placement.language == *language);
+    let found = index.stats(&product.id, filter, TABLE_ID, now()).await.unwrap().unwrap();
     for (rating, count) in found.by_rating {
-        assert_eq!(count, counted(&|placement| placement.rating == rating && asked_for(placement)), "{rating}");
+        assert_eq!(count, counted(&|placement| placement.rating == rating && in_language(placement)), "{rating}");
+    }
+    for (rating, count) in found.by_rating_in_any_language {
+        assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
     }
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
-    for comment in &product.comments {
-        *by_language.entry(&comment.placement.language).or_default() += 1;
+    for shapes::Indexed { placement, .. } in &product.comments {
+        let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));
+        *by_language.entry(&placement.language).or_default() += u64::from(is_wanted);
     }
     assert!(found.by_language.iter().map(|(language, count)| (language, *count)).eq(by_language));
-    let times = product.comments.iter().filter(|comment| asked_for(&comment.placement));
+    let times = product.comments.iter().filter(|comment| in_language(&comment.placement));
     assert_eq!(found.last_commented_at, times.map(|comment| comment.cd.created_at).max());
 }
 
@@ -231,7 +235,10 @@ async fn stats_count_what_there_is_and_forget_a_language_that_is_gone() {
     fill(&index, &products, &mut random).await;
     for product in &products {
         for language in [None, Some("en"), Some("pt-BR"), Some("fr")] {
-            check_stats(&index, product, language.map(|tag| Language::parse(tag).unwrap()).as_ref()).await;
+            for ratings in ["~", "2", "1.3.5"] {
+                let language = language.map(|tag| Language::parse(tag).unwrap());
+                check_stats(&index, product, &Filter::new(language, RatingSet::parse(ratings).ok())).await;
+            }
         }
     }
 }
@@ -251,6 +258,6 @@ async fn an_edit_applied_again_changes_nothing() {
     for _ in 0..2 {
         index.apply(&edits).await.unwrap();
         check_product(&index, &product, &mut random).await;
-        check_stats(&index, &product, None).await;
+        check_stats(&index, &product, &Filter::ANY).await;
     }
 }

@@ -35,19 +35,19 @@ pub(crate) struct IfMatchHeader;
 /// What makes a repeated request known.
 pub(crate) struct IdempotencyKeyHeader;
 
-/// A parameter with an example.
-fn example(of: (&str, ParameterIn), description: &str, schema: impl Into<RefOr<Schema>>, value: Value) -> Parameter {
-    parameter(of, description, schema).example(Some(value)).build()
-}
+/// What a cursor looks like; it was sealed with a key that nobody has.
+const CURSOR: &str = "LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC";
 
-fn parameter(
+/// A parameter with an example.
+fn example(
     (name, place): (&str, ParameterIn),
     description: &str,
     schema: impl Into<RefOr<Schema>>,
-) -> ParameterBuilder {
+    value: Value,
+) -> Parameter {
     let required = if place == ParameterIn::Path { Required::True } else { Required::False };
     let named = ParameterBuilder::new().name(name).parameter_in(place).required(required);
-    named.description(Some(description)).schema(Some(schema))
+    named.description(Some(description)).schema(Some(schema)).example(Some(value)).build()
 }
 
 impl IntoParams for ProductPath {
@@ -86,9 +86,11 @@ impl IntoParams for RatingParameter {
 
 impl IntoParams for PortionParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let size = parameter(("page_size", ParameterIn::Query), "How many comments a page has", schemas::page_size());
-        let order = parameter(("order", ParameterIn::Query), "Newest or oldest first", schemas::order());
-        vec![size.build(), order.build()]
+        let query = |name| (name, ParameterIn::Query);
+        vec![
+            example(query("page_size"), "How many comments a page has", schemas::page_size(), json!(20)),
+            example(query("order"), "Newest or oldest first", schemas::order(), json!("newest")),
+        ]
     }
 }
 
@@ -101,9 +103,9 @@ impl IntoParams for PlaceParameters {
         let cursor = "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                       together with `page` or `as_of`";
         vec![
-            parameter(query("page"), page, schemas::page()).build(),
-            parameter(query("as_of"), as_of, schemas::date_time()).build(),
-            parameter(query("cursor"), cursor, schemas::cursor()).build(),
+            example(query("page"), page, schemas::page(), json!(1)),
+            example(query("as_of"), as_of, schemas::date_time(), json!("2024-11-14T09:30:00.000Z")),
+            example(query("cursor"), cursor, schemas::cursor(), json!(CURSOR)),
         ]
     }
 }
@@ -111,13 +113,18 @@ impl IntoParams for PlaceParameters {
 impl IntoParams for IfMatchHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let description = "Only when the comment is at this revision: one entity tag, or `*` for any";
-        vec![parameter(("If-Match", ParameterIn::Header), description, schemas::if_match()).build()]
+        vec![example(("If-Match", ParameterIn::Header), description, schemas::if_match(), json!("*"))]
     }
 }
 
 impl IntoParams for IdempotencyKeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let description = "Names this comment among all that are ever created; it is kept for a day";
-        vec![parameter(("Idempotency-Key", ParameterIn::Header), description, schemas::idempotency_key()).build()]
+        vec![example(
+            ("Idempotency-Key", ParameterIn::Header),
+            description,
+            schemas::idempotency_key(),
+            json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
+        )]
     }
 }

@@ -1,18 +1,19 @@
 //! Every request has an id, belongs to its caller's trace, is counted, and leaves one line in the log.
 //!
 //! The line is an event of the target `access`. Whatever else is logged while the request is answered stands in the same
-//! span `request`, with its ids. Nothing of a body or of a header but the two named here is logged.
+//! span `request`, with its ids. Nothing of a body is logged, and of headers only those that say who asks: `X-Request-Id`,
+//! `traceparent`, `User-Agent`, and `X-Forwarded-For` as far as proxies of ours have written it.
 
 use std::time::Instant;
 
 use actix_web::{
     Error,
-    body::MessageBody,
+    body::{BodySize, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
     http::{
         Method,
-        header::{HeaderMap, HeaderName, HeaderValue},
+        header::{self, HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
     web,
@@ -30,6 +31,14 @@ const REQUEST_ID_MAX_LEN: usize = 128;
 /// How much of a request's target is logged.
 const TARGET_MAX_LEN: usize = 1_024;
 
+/// How much of a client's name for itself is logged.
+const USER_AGENT_MAX_LEN: usize = 256;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The longest address of a client (one of IPv6 with one of IPv4 in it).
+const ADDRESS_MAX_LEN: usize = 45;
+
 /// Counts and logs a request, and names its id in the answer.
 pub(crate) async fn observe<B: MessageBody + 'static>(
     request: ServiceRequest,
@@ -38,30 +47,37 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
     let began = Instant::now();
     let state = request.app_data::<web::Data<State>>().cloned();
     let request_id = request_id(request.headers());
-    let seen = Seen::of(&request);
+    let seen = Seen::of(&request, state.as_ref().map_or(0, |state| state.proxies));
     let span = span(&request_id, request.headers());
     let mut answer = next.call(request).instrument(span.clone()).await;
-    let status = match &mut answer {
+    let (status, size) = match &mut answer {
         Ok(response) => {
             name_request(response.headers_mut(), &request_id);
-            response.status()
+            (response.status(), response.response().body().size())
         }
         // The request was given up while it was answered. Its answer is made here, so that what it logs has its ids.
         Err(error) => {
             let mut response = span.in_scope(|| error.error_response());
             name_request(response.headers_mut(), &request_id);
-            let status = response.status();
+            let told = (response.status(), response.body().size());
             answer = Err(InternalError::from_response("given up", response).into());
-            status
+            told
         }
     };
     let took = began.elapsed();
     span.in_scope(|| {
-        let Seen { method, target, peer, operational, route } = &seen;
-        let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
+        let Seen { method, target, peer, client, user_agent, operational, route } = &seen;
+        let (status, took_ms, bytes) = (status.as_u16(), took.as_secs_f64() * 1e3, bytes(size));
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: "access", %method, target, route, status, took_ms, bytes, peer, client, user_agent, "answered"
+                )
+            };
+        }
         match operational {
-            true => tracing::debug!(target: "access", %method, target, route, status, took_ms, peer, "answered"),
-            false => tracing::info!(target: "access", %method, target, route, status, took_ms, peer, "answered"),
+            true => log!(debug),
+            false => log!(info),
         }
     });
     if let Some(state) = state {
@@ -83,22 +99,52 @@ struct Seen {
     target: String,
     /// Who is connected: a load balancer, where there is one.
     peer: Option<String>,
+    /// Who asked the first of the proxies in front, as it says.
+    client: Option<String>,
+    user_agent: Option<String>,
     operational: bool,
     /// The pattern that its path matches.
     route: Option<String>,
 }
 
 impl Seen {
-    fn of(request: &ServiceRequest) -> Self {
+    fn of(request: &ServiceRequest, proxies: usize) -> Self {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         Self {
             method: request.method().clone(),
             // A target is ASCII, so every place in it is a boundary.
             target: target.get(..TARGET_MAX_LEN).unwrap_or(target).to_owned(),
             peer: request.peer_addr().map(|peer| peer.ip().to_string()),
+            client: forwarded_for(request.headers(), proxies),
+            user_agent: text(request.headers(), &header::USER_AGENT, USER_AGENT_MAX_LEN),
             route: request.resource_map().match_pattern(request.path()),
             operational: is_operational(request.path()),
         }
+    }
+}
+
+/// The client that the first of so many proxies saw: each adds one address at the end, and what stands before theirs was
+/// sent by the client, who may say anything.
+fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
+    let lines = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok());
+    let addresses: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let client = addresses.get(addresses.len().checked_sub(proxies)?)?;
+    (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
+}
+
+/// The beginning of a header's value.
+fn text(headers: &HeaderMap, name: &HeaderName, len_max: usize) -> Option<String> {
+    // What `to_str` gives is ASCII, so every place in it is a boundary.
+    let value = headers.get(name)?.to_str().ok()?;
+    Some(value.get(..len_max).unwrap_or(value).to_owned())
+}
+
+/// How many bytes a body has; unknown of one that is made while it is sent.
+fn bytes(size: BodySize) -> Option<u64> {
+    match size {
+        BodySize::None => Some(0),
+        BodySize::Sized(bytes) => Some(bytes),
+        BodySize::Stream => None,
     }
 }
 
@@ -138,5 +184,21 @@ mod tests {
             assert_eq!(id(strange).len(), 26, "{strange}");
         }
         assert_eq!(request_id(&HeaderMap::new()).len(), 26);
+    }
+
+    #[test]
+    fn of_forwarded_addresses_only_those_count_that_proxies_of_ours_have_written() {
+        let client = |lines: &[&str], proxies| {
+            let mut headers = HeaderMap::new();
+            lines.iter().for_each(|line| headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap()));
+            forwarded_for(&headers, proxies)
+        };
+        assert_eq!(client(&["203.0.113.7"], 1).as_deref(), Some("203.0.113.7"));
+        assert_eq!(client(&["6.6.6.6, 203.0.113.7"], 1).as_deref(), Some("203.0.113.7"));
+        assert_eq!(client(&["6.6.6.6", "2001:db8::1, 10.0.0.1"], 2).as_deref(), Some("2001:db8::1"));
+        assert_eq!(client(&["203.0.113.7"], 0), None);
+        assert_eq!(client(&["203.0.113.7"], 2), None);
+        assert_eq!(client(&[], 1), None);
+        assert_eq!(client(&[&"1".repeat(46)], 1), None);
     }
 }

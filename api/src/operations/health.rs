@@ -17,14 +17,18 @@ const PROBE_ID: &str = "-";
 
 /// The process lives.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"status": "alive"}))]
 pub(crate) struct Liveness {
     /// Always `alive`.
-    #[schema(example = "alive")]
     status: &'static str,
 }
 
 /// How the service and its stores are.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "status": "ready", "table": {"state": "ok"},
+    "page_index": {"state": "ready", "partitions_ready": 256, "partitions": 256}
+}))]
 pub(crate) struct Readiness {
     status: ServiceState,
     table: TableReadiness,

@@ -26,7 +26,7 @@ pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Resul
     }
     let Address { query, number } = &address;
     // The counts of the filters come from the page index too; without it the page does without them.
-    let stats = state.stats(&query.product, query.filter.language());
+    let stats = state.stats(&query.product, &query.filter);
     let (listing, stats) = tokio::join!(listing::read_page(&state, query, *number, None), stats);
     let listing = match listing {
         Ok(listing) => listing,
@@ -38,7 +38,7 @@ pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Resul
     let stats = stats.filter(|_| listing.total.is_some());
     let page = CommentsPage::new(&state.site, &address, &listing, stats.as_ref())?;
     let mut answer = render(&state, &page.head, &page)?;
-    if listing.total.is_none() {
+    if stats.is_none() {
         // It would be kept longer than the page index is away.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));

@@ -1,4 +1,7 @@
 //! The filters of a page: the histogram of ratings, the choice of a language, and what takes a filter off again.
+//!
+//! The count beside a language is that of the page it leads to: with the ratings that are chosen. That beside a rating, of
+//! which several can be chosen, is its own, in the language that is chosen.
 
 use model::{Filter, Language, PageNumber, Rating, RatingSet};
 use stores::page_index::Stats;
@@ -87,7 +90,7 @@ impl Filters {
             direction: "ltr",
             native: None,
             english: "All languages".to_owned(),
-            count: stats.map(|stats| grouped(total(&stats.by_rating_in_any_language))),
+            count: stats.map(|stats| grouped(wanted(&stats.by_rating_in_any_language, set))),
             link: to(None, set),
             current: language.is_none(),
         };
@@ -150,6 +153,12 @@ fn known_languages<'query>(
         known.push((current, stats.map(|_| 0)));
     }
     known
+}
+
+/// How many there are with the ratings of a set.
+fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
+    let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
+    of_set.map(|(_, total)| total).sum()
 }
 
 /// The set with the rating put in, or taken out. Taking the last one out, or putting the last one in, ends the filter.

@@ -128,7 +128,7 @@ fn answer(comment: &Comment) -> HttpResponse {
 
 /// Where a comment stands in a listing.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Position)]
+#[schema(as = Position, example = json!({"page": 3, "position": 41, "total": 45}))]
 pub(crate) struct PositionBody {
     /// The page that shows the comment.
     #[schema(value_type = u64, minimum = 1)]

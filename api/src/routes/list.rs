@@ -94,7 +94,25 @@ fn read(request: &HttpRequest, cursors: &CursorSealer) -> Result<(ListingQuery, 
 
 /// One page of comments.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Page)]
+#[schema(as = Page, example = json!({
+    "product": "espresso-machine", "filter": {"language": "en", "ratings": [4, 5]}, "order": "newest", "page": 3,
+    "page_size": 1, "total": 41, "total_pages": 41, "as_of": "2024-11-14T09:30:00.000Z", "index": "ready",
+    "comments": [{
+        "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
+        "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+    }],
+    "links": {
+        "self": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=3&page_size=1",
+        "first": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=1&page_size=1",
+        "prev": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=2&page_size=1",
+        "next": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=4&page_size=1",
+        "last": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=41&page_size=1"
+    },
+    "cursor": {
+        "next": "LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC", "prev": "Zk3vN8hTq1Yw5cXb7rJ0mLd2sFgP9uE4oAiKtVxR6nBM"
+    }
+}))]
 pub(crate) struct Body<'listing> {
     product: &'listing str,
     filter: FilterBody<'listing>,

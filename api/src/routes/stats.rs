@@ -1,7 +1,7 @@
 //! `GET /api/v1/products/{product}/stats`
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Instant, Language, Rating};
+use model::{Filter, Instant, Language, Rating};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,7 +14,15 @@ use crate::{
 
 /// How many comments a product has.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Stats)]
+#[schema(as = Stats, example = json!({
+    "product": "espresso-machine", "language": null, "total": 45,
+    "by_rating": [
+        {"rating": 1, "total": 2}, {"rating": 2, "total": 1}, {"rating": 3, "total": 4}, {"rating": 4, "total": 12},
+        {"rating": 5, "total": 26}
+    ],
+    "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}],
+    "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z"
+}))]
 pub(crate) struct Body<'stats> {
     product: &'stats str,
     /// Null: of all languages.
@@ -59,7 +67,7 @@ struct LanguageTotal<'stats> {
 pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let product = request::product(&request, 4)?;
     let language = Parameters::read(&request, &["language"], &[])?.parse("language", Language::parse)?;
-    let stats = state.stats(&product, language.as_ref()).await.ok_or(ApiError::IndexUnavailable)?;
+    let stats = state.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),

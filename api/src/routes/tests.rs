@@ -258,3 +258,34 @@ async fn what_has_not_changed_is_not_sent_again_and_texts_are_compressed() {
     let other = TestRequest::with_uri(style).insert_header((header::IF_NONE_MATCH, "W/\"other\""));
     assert_eq!(ask(other).await.body, first.body);
 }
+
+#[actix_web::test]
+async fn scripts_of_other_sites_may_read_whatever_is_answered_and_not_write() {
+    let told = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    for (uri, status) in [("/openapi.json", 200), ("/api/v1/products/p/comments?page=0", 400), ("/api/v1/nothing", 404)]
+    {
+        let answer = ask(TestRequest::with_uri(uri).insert_header((header::ORIGIN, "https://shop.example"))).await;
+        assert_eq!(answer.status.as_u16(), status, "{uri}");
+        assert_eq!(told(&answer, "access-control-allow-origin").as_deref(), Some("*"), "{uri}");
+        let exposed = told(&answer, "access-control-expose-headers").unwrap();
+        assert!(["ETag", "Link", "Retry-After", "X-Request-Id"].iter().all(|name| exposed.contains(name)), "{exposed}");
+    }
+    // A page needs no such thing.
+    let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
+    assert_eq!(told(&page, "access-control-allow-origin"), None);
+
+    let preflight = |wanted: &str| {
+        let request = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
+        let request = request.insert_header((header::ORIGIN, "https://shop.example"));
+        request.insert_header((header::ACCESS_CONTROL_REQUEST_METHOD, wanted))
+    };
+    for wanted in ["GET", "POST", "DELETE"] {
+        let answer = ask(preflight(wanted)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""));
+        assert_eq!(told(&answer, "access-control-allow-methods").as_deref(), Some("GET, HEAD"));
+        let allowed = told(&answer, "access-control-allow-headers").unwrap();
+        assert!(!allowed.to_lowercase().contains("authorization"), "{allowed}");
+    }
+    let no_preflight = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
+    assert_eq!(ask(no_preflight).await.status, StatusCode::METHOD_NOT_ALLOWED);
+}

@@ -14,7 +14,7 @@ use crate::links;
 const URLS_MAX: u64 = 50_000;
 
 /// The longest file in bytes. The protocol allows 50 MB; but a file is made in memory for each request, so it is no larger
-/// than a page of comments may be.
+/// than a page of comments may be: with URLs of usual lengths that is less than [`URLS_MAX`] of them.
 const BYTES_MAX: u64 = 1_000_000;
 
 /// What stands around a URL.

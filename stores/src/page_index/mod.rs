@@ -164,13 +164,13 @@ pub struct Position {
 /// How many comments a product has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// By rating, all five of them.
+    /// By rating, all five of them, whichever the filter wants; in its language.
     pub by_rating: Vec<(Rating, u64)>,
-    /// The same whatever the language, also when one was asked for.
+    /// The same whatever the language.
     pub by_rating_in_any_language: Vec<(Rating, u64)>,
-    /// By language, ascending by tag.
+    /// By language, all that the product has, whichever the filter wants, ascending by tag; with its ratings.
     pub by_language: Vec<(Language, u64)>,
-    /// When the last was made.
+    /// When the last in the filter's language was made.
     pub last_commented_at: Option<Instant>,
 }
 
@@ -283,27 +283,32 @@ impl PageIndex {
         }))
     }
 
-    /// How many comments a product has, by rating (also of one language, when `language` is given) and by language.
+    /// How many comments a product has beside a filter: by rating in its language, by language with its ratings.
     ///
     /// # Errors
     /// The store's.
     pub async fn stats(
         &self,
         product: &ProductId,
-        language: Option<&Language>,
+        filter: &Filter,
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
         let set = |language: Option<&Language>, rating| {
             self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
         };
+        let language = filter.language();
+        let sets_a_language = filter.ratings().map_or(1, |ratings| ratings.iter().count());
         let mut languages = self.known_languages.of(product);
         for _ in 0..STATS_TRIES_MAX {
             let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
             keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
             keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
             keys.push(set(language, None));
-            keys.extend(languages.iter().map(|known| set(Some(known), None)));
+            for known in &languages {
+                let of_language = Filter::new(Some(known.clone()), filter.ratings()).base_sets(product);
+                keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
+            }
             let call = Routed::call(&self.scripts.stats, &keys);
             type Answer = (Option<String>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
             let (table, watermark, found, by_rating, in_any_language, last, by_language): Answer =
@@ -324,7 +329,10 @@ impl PageIndex {
             return Ok(Ok(Stats {
                 by_rating: Rating::ALL.into_iter().zip(by_rating).collect(),
                 by_rating_in_any_language: Rating::ALL.into_iter().zip(in_any_language).collect(),
-                by_language: languages.into_iter().zip(by_language).collect(),
+                by_language: languages
+                    .into_iter()
+                    .zip(by_language.chunks(sets_a_language).map(|sets| sets.iter().sum()))
+                    .collect(),
                 last_commented_at: last.map(instant_of).transpose()?,
             }));
         }

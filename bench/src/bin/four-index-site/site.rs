@@ -81,19 +81,20 @@ fn counted(filter: &Filter, statistics: &[(Option<Language>, Counters)]) -> (u64
     };
     let by_rating = |counters: Counters| Rating::ALL.map(|rating| (rating, counters.get(rating))).to_vec();
     let wanted = of(filter.language());
-    let total = match filter.ratings() {
-        None => wanted.total,
-        Some(ratings) => ratings.iter().map(|rating| wanted.get(rating)).sum(),
+    let of_filter = |counters: Counters| match filter.ratings() {
+        None => counters.total,
+        Some(ratings) => ratings.iter().map(|rating| counters.get(rating)).sum(),
     };
     // As the page index has them: a language without comments is none of the product's.
-    let of_languages = statistics.iter().filter_map(|(language, counters)| Some((language.clone()?, counters.total)));
+    let of_languages = statistics.iter().filter(|(_, counters)| counters.total > 0);
+    let of_languages = of_languages.filter_map(|(language, counters)| Some((language.clone()?, of_filter(*counters))));
     let stats = Stats {
         by_rating: by_rating(wanted),
         by_rating_in_any_language: by_rating(of(None)),
-        by_language: of_languages.filter(|(_, total)| *total > 0).collect(),
+        by_language: of_languages.collect(),
         last_commented_at: None,
     };
-    (total, stats)
+    (of_filter(wanted), stats)
 }
 
 fn refusal(error: Error) -> actix_web::Error {

@@ -1,9 +1,9 @@
 -- How many comments a product has.
 -- KEYS: the partition's marker, the product's set of languages, the five sets of a rating of the language asked for (or
--- of any), the five sets of a rating of any language, the set that tells the last comment, then the sets of the
--- languages that the caller believes the product has.
+-- of any), the five sets of a rating of any language, the set that tells the last comment, then sets of the languages
+-- that the caller believes the product has, as many of each.
 -- Returns the marker's table and watermark, the product's languages, five totals, five totals, the score of the last
--- comment or false, and the languages' totals.
+-- comment or false, and the totals of the languages' sets.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark')
 local function totals(from, to)
   local totals = {}
