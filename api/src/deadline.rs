@@ -13,7 +13,7 @@ use actix_web::{
 use crate::error::{self, ApiError};
 
 /// The longest that a request may take: longer than one call of each store with its retries.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Answers 503 when a request takes too long. What it was waiting for is dropped; a write may have happened or not.
 pub(crate) async fn bound<B: MessageBody + 'static>(

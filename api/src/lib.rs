@@ -43,5 +43,6 @@ mod state;
 mod table_id;
 
 pub use application::{Application, StartError};
+pub use deadline::REQUEST_TIMEOUT;
 pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteArgs, SiteSettings};

@@ -20,6 +20,12 @@ use crate::statistics::Latencies;
 /// An answer that is not there by then never comes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
+/// The address in a URL such as `redis://127.0.0.1:6379/`.
+pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
+    let (_, address) = url.split_once("://").context("a URL has a scheme")?;
+    address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
+}
+
 /// Asks once; returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     tokio::time::timeout(ANSWER_WITHIN, ask(address, path)).await.with_context(|| format!("{path} is not answered"))?

@@ -15,6 +15,7 @@ use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Incoming},
     client::conn::http1::{SendRequest, handshake},
+    header,
 };
 use hyper_util::rt::TokioIo;
 use model::{
@@ -28,6 +29,8 @@ use tokio::{net::TcpStream, task::JoinSet};
 use super::process::ApiProcess;
 use crate::shop::{Listing, PAGE_SIZE, Shop};
 
+/// Callers of the SDK that share connections: 16 callers are as many clients as the API has threads on two cores.
+const CALLERS_A_CLIENT: usize = 8;
 /// How often a page is asked for.
 const TRIES_MAX: usize = 5;
 
@@ -62,6 +65,18 @@ pub(crate) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyh
 pub(super) enum Show {
     Json,
     Html,
+    /// HTML, compressed as crawlers ask for it.
+    Packed,
+}
+
+impl Show {
+    /// What the caller says it can read.
+    fn accepted(self) -> &'static str {
+        match self {
+            Self::Json | Self::Html => "identity",
+            Self::Packed => "gzip, deflate, br",
+        }
+    }
 }
 
 /// One connection, kept alive.
@@ -88,14 +103,19 @@ impl HttpCaller {
     async fn get(&mut self, page: u64) -> anyhow::Result<Response<Incoming>> {
         let path = match self.show {
             Show::Json => self.listing.json_path(page),
-            Show::Html => self.listing.html_path(page),
+            Show::Html | Show::Packed => self.listing.html_path(page),
         };
         for _ in 0..TRIES_MAX {
-            let request = Request::get(path.as_str()).header("host", &self.host).body(Empty::new())?;
+            let request = Request::get(path.as_str()).header(header::HOST, &self.host);
+            let request = request.header(header::ACCEPT_ENCODING, self.show.accepted()).body(Empty::new())?;
             self.connection.ready().await?;
             let answer = self.connection.send_request(request).await?;
             match answer.status() {
-                StatusCode::OK => return Ok(answer),
+                StatusCode::OK => {
+                    let is_packed = answer.headers().contains_key(header::CONTENT_ENCODING);
+                    ensure!(is_packed == (self.show == Show::Packed), "{path} was answered {:?}", answer.headers());
+                    return Ok(answer);
+                }
                 StatusCode::SERVICE_UNAVAILABLE => {
                     self.unavailable.fetch_add(1, Ordering::Relaxed);
                     // The connection takes the next request only after the whole answer.
@@ -117,7 +137,7 @@ impl HttpCaller {
                 let id = |comment: &Value| Some(comment.get("id")?.as_str()?.to_owned());
                 comments.iter().map(|comment| id(comment).context("a comment has an id")).collect()
             }
-            Show::Html => {
+            Show::Html | Show::Packed => {
                 let body = std::str::from_utf8(&body)?;
                 let ids = body.split("id=\"comment-").skip(1).filter_map(|after| after.split('"').next());
                 Ok(ids.map(str::to_owned).collect())
@@ -137,14 +157,18 @@ impl Caller for HttpCaller {
 }
 
 /// Who knows all start keys and asks the table itself.
+#[derive(Clone)]
 pub(super) struct SdkCaller {
     table: Table,
     listing: Arc<Listing>,
 }
 
 impl SdkCaller {
-    pub(super) fn new(shop: &Shop, listing: &Arc<Listing>) -> Self {
-        Self { table: shop.table.clone(), listing: listing.clone() }
+    /// So many, with connections of their own for every [`CALLERS_A_CLIENT`], as the API has them for each of its threads.
+    pub(super) fn several(shop: &Shop, listing: &Arc<Listing>, count: usize) -> Vec<Self> {
+        let clients = (0..count.div_ceil(CALLERS_A_CLIENT)).map(|_| shop.table.with_own_connections());
+        let callers = clients.flat_map(|table| vec![Self { table, listing: listing.clone() }; CALLERS_A_CLIENT]);
+        callers.take(count).collect()
     }
 
     /// The query of `Table::page`.

@@ -6,20 +6,22 @@
 //! the HTML show, those of the bare query, and those that must stand there.
 //!
 //! - **Throughput.** 16 callers ask for random pages of 20, in rounds that alternate: the API, the SDK, the API, the SDK.
-//!   The SDK's callers know every page's start key and do the **same Query** with the client and settings that the API
-//!   has; the answer is decoded by the SDK and no further. What the API does besides (HTTP, finding the start key in
+//!   The SDK's callers know every page's start key and do the **same Query** with the settings and as many clients, each with
+//!   connections of its own, as the API has threads; the answer is decoded by the SDK and no further. What the API does besides (HTTP, finding the start key in
 //!   Redis, reading comments from items, links, cursors, JSON or HTML) is in its time. Pages are drawn anew for every
 //!   half of a round.
 //! - **Processor time** says where the time goes whatever else the machine does: the API's and Redis's own, and the rest,
 //!   which is engine and callers together.
 //! - **Last page.** One connection, requests for the last page and page 2 in turn, in blocks. The last page is full.
-//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 60,000 requests, and after them.
+//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after them.
+//! - **A stalled store.** How long the longest requests take while a store takes what it is sent and answers nothing.
 //!
 //! Of a product's comments only the items of the filter keys that are queried are loaded, by the engine's own import,
 //! which leaves no stream records. The page index is filled and marked ready as a rebuild does it.
 
 pub(crate) mod callers;
 mod process;
+mod stalled;
 
 use std::{
     path::Path,
@@ -53,8 +55,8 @@ const BLOCKS: usize = 5;
 /// Requests for either page in a block, so that 10 of them lie beyond the 99th percentile.
 const A_BLOCK: usize = 1_000;
 /// Requests before the memory is watched, and meanwhile.
-const MEMORY_WARM_UP: u32 = 6_000;
-const MEMORY_REQUESTS: u32 = 60_000;
+const MEMORY_WARM_UP: u32 = 10_000;
+const MEMORY_REQUESTS: u32 = 100_000;
 /// The product that throughput and memory are measured with.
 const THROUGHPUT_COMMENTS: u32 = 300_000;
 /// Products whose last page is measured.
@@ -83,6 +85,7 @@ pub(crate) async fn measure(
         if is_main {
             if !is_quick {
                 subject.memory(report).await?;
+                subject.stalled_stores(report, &binary).await?;
             }
             for kind in subject.kinds()? {
                 subject.throughput(report, &kind, effort).await?;
@@ -178,7 +181,7 @@ impl Subject {
         for listing in [Some(self.shop.all.clone()), self.shop.union.clone()].into_iter().flatten() {
             let mut pages = vec![1, 2, listing.pages()];
             pages.extend(self.draw(&listing, SAMPLES));
-            let sdk = SdkCaller::new(&self.shop, &listing);
+            let sdk = SdkCaller::several(&self.shop, &listing, 1).pop().context("a caller")?;
             for show in [Show::Json, Show::Html] {
                 let mut http = HttpCaller::open(&self.api, &listing, show).await?;
                 for page in &pages {
@@ -218,18 +221,48 @@ impl Subject {
         let mut figures: Vec<Figure> =
             names.into_iter().zip(&resident).map(|(name, mib)| (name, *mib, "MiB")).collect();
         figures.push(("it all took", began.elapsed().as_secs_f64(), "s"));
+        figures.push(("answers 503, asked again", self.unavailable(), ""));
         let about = format!("resident memory of the API over {MEMORY_REQUESTS} requests, {MEMORY_WARM_UP} before them");
         report.add("api: memory", &about, &figures);
+        if let [after_warm_up, .., at_the_end] = resident[..] {
+            report.ratio("api_memory_growth", at_the_end / after_warm_up, Limit::AtMost(1.1));
+        }
         Ok(())
     }
 
-    fn kinds(&self) -> anyhow::Result<[Kind; 3]> {
+    /// What a stalled store costs whoever asks.
+    async fn stalled_stores(&self, report: &mut Report, binary: &Path) -> anyhow::Result<()> {
+        report.step("requests while a store is stalled");
+        let longest = stalled::measure(binary, &self.shop).await?;
+        let s = |duration: Duration| duration.as_secs_f64();
+        let all = [longest.page_1_without_index, longest.page_2_without_index, longest.without_table];
+        report.add(
+            "api: a stalled store",
+            &format!("{CALLERS} callers; page 1 is 200 without the page index, all else 503"),
+            &[
+                ("page index stalled, page 1, longest", s(longest.page_1_without_index), "s"),
+                ("page index stalled, page 2, longest", s(longest.page_2_without_index), "s"),
+                ("table stalled, longest", s(longest.without_table), "s"),
+            ],
+        );
+        let worst = all.into_iter().map(s).fold(0.0, f64::max);
+        report.ratio("stalled_store_vs_time_out", worst / s(api::REQUEST_TIMEOUT), Limit::AtMost(1.0));
+        Ok(())
+    }
+
+    /// How often the API has answered 503 since this was last asked.
+    fn unavailable(&self) -> f64 {
+        as_f64(self.api.unavailable.swap(0, Ordering::Relaxed))
+    }
+
+    fn kinds(&self) -> anyhow::Result<[Kind; 4]> {
         let (all, union) = (&self.shop.all, self.shop.union.as_ref().context("the union is loaded")?);
         let kind = |ratio, listing: &Arc<Listing>, show, limit| Kind { ratio, limit, listing: listing.clone(), show };
         Ok([
             kind("api_json_vs_sdk", all, Show::Json, Limit::AtLeast(0.7)),
             kind("api_union_vs_sdk", union, Show::Json, Limit::AtLeast(0.7)),
             kind("api_html_vs_sdk", all, Show::Html, Limit::AtLeast(0.6)),
+            kind("api_packed_html_vs_sdk", all, Show::Packed, Limit::None),
         ])
     }
 
@@ -237,13 +270,14 @@ impl Subject {
     async fn rounds(&mut self, kind: &Kind, effort: Effort) -> anyhow::Result<Throughput> {
         let Kind { listing, show, .. } = kind;
         let mut throughput = Throughput::default();
+        // Their connections stay open from round to round, as the API's do.
+        let bare_callers = SdkCaller::several(&self.shop, listing, CALLERS);
         for round in 0..=effort.rounds {
             let callers = self.open(listing, *show).await?;
             let pages = self.draw(listing, effort.a_half);
             let (ours, spent_by_api) = self.timed(callers, pages).await?;
-            let callers = (0..CALLERS).map(|_| SdkCaller::new(&self.shop, listing)).collect();
             let pages = self.draw(listing, effort.a_half);
-            let (bare, spent_by_sdk) = self.timed(callers, pages).await?;
+            let (bare, spent_by_sdk) = self.timed(bare_callers.clone(), pages).await?;
             if round > 0 {
                 throughput.rounds.add(ours, bare);
                 throughput.of_api.add(spent_by_api);
@@ -256,11 +290,11 @@ impl Subject {
     async fn throughput(&mut self, report: &mut Report, kind: &Kind, effort: Effort) -> anyhow::Result<()> {
         let name = kind.ratio.trim_end_matches("_vs_sdk");
         report.step(&format!("{} rounds of {name}", effort.rounds));
-        self.api.unavailable.store(0, Ordering::Relaxed);
+        self.unavailable();
         let Throughput { rounds, of_api, of_sdk } = self.rounds(kind, effort).await?;
         let count = u64::from(effort.a_half);
         let (lowest, highest) = rounds.ratio_range();
-        let unavailable = as_f64(self.api.unavailable.swap(0, Ordering::Relaxed));
+        let unavailable = self.unavailable();
         let us = |spent: Duration| spent.as_secs_f64() * 1e6 / as_f64(count * u64::from(effort.rounds));
         report.add(
             &format!("api: {name}"),
@@ -325,6 +359,7 @@ impl Subject {
             }
         }
         let [page_2_p50, last_p50, page_2_p99, last_p99, p50, p99] = blocks.map(|values| median(&values));
+        let unavailable = self.unavailable();
         report.add(
             &format!("api: last page of {}", number(self.comments.into())),
             &format!("page {} and page 2, {BLOCKS} blocks of {A_BLOCK} requests each in turn", listing.pages()),
@@ -335,6 +370,7 @@ impl Subject {
                 ("last page, p99", last_p99, "us"),
                 ("last page by page 2, p50", p50, ""),
                 ("last page by page 2, p99", p99, ""),
+                ("answers 503, asked again", unavailable, ""),
             ],
         );
         Ok(LastPage { p50, p99 })

@@ -28,13 +28,14 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::{
+    http::address_in,
     money::{Compared, Prices, Summary},
     options::Options,
     report::{Limit, Report},
 };
 use contestants::Ask;
 pub(crate) use contestants::{Comments, Contestants, Listing};
-use network::{Road, address_in};
+use network::Road;
 use reads::{Depth, Load, Reading};
 
 /// Clients that ask at the same time.

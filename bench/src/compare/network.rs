@@ -15,8 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
-
 /// What is read at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks on the road.
@@ -59,12 +57,6 @@ impl Drop for Road {
         // It wakes who accepts.
         TcpStream::connect(self.address).ok();
     }
-}
-
-/// The address in a URL such as `redis://127.0.0.1:6379/`.
-pub(super) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
-    let (_, address) = url.split_once("://").context("a URL has a scheme")?;
-    address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
 fn join(client: &TcpStream, server: SocketAddr, round_trip: Duration) -> std::io::Result<()> {

@@ -1,0 +1,124 @@
+//! How long requests take while a store accepts what it is sent and answers nothing.
+//!
+//! The API reaches its stores through relays, which stop passing on what they get. Each caller asks again as soon as it has
+//! an answer. Statuses must be those of a store that is away: page 1 is answered without the page index, page 2 is not, and
+//! nothing is without the table.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use futures_util::future::try_join_all;
+use hyper::StatusCode;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
+
+use super::{ApiProcess, CALLERS, Served};
+use crate::{
+    http::{self, address_in},
+    shop::Shop,
+};
+
+/// Requests of each caller. The first wait for time-outs, later ones may find the store known to be away.
+const REQUESTS: usize = 3;
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How long the longest requests took.
+pub(super) struct Longest {
+    pub(super) page_1_without_index: Duration,
+    pub(super) page_2_without_index: Duration,
+    pub(super) without_table: Duration,
+}
+
+/// Asks for pages while either store is stalled.
+pub(super) async fn measure(binary: &Path, shop: &Shop) -> anyhow::Result<Longest> {
+    let engine = Relay::to(address_in(&shop.engine.endpoint_url())?).await?;
+    let redis = Relay::to(address_in(&shop.redis_url())?).await?;
+    let served = Served {
+        table: shop.table.name(),
+        dynamodb_url: format!("http://{}", engine.address),
+        redis_url: Some(format!("redis://{}", redis.address)),
+        sample_page: shop.all.json_path(2),
+    };
+    let api = ApiProcess::start(binary, &served).await?;
+    let longest = async |page, expected| longest(api.address(), &shop.all.json_path(page), expected).await;
+    redis.stall(true);
+    let page_1_without_index = longest(1, StatusCode::OK).await?;
+    let page_2_without_index = longest(2, StatusCode::SERVICE_UNAVAILABLE).await?;
+    redis.stall(false);
+    engine.stall(true);
+    let without_table = longest(1, StatusCode::SERVICE_UNAVAILABLE).await?;
+    engine.stall(false);
+    Ok(Longest { page_1_without_index, page_2_without_index, without_table })
+}
+
+async fn longest(api: SocketAddr, path: &str, expected: StatusCode) -> anyhow::Result<Duration> {
+    let caller = async || {
+        let mut longest = Duration::ZERO;
+        for _ in 0..REQUESTS {
+            let began = Instant::now();
+            let (status, _) = http::get(api, path).await?;
+            longest = longest.max(began.elapsed());
+            ensure!(status == expected, "{path} was answered {status} instead of {expected}");
+        }
+        anyhow::Ok(longest)
+    };
+    let all = try_join_all((0..CALLERS).map(|_| caller())).await?;
+    Ok(all.into_iter().max().unwrap_or_default())
+}
+
+/// Passes on to a server what is sent to it, and back, until it is stalled. It ends when it is dropped.
+struct Relay {
+    address: SocketAddr,
+    stalled: watch::Sender<bool>,
+    _connections: JoinSet<()>,
+}
+
+impl Relay {
+    async fn to(server: SocketAddr) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let (stalled, is_stalled) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        connections.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let is_stalled = is_stalled.clone();
+                open.spawn(async move {
+                    // What breaks a connection is the API's error.
+                    if let Ok(server) = TcpStream::connect(server).await {
+                        let ((from_client, to_client), (from_server, to_server)) =
+                            (client.into_split(), server.into_split());
+                        tokio::join!(
+                            pass_on(from_client, to_server, is_stalled.clone()),
+                            pass_on(from_server, to_client, is_stalled)
+                        );
+                    }
+                });
+            }
+        });
+        Ok(Self { address, stalled, _connections: connections })
+    }
+
+    fn stall(&self, stalled: bool) {
+        self.stalled.send_replace(stalled);
+    }
+}
+
+/// Until either side ends.
+async fn pass_on(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, stalled: watch::Receiver<bool>) {
+    let (mut buffer, mut stalled) = (vec![0; CHUNK_BYTES], stalled);
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let chunk = buffer.get(..read).unwrap_or_default();
+        if stalled.wait_for(|stalled| !stalled).await.is_err() || to.write_all(chunk).await.is_err() {
+            return;
+        }
+    }
+}
