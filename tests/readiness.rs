@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use model::{Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, plan::index_edits};
+use model::{
+    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating,
+    plan::{IndexEdit, index_edits},
+};
 use stores::{
     PageIndex, StoreError, now,
     page_index::{IndexAnswer, NotReady, PageIndexConfig, PageStart, PageStartQuery},
@@ -115,6 +118,72 @@ async fn an_index_that_is_lost_in_the_middle_of_a_rebuild_is_not_marked_ready() 
     let error = finished.await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+}
+
+/// Edits that put some comments into the index.
+fn edits_of(comments: std::ops::Range<u64>) -> Vec<IndexEdit> {
+    let edits = comments.flat_map(|number| {
+        let (language, rating) = (Language::parse("en").unwrap(), Rating::new(1 + number % 5).unwrap());
+        let placement = Placement { product: product(), language, rating };
+        index_edits(&CommentId::parse(&format!("c{number}")).unwrap(), Some((&placement, now())), &[])
+    });
+    edits.collect()
+}
+
+async fn is_marked(index: &PageIndex) -> bool {
+    let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
+    readiness.iter().any(|(_, answer)| answer.is_ok())
+}
+
+#[tokio::test]
+async fn an_index_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_ready() {
+    let redis = OwnRedis::start().await;
+    let index = redis.index();
+    let mut raw = redis.connection().await;
+    let rebuild = index.begin_rebuild().await.unwrap();
+    index.apply(&edits_of(0..10)).await.unwrap();
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    index.apply(&edits_of(10..20)).await.unwrap();
+    redis.kill().await;
+    redis.server.restart().await.unwrap();
+    wait_for("the restored server", async || index.ping().await.map_err(|error| error.to_string())).await;
+    // It has the token and half of the members, and takes the rest of the edits.
+    index.apply(&edits_of(20..30)).await.unwrap();
+    assert_eq!(index.members(&edits_of(0..1)[0].add[0]).await.unwrap().len(), 20);
+    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
+    assert!(error.is_unavailable() && error.to_string().contains("started again"), "{error}");
+    assert!(!is_marked(&index).await);
+    // The next rebuild is a new beginning.
+    make_ready(&index, now()).await;
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(PageStart { total: 0, before: None }));
+}
+
+#[tokio::test]
+async fn a_server_that_has_followed_another_during_a_rebuild_is_not_marked_ready() {
+    let (redis, other) = (OwnRedis::start().await, OwnRedis::start().await);
+    let index = redis.index();
+    let mut raw = redis.connection().await;
+    let rebuild = index.begin_rebuild().await.unwrap();
+    index.apply(&edits_of(0..10)).await.unwrap();
+    // The other one took over with what it had got by then; this one follows it, and takes over in its turn.
+    let mut of_other = other.connection().await;
+    for key in index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:rebuild")) {
+        let token: String = redis::cmd("GET").arg(key).query_async(&mut raw).await.unwrap();
+        redis::cmd("SET").arg(&[key, &token]).exec_async(&mut of_other).await.unwrap();
+    }
+    let url = other.server.url();
+    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
+    redis::cmd("REPLICAOF").arg(&[host, port]).exec_async(&mut raw).await.unwrap();
+    wait_for("the replica's synchronisation", async || {
+        let info: String = redis::cmd("INFO").arg("replication").query_async(&mut raw.clone()).await.unwrap();
+        if info.contains("master_link_status:up") { Ok(()) } else { Err(info) }
+    })
+    .await;
+    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
+    wait_for("the server", async || index.ping().await.map_err(|error| error.to_string())).await;
+    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    assert!(!is_marked(&index).await);
 }
 
 #[tokio::test]

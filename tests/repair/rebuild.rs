@@ -20,16 +20,16 @@ use page_indexer::PageIndexer;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, exit};
 use stores::{
-    PageIndex,
+    PageIndex, Table,
     capacity::Meter,
     now,
     page_index::{Marked, NotReady, PageIndexConfig, PageStartQuery},
-    table::{CommentPatch, NewComment},
+    table::{CommentPatch, NewComment, TableConfig},
 };
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
-    fixture::{api::Served, gate::Gate, http::Http, redis_server::OwnRedis, stores::Stores, wait_for},
+    fixture::{WAIT_MAX, api::Served, gate::Gate, http::Http, redis_server::OwnRedis, stores::Stores, wait_for},
     replay::write_history,
 };
 
@@ -225,6 +225,45 @@ async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_
     assert!(marked.iter().all(|(_, marked)| is_later(marked)), "{meanwhile} {marked:?}");
     stores.deliver_all().await;
     stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_and_the_run_says_so() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    // Without the journal, so that nothing but the fill itself puts them into the index.
+    put_primary_items(&stores, 100).await;
+    let edits = Gate::for_edits(&stores.redis_url).await;
+    let config =
+        PageIndexConfig { url: edits.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
+    let journal = Gate::for_journal(&stores.engine_url()).await;
+    let table = TableConfig::new(stores.table.name(), Some(journal.url.clone()));
+    let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
+    let (table, index) = (Table::connect(&table).await, PageIndex::connect(&config).unwrap());
+    let rebuild = Job::new(table, index, settings(true), Meter::default(), Stop::default());
+    edits.hold_after(0);
+    journal.hold_after(0);
+    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
+    let is_holding = async |gate: &Gate| if gate.is_holding() { Ok(()) } else { Err(()) };
+    wait_for("the first edit", async || is_holding(&edits).await).await;
+    let mut raw = redis.connection().await;
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    edits.open();
+    wait_for("the end of the fill", async || is_holding(&journal).await).await;
+    redis.kill().await;
+    redis.server.restart().await.unwrap();
+    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
+    journal.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code(), exit::FAILURE, "{report}");
+    assert!(report.failure.as_ref().is_some_and(|failure| failure.contains("started again")), "{report}");
+    let table_id = stores.table.describe().await.unwrap().id;
+    let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
+    assert!(of_index.iter().all(|(_, answer)| *answer == Err(NotReady::NoMarker)), "{of_index:?}");
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
+    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
+    assert_eq!(differences, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,15 +1,19 @@
 //! The frame of a rebuild: emptying the index at its beginning, marking it ready at its end.
 //!
-//! **Invariant:** a partition is marked ready only by the rebuild that emptied it. A server that lost its data in
-//! between, and a second rebuild that started later, have taken the token away; without the token a rebuild neither
-//! marks a partition nor takes anything out of it.
+//! **Invariant:** a partition is marked ready only by the rebuild that emptied it. A second rebuild that started later has
+//! taken the token away; without the token a rebuild neither marks a partition nor takes anything out of it.
+//!
+//! **Invariant:** and only where everything is that the rebuild put there. A server that came back with a snapshot taken on
+//! the way, or a replica that took over, may have the token and lack the last edits. So, as with watermarks, the rebuild
+//! remembers which servers it began with, leaves a nonce in the markers when it has made its last edit, asks who the
+//! servers are, and marks a partition only where the nonce is (`tests/readiness.rs`, `tests/repair/rebuild.rs`).
 
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use model::Instant;
 
-use super::{PageIndex, connection::Routed, keys::Keys};
+use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
 use crate::error::{Store, StoreError};
 
 /// The oldest server that knows `#!lua`. Valkey tells a Redis version too, 7.2 at least.
@@ -19,6 +23,8 @@ const REDIS_VERSION_MIN: u32 = 7;
 #[derive(Debug)]
 pub struct Rebuild {
     token: String,
+    /// Who answered when it began.
+    servers: ServerIdentity,
 }
 
 impl PageIndex {
@@ -27,8 +33,7 @@ impl PageIndex {
     /// # Errors
     /// [`StoreError::Refused`] when the server could evict keys by itself, or is too old; the store's.
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
-        self.check_servers().await?;
-        let rebuild = Rebuild { token: crate::new_ulid() };
+        let rebuild = Rebuild { token: crate::new_ulid(), servers: self.server_identity().await? };
         // The tokens first: from then on an earlier rebuild marks nothing. What it has marked goes with the markers.
         let tokens = self.keys.partitions().map(|partition| {
             let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
@@ -71,25 +76,46 @@ impl PageIndex {
     /// index right may call it.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the index was lost meanwhile or somebody else began a rebuild; the store's.
+    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers are others than at the beginning, or
+    /// somebody else began a rebuild; the store's.
     pub async fn finish_rebuild(
         &self,
         rebuild: &Rebuild,
         table_id: &str,
         watermark: Instant,
     ) -> Result<(), StoreError> {
-        let calls = self.keys.partitions().map(|partition| {
-            let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
-            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
-            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
-            call
-        });
-        let marked: Vec<bool> = self.ask_all(calls).await?;
-        if marked.iter().all(|marked| *marked) {
+        let nonce = crate::new_ulid();
+        let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
+        if self.server_identity().await? != rebuild.servers {
+            let detail =
+                "its servers were started again or replaced during the rebuild, and may lack some of its edits";
+            return Err(StoreError::unavailable(Store::PageIndex, detail));
+        }
+        if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
             return Ok(());
         }
         let detail = "it lost its data during the rebuild, or another rebuild has begun";
         Err(StoreError::unavailable(Store::PageIndex, detail))
+    }
+
+    /// Leaves the nonce in every partition, or marks it; whether that was done in all of them.
+    async fn finish_step(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Instant,
+        nonce: &str,
+        is_last: bool,
+    ) -> Result<bool, StoreError> {
+        let calls = self.keys.partitions().map(|partition| {
+            let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
+            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
+            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
+            call.arg(nonce).arg(u8::from(is_last));
+            call
+        });
+        let done: Vec<bool> = self.ask_all(calls).await?;
+        Ok(done.into_iter().all(|done| done))
     }
 
     /// Refuses servers that cannot keep the index: one that may evict keys makes it wrong without notice, and one

@@ -20,7 +20,8 @@ pub enum Marked {
     UpTo(Instant),
 }
 
-/// Which servers answer: changes when one is started again or another takes over.
+/// Which servers answer: changes when one is started again, when another takes over, and when one has followed another in
+/// between, so that it has that one's data.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerIdentity(String);
 
@@ -59,9 +60,10 @@ impl PageIndex {
     pub async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
         let mut runs = Vec::new();
         for info in self.check_servers().await? {
-            let run = info.lines().find_map(|line| line.trim().strip_prefix("run_id:"));
-            let run = run.ok_or_else(|| StoreError::refused(Store::PageIndex, "INFO tells no run_id"))?;
-            runs.push(run.to_owned());
+            let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+            let run = field("run_id:").ok_or_else(|| StoreError::refused(Store::PageIndex, "INFO tells no run_id"))?;
+            // A process keeps its run_id while it becomes a replica and a master again, but not the name of its history.
+            runs.push(format!("{run}/{}", field("master_replid:").unwrap_or_default()));
         }
         runs.sort_unstable();
         Ok(ServerIdentity(runs.join(" ")))
