@@ -1,18 +1,18 @@
 //! `audit` and `rebuild`: the repair job beside the least that its work needs.
 //!
-//! The table has neither a stream nor the index: the job uses none of them, and the engine would keep both. The engine
-//! answers through one connection, and sorts the whole table for each answer of a parallel scan, so everything here scans in
-//! one segment.
+//! The table has no stream, and the index only where it is read: the engine would keep both. The engine answers through one
+//! connection, and sorts the whole table for each answer of a parallel scan, so everything here scans in one segment.
 //!
 //! - **Audit.** Rounds alternate: an audit that looks only (no sweep), a bare scan of the same table with the same limit by the
 //!   same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and asks Redis for four
 //!   scores a comment; the bare scan throws its items away.
 //! - **Sweep.** Its own rate, and what it reads.
-//! - **Rebuild.** Rounds alternate: a rebuild, a bare pipeline of the same `ZADD`s (100 comments each), and a bare scan that
-//!   leaves the duplicates to the server (the same filter and projection). The limit is on the first against the second.
+//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (the same filter and
+//!   projection, answers thrown away), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first
+//!   against the last. Then a rebuild by a scan, a bare scan that leaves the duplicates to the server, and the pipeline.
 //! - **Recent.** Comments that the journal names: nothing wrong with any; a duplicate and a rank entry of each missing.
 //! - **Memory.** The binary as a child process, auditing the table (with the sweep); the largest resident set that the
-//!   kernel reports while it runs.
+//!   kernel reports while it runs. With an audit at two small sizes; by itself (`--only memory`) at 10,000 and 100,000 comments.
 
 use std::{
     path::Path,
@@ -26,7 +26,7 @@ use aws_sdk_dynamodb::types::{
 };
 use local_stack::engine::Engine;
 use model::{
-    BlobFormat, Comment,
+    BlobFormat, Comment, ProductId,
     item::{CommentItem, Image, attribute, comment_pk},
     journal::JournalEntry,
 };
@@ -45,7 +45,7 @@ use crate::{
     report::{Limit, Report, count as number},
     shop::Import,
     statistics::{Rounds, as_f64, median},
-    workload::{Comments, EVENT_RECORDS, Redis, folder},
+    workload::{Comments, EVENT_RECORDS, Redis, create_table_without_stream, folder},
 };
 
 /// Rounds of each comparison.
@@ -54,6 +54,7 @@ const ROUNDS: u32 = 5;
 const QUICK_COMMENTS: u32 = 1_000;
 const AUDIT_RATIO: &str = "audit_vs_scan";
 const REBUILD_RATIO: &str = "rebuild_vs_scan_and_pipeline";
+const CATALOGUE_RATIO: &str = "rebuild_vs_queries_and_pipeline";
 const TABLE: &str = "bench";
 /// Comments whose items are imported in one transaction.
 const IMPORT_COMMENTS: usize = 500;
@@ -63,8 +64,12 @@ const SCAN_LIMIT: i32 = 2_000;
 const PROCESS_POLL: Duration = Duration::from_millis(10);
 /// Comments that `recent` looks at.
 const RECENT: usize = 1_000;
-/// The second size for the memory, so many times the first.
+/// Items that a query for primary items reads in one call: as the rebuild does.
+const QUERY_LIMIT: u32 = 4_000;
+/// The second size for the memory of an audit, so many times the first.
 const MEMORY_TIMES: u32 = 5;
+/// The same of a measurement of its own.
+const MEMORY_TIMES_LONG: u32 = 10;
 /// The allocator gives nothing back, so a constant need varies by some percent.
 const MEMORY_GROWTH_MAX: f64 = 1.2;
 
@@ -80,19 +85,35 @@ pub(crate) struct World {
 
 impl World {
     async fn new(count: u32) -> anyhow::Result<Self> {
-        let world = Self::load(count).await?;
-        let report = world.job(true).rebuild(1).await;
+        Self::load(count).await?.made_ready().await
+    }
+
+    /// With the table's index as well.
+    async fn with_index(count: u32) -> anyhow::Result<Self> {
+        Self::load_table(count, true).await?.made_ready().await
+    }
+
+    /// The page index is filled, and the product catalogue whole.
+    async fn made_ready(self) -> anyhow::Result<Self> {
+        let report = self.job(true).rebuild(1).await;
         ensure!(report.exit_code() == 0, "{report}");
-        Ok(world)
+        Ok(self)
     }
 
     /// With an empty page index, which is not ready.
     pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
+        Self::load_table(count, false).await
+    }
+
+    async fn load_table(count: u32, with_index: bool) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
         let engine = start().await?;
-        create(&connect(&engine).await).await?;
+        match with_index {
+            true => create_table_without_stream(&connect(&engine).await).await?,
+            false => create(&connect(&engine).await).await?,
+        }
         // The import goes past the engine's server, and a file has one owner.
         engine.stop().await;
         let comments = Comments::new(7)?.take(count)?;
@@ -190,29 +211,36 @@ pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: 
     report.ratio(AUDIT_RATIO, rounds.ratio(), Limit::AtLeast(0.5));
     measure_recent(report, &mut world).await?;
     world.stop().await;
-    if is_quick { Ok(()) } else { measure_memory(report, comments).await }
+    if is_quick { Ok(()) } else { memory_of(report, "audit", comments, MEMORY_TIMES).await }
 }
 
 /// What rounds of rebuilding took.
 #[derive(Default)]
 struct RebuildRounds {
     against_pipeline: Rounds,
-    against_scan_and_pipeline: Rounds,
-    scans_s: Vec<f64>,
+    against_reading_and_pipeline: Rounds,
+    reading_s: Vec<f64>,
+    /// Read units of the last rebuild.
+    read_units: f64,
 }
 
-/// A rebuild, a bare scan and a bare pipeline in turn.
-async fn rebuild_rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
+/// A rebuild, bare reading of the same and a bare pipeline in turn; the reading returns how many comments it found.
+async fn rebuild_rounds(
+    world: &mut World,
+    rebuild: impl AsyncFn(&Job) -> RepairReport,
+    read: impl AsyncFn(&Table) -> anyhow::Result<usize>,
+) -> anyhow::Result<RebuildRounds> {
     let mut rounds = RebuildRounds::default();
     for round in 0..=ROUNDS {
+        let job = world.job(true);
         let began = Instant::now();
-        let rebuilt = world.job(true).rebuild(1).await;
+        let rebuilt = rebuild(&job).await;
         let ours = began.elapsed();
-        ensure!(rebuilt.exit_code() == 0, "{rebuilt}");
+        ensure!(rebuilt.exit_code() == 0 && rebuilt.checked == world.comments.len() as u64, "{rebuilt}");
         let began = Instant::now();
-        let found = bare_placement_scan(&world.table).await?;
-        let scan = began.elapsed();
-        ensure!(found == world.comments.len(), "{found} primary items scanned");
+        let found = read(&world.table).await?;
+        let reading = began.elapsed();
+        ensure!(found == world.comments.len(), "{found} primary items read");
         let mut pipeline = Duration::ZERO;
         for comments in world.comments.chunks(EVENT_RECORDS) {
             let members = base_set_members(&world.redis.index, comments);
@@ -222,33 +250,53 @@ async fn rebuild_rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
         }
         if round > 0 {
             rounds.against_pipeline.add(ours, pipeline);
-            rounds.against_scan_and_pipeline.add(ours, scan + pipeline);
-            rounds.scans_s.push(scan.as_secs_f64());
+            rounds.against_reading_and_pipeline.add(ours, reading + pipeline);
+            rounds.reading_s.push(reading.as_secs_f64());
+            rounds.read_units = rebuilt.read_units;
         }
     }
     Ok(rounds)
 }
 
-/// Measures the rebuild of the page index of `comments` comments.
+async fn scan_rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
+    rebuild_rounds(world, async |job| job.rebuild_by_scan(1).await, bare_placement_scan).await
+}
+
+/// Measures the rebuild of the page index of `comments` comments, by the product catalogue and by a scan.
 pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments with all their items", number(comments.into())));
-    let mut world = World::new(comments).await?;
-    report.step(&format!("{ROUNDS} rounds of rebuild, bare scan and bare pipeline"));
-    let rounds = rebuild_rounds(&mut world).await?;
+    let mut world = World::with_index(comments).await?;
+    let products = listed_products(&world.table).await?;
+    report.step(&format!("{ROUNDS} rounds of rebuild, bare queries and bare pipeline"));
+    let queries = async |table: &Table| bare_queries(table, &products).await;
+    let by_catalogue = rebuild_rounds(&mut world, async |job| job.rebuild(1).await, queries).await?;
+    report.step(&format!("{ROUNDS} rounds of rebuild by scan, bare scan and bare pipeline"));
+    let by_scan = scan_rounds(&mut world).await?;
     world.stop().await;
-    let count = u64::from(comments);
+    let (count, each) = (u64::from(comments), f64::from(comments.max(1)));
+    let rate = |rounds: &RebuildRounds| rounds.against_pipeline.our_rate(count);
     report.add(
         "rebuild",
-        &format!("{ROUNDS} rounds of {} comments each way, one segment", number(count)),
+        &format!(
+            "{ROUNDS} rounds of {} comments of {} products each way, one product or segment at a time",
+            number(count),
+            number(products.len() as u64)
+        ),
         &[
-            ("rebuild", rounds.against_pipeline.our_rate(count), "comments/s"),
-            ("bare pipeline of ZADD", rounds.against_pipeline.bare_rate(count), "comments/s"),
-            ("bare scan for primary items", f64::from(comments) / median(&rounds.scans_s), "comments/s"),
+            ("rebuild by the product catalogue", rate(&by_catalogue), "comments/s"),
+            ("rebuild by a scan", rate(&by_scan), "comments/s"),
+            ("bare pipeline of ZADD", by_catalogue.against_pipeline.bare_rate(count), "comments/s"),
+            ("bare queries for primary items", each / median(&by_catalogue.reading_s), "comments/s"),
+            ("bare scan for primary items", each / median(&by_scan.reading_s), "comments/s"),
+            ("by the product catalogue, read units", by_catalogue.read_units / each, "units/comment"),
+            ("by a scan, read units", by_scan.read_units / each, "units/comment"),
         ],
     );
-    report.ratio("rebuild_vs_pipeline", rounds.against_pipeline.ratio(), Limit::AtLeast(0.5));
-    let floor = rounds.against_scan_and_pipeline.ratio();
-    report.ratio_noted(REBUILD_RATIO, floor, Limit::None, "the nearer to 1 the better");
+    report.ratio("rebuild_vs_pipeline", by_catalogue.against_pipeline.ratio(), Limit::AtLeast(0.5));
+    for (name, rounds) in [(CATALOGUE_RATIO, &by_catalogue), (REBUILD_RATIO, &by_scan)] {
+        let floor = rounds.against_reading_and_pipeline.ratio();
+        report.ratio_noted(name, floor, Limit::None, "the nearer to 1 the better");
+    }
     Ok(())
 }
 
@@ -256,9 +304,9 @@ pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyho
 pub(crate) async fn overheads() -> anyhow::Result<Vec<(&'static str, f64)>> {
     let mut world = World::new(QUICK_COMMENTS).await?;
     let (audit, _) = audit_rounds(&world).await?;
-    let rebuild = rebuild_rounds(&mut world).await?;
+    let rebuild = scan_rounds(&mut world).await?;
     world.stop().await;
-    Ok(vec![(AUDIT_RATIO, audit.ratio()), (REBUILD_RATIO, rebuild.against_scan_and_pipeline.ratio())])
+    Ok(vec![(AUDIT_RATIO, audit.ratio()), (REBUILD_RATIO, rebuild.against_reading_and_pipeline.ratio())])
 }
 
 async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Result<()> {
@@ -311,11 +359,16 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
     Ok(())
 }
 
+/// Measures the memory of the audit of `comments` comments, and of ten times as many.
+pub(crate) async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    memory_of(report, "memory", comments, MEMORY_TIMES_LONG).await
+}
+
 /// The largest resident set of the binary while it audits, at two sizes.
-async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+async fn memory_of(report: &mut Report, name: &str, comments: u32, times: u32) -> anyhow::Result<()> {
     let binary = binary("repair-job")?;
     let mut peaks = Vec::new();
-    for count in [comments, comments * MEMORY_TIMES] {
+    for count in [comments, comments * times] {
         report.step(&format!("the memory of an audit of {} comments", number(count.into())));
         let world = World::new(count).await?;
         let audit = audit_by_binary(&binary, &world).await?;
@@ -326,10 +379,14 @@ async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()
         .iter()
         .map(|(count, peak)| (format!("audit of {} comments", number((*count).into())), *peak, "MiB"))
         .collect();
-    report.add("audit-memory", "the largest resident set of the binary, dry run with the sweep, one segment", &figures);
+    report.add(
+        &format!("{name}-memory"),
+        "the largest resident set of the binary, dry run with the sweep, one segment",
+        &figures,
+    );
     if let [(_, few), (_, many)] = peaks.as_slice() {
-        let note = format!("about 1 with {MEMORY_TIMES} times the comments");
-        report.ratio_noted("audit_memory_growth", many / few, Limit::AtMost(MEMORY_GROWTH_MAX), &note);
+        let note = format!("about 1 with {times} times the comments");
+        report.ratio_noted(&format!("{name}_memory_growth"), many / few, Limit::AtMost(MEMORY_GROWTH_MAX), &note);
     }
     Ok(())
 }
@@ -403,6 +460,36 @@ async fn bare_placement_scan(table: &Table) -> anyhow::Result<usize> {
             return Ok(found);
         }
     }
+}
+
+/// The products of the catalogue.
+async fn listed_products(table: &Table) -> anyhow::Result<Vec<ProductId>> {
+    let (mut listed, mut position) = (Vec::new(), None);
+    loop {
+        let (products, next) = table.listed_products(position).await?;
+        listed.extend(products);
+        position = next;
+        if position.is_none() {
+            return Ok(listed);
+        }
+    }
+}
+
+/// Returns how many primary items there are.
+async fn bare_queries(table: &Table, products: &[ProductId]) -> anyhow::Result<usize> {
+    let mut found = 0;
+    for product in products {
+        let mut position = None;
+        loop {
+            let part = table.primary_part(product, position, QUERY_LIMIT).await?;
+            found += part.items.len();
+            position = part.next;
+            if position.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The project's table but for its stream, its index, time to live and backups.

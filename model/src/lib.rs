@@ -4,6 +4,7 @@
 //! arguments and is tested as data. The words are those of ARCHITECTURE.md.
 
 mod blob;
+pub mod catalogue;
 mod comment;
 mod error;
 mod filter;

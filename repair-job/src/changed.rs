@@ -1,20 +1,28 @@
-//! Reconciling what the journal names, window by window.
+//! Reconciling what the journal names, part by part.
 //!
-//! Memory is bounded: an answer of the journal for each of its shards, and [`CHUNK`] comments. A comment's entries are all
-//! in one shard, so within a chunk it is named once, however often it changed.
+//! A window of time is read once, an answer of each of the journal's shards at a time, and cut into parts that name some
+//! hundred comments each, so that a run which has little time comes to the end of one nevertheless
+//! (`tests/repair/stopped.rs`). A comment's entries are all in one shard, so within a part it is named once, however often
+//! it changed.
 //!
-//! A window that names many comments is halved, so that a run which has little time comes to the end of one nevertheless
-//! (`tests/repair/stopped.rs`).
+//! **Invariant:** the parts of a window join without gaps, and each holds every entry of its time
+//! (`parts_join_without_gaps_and_hold_what_their_time_brought`).
+//!
+//! Memory is bounded: an answer of the journal for each of its shards, and a part, which is as long as it must be to name
+//! [`PART_COMMENTS`], but a millisecond at least.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::try_join_all;
 use model::{
-    CommentId, Instant,
+    CommentId, Instant, ProductId,
     journal::{JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
-use stores::{StoreError, table::JournalPosition};
+use stores::{
+    StoreError, Table,
+    table::{JournalPart, JournalPosition, JournalRow},
+};
 
 use crate::{
     error::RepairError,
@@ -22,33 +30,18 @@ use crate::{
     reconcile::{Scope, State},
 };
 
-/// How many comments are collected before they are reconciled.
-const CHUNK: usize = 2_000;
-
-/// A window that names more comments than so is halved: so much work is lost when a run must stop.
-const HALVED_OVER: usize = 500;
-
-/// A window that is no longer is not halved.
-const WINDOW_MS_MIN: i64 = 10;
+/// How many comments a part names: so much work is lost when a run must stop.
+const PART_COMMENTS: usize = 500;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A part of time that is reconciled as a whole, within one hour of the journal.
+/// A part of time, within one hour of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Its beginning.
     pub(crate) from: Instant,
     /// Its end, which is not part of it.
     pub(crate) to: Instant,
-}
-
-impl Window {
-    /// Its halves, unless it is short.
-    pub(crate) fn halves(self) -> Option<[Self; 2]> {
-        let ms = self.to.epoch_ms() - self.from.epoch_ms();
-        let middle = self.from.plus_ms(ms / 2);
-        (ms > WINDOW_MS_MIN).then_some([Self { to: middle, ..self }, Self { from: middle, ..self }])
-    }
 }
 
 /// The windows between two instants.
@@ -62,81 +55,187 @@ pub(crate) fn windows(from: Instant, to: Instant) -> impl Iterator<Item = Window
     })
 }
 
-/// What came of a window.
+/// A part of a window, and what the journal says of its time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// Its time.
+    pub(crate) window: Window,
+    /// The comments that changed, and where each was.
+    pub(crate) named: BTreeMap<CommentId, Places>,
+    /// The products of comments that were written.
+    pub(crate) products: BTreeSet<ProductId>,
+    /// Entries that cannot be read, and of when each is; a person has to look.
+    pub(crate) unreadable: Vec<(Instant, String)>,
+}
+
+/// Reads a window of the journal.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    /// What has not been given out yet.
+    left: Window,
+    is_over: bool,
+    shards: Vec<Shard>,
+}
+
+/// How far a shard of the journal has been read.
+#[derive(Debug)]
+struct Shard {
+    number: u32,
+    /// What has been read and not been given out.
+    rows: VecDeque<JournalRow>,
+    next: Next,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Next {
+    Begin,
+    At(JournalPosition),
+    End,
+}
+
+impl Reader {
+    /// A reader of a window, which must lie within an hour.
+    pub(crate) fn new(window: Window) -> Self {
+        let shard = |number| Shard { number, rows: VecDeque::new(), next: Next::Begin };
+        Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
+    }
+
+    /// From when on it has given nothing out yet.
+    pub(crate) fn at(&self) -> Instant {
+        self.left.from
+    }
+
+    /// The next part; `None` after the last one. A window has one part at least.
+    ///
+    /// # Errors
+    /// The table's.
+    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Part>, StoreError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut part =
+            Part { window: self.left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+        let mut latest = self.left.from;
+        loop {
+            self.read(table).await?;
+            if self.take(&mut part, &mut latest) {
+                return Ok(Some(part));
+            }
+        }
+    }
+
+    /// Reads on where nothing is left of what was read.
+    async fn read(&mut self, table: &Table) -> Result<(), StoreError> {
+        let Window { from, to } = self.left;
+        let parts = self.shards.iter().filter(|shard| shard.is_wanted()).map(|shard| async move {
+            let position = match &shard.next {
+                Next::At(position) => Some(position.clone()),
+                Next::Begin | Next::End => None,
+            };
+            Ok::<_, StoreError>((shard.number, table.journal_part(shard.number, from, to, position).await?))
+        });
+        for (number, part) in try_join_all(parts).await? {
+            self.add(number, part);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, number: u32, part: JournalPart) {
+        for shard in self.shards.iter_mut().filter(|shard| shard.number == number) {
+            shard.next = part.next.clone().map_or(Next::End, Next::At);
+            shard.rows.extend(part.rows.iter().cloned());
+        }
+    }
+
+    /// Gives what was read to a part, in the order of time; whether the part is complete. If it is not, more is to be read.
+    fn take(&mut self, part: &mut Part, latest: &mut Instant) -> bool {
+        while !self.shards.iter().any(Shard::is_wanted) {
+            let first = self.shards.iter_mut().filter(|shard| !shard.rows.is_empty());
+            let Some(shard) = first.min_by_key(|shard| shard.rows.front().map(|row| row.at)) else {
+                part.window.to = self.left.to;
+                (self.left.from, self.is_over) = (self.left.to, true);
+                return true;
+            };
+            let Some(row) = shard.rows.pop_front() else { return false };
+            // All entries of a moment are in one part: the next one begins with a moment.
+            if part.named.len() >= PART_COMMENTS && row.at > *latest {
+                part.window.to = row.at;
+                self.left.from = row.at;
+                shard.rows.push_front(row);
+                return true;
+            }
+            *latest = row.at.max(*latest);
+            match row.entry {
+                Ok(entry) => part.add(entry),
+                Err(error) => part.unreadable.push((row.at, error.to_string())),
+            }
+        }
+        false
+    }
+}
+
+impl Shard {
+    /// Whether nothing is left of what was read, and there is more.
+    fn is_wanted(&self) -> bool {
+        self.rows.is_empty() && self.next != Next::End
+    }
+}
+
+impl Part {
+    fn add(&mut self, entry: JournalEntry) {
+        let places = Places::of(entry.placements());
+        self.named.entry(entry.id).or_default().join(&places);
+        self.products.extend(entry.after.map(|after| after.product));
+    }
+}
+
+/// What came of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct WindowOutcome {
-    /// How many comments it named.
+pub(crate) struct PartOutcome {
+    /// How many comments were looked at.
     pub(crate) comments: u64,
-    /// Whether it named so many that nothing was done, and its halves are to be reconciled instead.
-    pub(crate) is_to_be_halved: bool,
-    /// Whether it came to its end.
+    /// Whether all of them were.
     pub(crate) is_whole: bool,
     /// Whether the page index did not answer for some comment.
     pub(crate) index_was_away: bool,
 }
 
-/// Reconciles every comment that a window's entries name; or none, if there are many and the window can be halved.
-pub(crate) async fn reconcile_window(
+/// Reconciles every comment that a part names.
+pub(crate) async fn reconcile_part(
     run: &Run<'_>,
     window: Window,
+    named: BTreeMap<CommentId, Places>,
     scope: &Scope,
-) -> Result<WindowOutcome, RepairError> {
-    let table = &run.job.table;
-    let mut outcome = WindowOutcome::default();
-    let mut open: Vec<(u32, Option<JournalPosition>)> = (0..JOURNAL_SHARDS).map(|shard| (shard, None)).collect();
-    let mut named: BTreeMap<CommentId, Places> = BTreeMap::new();
-    while !open.is_empty() {
-        if run.must_stop(|| format!("the next run goes on at {}", window.from)) {
-            return Ok(outcome);
-        }
-        let parts = open.drain(..).map(|(shard, position)| async move {
-            Ok::<_, StoreError>((shard, table.journal_part(shard, window.from, window.to, position).await?))
-        });
-        for (shard, (entries, next)) in try_join_all(parts).await? {
-            for entry in entries {
-                match entry {
-                    Ok(entry) => add(&mut named, &entry),
-                    Err(error) => run.add_unresolved(error.to_string()),
-                }
-            }
-            open.extend(next.map(|next| (shard, Some(next))));
-        }
-        if named.len() > HALVED_OVER && outcome.comments == 0 && window.halves().is_some() {
-            outcome.is_to_be_halved = true;
-            return Ok(outcome);
-        }
-        while named.len() >= CHUNK || (open.is_empty() && !named.is_empty()) {
-            if run.must_stop(|| format!("the next run goes on at {}", window.from)) {
-                return Ok(outcome);
-            }
-            let rest = named.keys().nth(CHUNK).cloned().map(|first| named.split_off(&first)).unwrap_or_default();
-            let chunk = std::mem::replace(&mut named, rest);
-            let left = run.reconcile_all(chunk, scope).await?;
-            let left_out = left.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count();
-            outcome.comments += u64::try_from(left.len() - left_out).unwrap_or(u64::MAX);
-            run.add_checked(left.len() - left_out);
-            if left_out > 0 {
-                run.must_stop(|| format!("the next run goes on at {}", window.from));
-                return Ok(outcome);
-            }
-            outcome.index_was_away |= left.iter().any(|(_, state)| matches!(state, State::IndexAway(_)));
-        }
+) -> Result<PartOutcome, RepairError> {
+    let goes_on = || format!("the next run goes on at {}", window.from);
+    if run.must_stop(goes_on) {
+        return Ok(PartOutcome::default());
     }
-    outcome.is_whole = true;
-    Ok(outcome)
-}
-
-fn add(named: &mut BTreeMap<CommentId, Places>, entry: &JournalEntry) {
-    named.entry(entry.id.clone()).or_default().join(&Places::of(entry.placements()));
+    let states = run.reconcile_all(named, scope).await?;
+    let left_out = states.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count();
+    run.add_checked(states.len() - left_out);
+    if left_out > 0 {
+        run.must_stop(goes_on);
+    }
+    Ok(PartOutcome {
+        comments: u64::try_from(states.len() - left_out).unwrap_or(u64::MAX),
+        is_whole: left_out == 0,
+        index_was_away: states.iter().any(|(_, state)| matches!(state, State::IndexAway(_))),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Malformed;
+
     use super::*;
+
+    fn at(text: &str) -> Instant {
+        Instant::parse(text).unwrap()
+    }
 
     #[test]
     fn windows_join_without_gaps_and_stay_within_an_hour() {
-        let at = |text: &str| Instant::parse(text).unwrap();
         let all: Vec<String> = windows(at("2024-01-01T10:59:00Z"), at("2024-01-01T12:00:30Z"))
             .map(|window| format!("{} {}", window.from, window.to))
             .collect();
@@ -148,11 +247,75 @@ mod tests {
                 "2024-01-01T12:00:00.000Z 2024-01-01T12:00:30.000Z",
             ]
         );
-        let hour = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
-        let [first, second] = hour.halves().unwrap();
-        assert_eq!((first.from, first.to, second.from, second.to), (hour.from, second.from, first.to, hour.to));
-        assert_eq!(Window { to: hour.from.plus_ms(WINDOW_MS_MIN), ..hour }.halves(), None);
         assert_eq!(windows(at("2024-01-01T10:00:00Z"), at("2024-01-01T10:00:00Z")).count(), 0);
         assert_eq!(windows(at("2024-01-01T10:00:01Z"), at("2024-01-01T10:00:00Z")).count(), 0);
+    }
+
+    /// An entry; every seventh cannot be read.
+    fn row(window: Window, number: u64, ms: i64) -> JournalRow {
+        let entry = match number % 7 {
+            0 => Err(Malformed::new("journal entry", format!("entry {number}"))),
+            _ => Ok(JournalEntry {
+                id: CommentId::parse(&format!("c{number}")).unwrap(),
+                revision: model::Revision::after(None, window.from, 1),
+                before: None,
+                after: None,
+            }),
+        };
+        JournalRow { at: window.from.plus_ms(ms), entry }
+    }
+
+    #[test]
+    fn parts_join_without_gaps_and_hold_what_their_time_brought() {
+        let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
+        let mut reader = Reader::new(window);
+        // Some moments bring one entry, some fifty, and one brings more than a part should name; a shard has none.
+        let moments = (0..400_i64).flat_map(|ms| {
+            let count = match ms {
+                200 => 1_200,
+                _ if ms % 40 == 0 => 50,
+                _ => 1,
+            };
+            std::iter::repeat_n(ms, count)
+        });
+        let rows: Vec<JournalRow> = (0_u64..).zip(moments).map(|(number, ms)| row(window, number, ms)).collect();
+        let whole = rows.len();
+        let of_shard = |shard: u32| {
+            let of_shard = rows.iter().enumerate().filter(|(place, _)| place % 7 == shard as usize);
+            of_shard.map(|(_, row)| row.clone()).collect()
+        };
+        for number in 0..JOURNAL_SHARDS {
+            assert!(reader.shards.iter().any(|shard| shard.number == number && shard.is_wanted()));
+            reader.add(number, JournalPart { rows: of_shard(number), next: None });
+        }
+        let (mut next, mut found) = (window.from, 0);
+        while !reader.is_over {
+            let left = reader.left;
+            let mut part =
+                Part { window: left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+            assert!(reader.take(&mut part, &mut left.from.clone()), "more is asked for");
+            assert_eq!((part.window.from, reader.at()), (next, part.window.to));
+            let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
+            let expected = rows.iter().filter(of_time).count();
+            assert_eq!(part.named.len() + part.unreadable.len(), expected, "{}", part.window.from);
+            let is_short = part.named.len() < PART_COMMENTS + 60;
+            assert!(is_short || part.window.to.epoch_ms() - part.window.from.epoch_ms() < 400, "{}", part.named.len());
+            (next, found) = (part.window.to, found + expected);
+        }
+        assert_eq!((next, found), (window.to, whole));
+    }
+
+    #[test]
+    fn nothing_is_given_out_before_every_shard_has_said_what_it_has() {
+        let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
+        let mut reader = Reader::new(window);
+        for number in 1..JOURNAL_SHARDS {
+            reader.add(number, JournalPart { rows: vec![row(window, u64::from(number), 5)], next: None });
+        }
+        let mut part = Part { window, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+        assert!(!reader.take(&mut part, &mut window.from.clone()) && part.named.is_empty());
+        reader.add(0, JournalPart { rows: vec![row(window, 8, 1)], next: None });
+        assert!(reader.take(&mut part, &mut window.from.clone()));
+        assert_eq!((part.named.len(), part.unreadable.len(), part.window), (7, 1, window));
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     config::Command,
     error::RepairError,
     job::{Job, index_is_away},
+    rebuild::catalogue_reaches,
     recent::oldest_entry,
 };
 
@@ -29,12 +30,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
              removes: batches whose comments are all in order\n",
             args.quarantine
         ),
-        Command::Rebuild { segments } => format!(
-            "reads:  the whole table by {segments} scans at the same time, consistent; then the journal since it began\n\
-             writes: nothing to the table\n\
-             page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
-             \x20       pages answer 503\n"
-        ),
+        Command::Rebuild { segments, scan } => rebuild(job, *segments, *scan).await?,
         Command::Check { id, .. } => format!(
             "reads:  all items of comment {id}, and its scores in all base sets of its product\n\
              writes: one transaction of its wrong duplicates, one edit of the page index, if there are differences\n"
@@ -47,6 +43,37 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
         text.push_str("without --apply, nothing of what is said to be written is written\n");
     }
     Ok(text)
+}
+
+async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, RepairError> {
+    let reaches = match by_scan {
+        true => Err("it was asked for".to_owned()),
+        false => {
+            let table_id = job.table.describe().await?.id;
+            catalogue_reaches(job, &table_id).await?.map_err(|why| why.to_string())
+        }
+    };
+    let (reads, writes) = match reaches {
+        Ok(listed_to) => (
+            format!(
+                "the product catalogue; {segments} products at the same time, of each its primary items in the index, \
+                 eventually\n\x20       consistent; the journal since {listed_to}, and since the rebuild began"
+            ),
+            "a lease, a record of the run",
+        ),
+        Err(why) => (
+            format!(
+                "the whole table by {segments} scans at the same time, eventually consistent, because: {why};\n\
+                 \x20       then the journal since the rebuild began"
+            ),
+            "the product catalogue, an item a product; a lease, a record of the run",
+        ),
+    };
+    Ok(format!(
+        "reads:  {reads}\nwrites: {writes}\n\
+         page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
+         \x20       pages answer 503\n"
+    ))
 }
 
 async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError> {
@@ -91,7 +118,7 @@ async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError
     writeln!(
         text,
         "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
-         \x20       the watermarks, a lease, a record of the run"
+         \x20       the products that are named there and not listed yet; the watermarks, a lease, a record of the run"
     )
     .ok();
     Ok(text)

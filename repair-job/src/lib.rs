@@ -2,7 +2,7 @@
 //!
 //! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
 //! - `recent`, `audit` (with `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding differences; `changed` is what
-//!   `recent` and `rebuild` share, `follow` which partitions of the page index are kept up to date.
+//!   `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by, `follow` which partitions of the page index are kept up to date.
 //! - `unresolved`: what needs a person is counted until it is in order.
 //! - `status`: how everything is.
 //! - `job`, `report`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
@@ -13,6 +13,7 @@
 //! **Invariant:** a run that does not mend (`--apply`) writes nothing at all.
 
 mod audit;
+mod catalogue;
 mod changed;
 mod check;
 mod config;

@@ -3,6 +3,8 @@
 //! **Invariant:** a watermark is moved on to the end of a window only when every comment that the window names has been
 //! reconciled, or is reported as unresolved, or keeps changing, so that a later window names it again. The window is
 //! complete: it ends a settle delay ago.
+//!
+//! It also lists the products that the journal names (`catalogue`), each before the watermarks move over it.
 
 use std::time::Duration;
 
@@ -11,7 +13,8 @@ use stores::now;
 use tokio::time::Instant as Clock;
 
 use crate::{
-    changed::{Window, reconcile_window, windows},
+    catalogue::Listing,
+    changed::{Reader, reconcile_part, windows},
     error::RepairError,
     follow::Follow,
     job::{Job, Run},
@@ -72,36 +75,50 @@ async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError
     if let Some(since) = since.filter(|since| *since < oldest) {
         run.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
     }
-    let begins = follow.begins(oldest).chain(of_duplicates).min();
+    // What has been written since the product catalogue ends is to be listed, too; one that is not believed begins anew.
+    let listed_to = job.table.catalogue().await?.filter(|catalogue| catalogue.table == table_id).map(|found| found.to);
+    let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
+    let begins = follow.begins(oldest).chain(of_duplicates).chain(listed_to).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let Some(begins) = begins.into_iter().chain(since).min() else { return Ok(()) };
     let from = begins.max(oldest);
     let mut moved_on = Clock::now();
-    let mut left: Vec<Window> = windows(from, to).collect();
-    left.reverse();
-    while let Some(window) = left.pop() {
-        job.progress.set_share(span(from, window.from), span(from, to));
-        let scope = Scope { duplicates: true, index: follow.scope() };
-        let outcome = Box::pin(reconcile_window(run, window, &scope)).await?;
-        if outcome.is_to_be_halved {
-            left.extend(window.halves().into_iter().flatten().rev());
-            continue;
-        }
-        if outcome.index_was_away {
-            follow.give_up();
-        }
-        if !outcome.is_whole {
-            return Ok(());
-        }
-        let is_last = window.to >= to;
-        let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
-        if run.may_remember() && is_due {
-            moved_on = Clock::now();
-            if of_duplicates.is_some() {
-                job.table.advance_watermark(window.to).await?;
+    let (listing, mut listed_from) = (Listing::new(run), from);
+    for window in windows(from, to) {
+        let mut reader = Reader::new(window);
+        loop {
+            job.progress.set_share(span(from, reader.at()), span(from, to));
+            if run.must_stop(|| format!("the next run goes on at {}", reader.at())) {
+                return Ok(());
             }
-            if !matches!(scope.index, IndexScope::Nothing) {
-                follow.advance(run, window.to, is_last).await?;
+            let Some(part) = reader.next(&job.table).await? else { break };
+            for (at, what) in part.unreadable {
+                run.add_unresolved(what);
+                // Whose product it names is not known: unless that was listed before, the catalogue begins anew.
+                if listed_to.is_none_or(|listed_to| at >= listed_to) {
+                    listed_from = part.window.to;
+                }
+            }
+            listing.list(part.products).await?;
+            let scope = Scope { duplicates: true, index: follow.scope() };
+            let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
+            if outcome.index_was_away {
+                follow.give_up();
+            }
+            if !outcome.is_whole {
+                return Ok(());
+            }
+            let is_last = part.window.to >= to;
+            let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
+            if run.may_remember() && is_due {
+                moved_on = Clock::now();
+                listing.followed(&table_id, listed_from, part.window.to).await?;
+                if of_duplicates.is_some() {
+                    job.table.advance_watermark(part.window.to).await?;
+                }
+                if !matches!(scope.index, IndexScope::Nothing) {
+                    follow.advance(run, part.window.to, is_last).await?;
+                }
             }
         }
     }

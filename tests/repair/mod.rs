@@ -4,6 +4,7 @@
 //! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
 //! - `cluster`: the same in a Redis Cluster.
 //! - `recent`: windows and watermarks.
+//! - `catalogue`: the product catalogue, and rebuilds by it.
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
@@ -12,6 +13,7 @@
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
 
 mod audit;
+mod catalogue;
 mod cluster;
 mod concurrent;
 mod kinds;

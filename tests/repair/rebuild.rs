@@ -9,13 +9,9 @@ use std::{
 };
 
 use api::ApiSettings;
-use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::FutureExt;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use model::{
-    BlobFormat, Comment, CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating, Revision,
-    item::CommentItem,
-};
+use model::{CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating};
 use page_indexer::PageIndexer;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, exit};
@@ -46,7 +42,7 @@ fn product(number: u64) -> ProductId {
     ProductId::parse(&format!("product {}", number % PRODUCTS)).unwrap()
 }
 
-fn comment(number: u64) -> NewComment {
+pub(super) fn comment(number: u64) -> NewComment {
     NewComment {
         id: CommentId::parse(&format!("c{number:06}")).unwrap(),
         product: product(number),
@@ -55,26 +51,6 @@ fn comment(number: u64) -> NewComment {
         created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
         text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
     }
-}
-
-/// Puts primary items as they are, in batches: without the journal, and without duplicates, which no rank rests on.
-async fn put_primary_items(stores: &Stores, count: u64) {
-    let revision = Revision::after(None, now().plus_ms(-3_600_000), 1);
-    let batches = (0..count).collect::<Vec<_>>();
-    let batches = batches.chunks(25).map(<[u64]>::to_vec).collect::<Vec<_>>();
-    stream::iter(batches)
-        .for_each_concurrent(8, |batch| async move {
-            let puts = batch.into_iter().map(|number| {
-                let NewComment { id, product, language, rating, created_at, text } = comment(number);
-                let comment = Comment { id, product, language, rating, created_at, revision, text };
-                let item = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap();
-                WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
-            });
-            let write = stores.table.client().batch_write_item();
-            let answer = write.request_items(stores.table.name(), puts.collect()).send().await.unwrap();
-            assert!(answer.unprocessed_items.unwrap_or_default().is_empty());
-        })
-        .await;
 }
 
 /// What the API would say of a product.
@@ -87,7 +63,7 @@ async fn total_of(stores: &Stores, table_id: &str, product: &ProductId) -> Resul
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nobody_is_told_what_is_not_so() {
     let stores = Arc::new(Stores::start().await);
-    put_primary_items(&stores, COMMENTS).await;
+    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
     let table_id = stores.table.describe().await.unwrap().id;
     let (client, arn) = stores.stream();
     let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
@@ -232,7 +208,7 @@ async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_an
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     // Without the journal, so that nothing but the fill itself puts them into the index.
-    put_primary_items(&stores, 100).await;
+    stores.put_primary_items((0..100).map(comment).collect()).await;
     let edits = Gate::for_edits(&stores.redis_url).await;
     let config =
         PageIndexConfig { url: edits.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };

@@ -11,7 +11,7 @@ use model::{
 use serde_dynamo::Item;
 use tokio::time::Instant as Deadline;
 
-use super::{SdkItem, Table, from_sdk_item};
+use super::{GSI, SdkItem, Table, from_sdk_item};
 use crate::{
     error::{Store, StoreError},
     retry::Backoff,
@@ -24,12 +24,13 @@ const COLLECTION_CALLS_MAX: usize = 40;
 /// The most keys that one call asks for (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How a scan reads.
+/// How a scan reads; either way eventually consistent, which is half the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOf {
-    /// Every item, whole, eventually consistent: half the price. For whoever looks again before concluding anything.
+    /// Every item, whole. For whoever looks again before concluding anything.
     Everything,
-    /// Of comments' items without `auto`, what decides their keys, strongly consistent.
+    /// Of comments' items without `auto`, what decides their keys. For whoever also reads the journal since well before
+    /// the scan began: what a replica did not have yet is named there.
     Placements,
 }
 
@@ -53,9 +54,42 @@ pub struct Scanned {
     pub next: Option<ItemKey>,
 }
 
+/// Where reading the primary items of a product goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrimaryPosition(SdkItem);
+
+/// One answer about the primary items of a product.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrimaryPart {
+    /// What decides the keys of each.
+    pub items: Vec<Item>,
+    /// How many were read.
+    pub read: u64,
+    /// Where to go on; `None` at the end.
+    pub next: Option<PrimaryPosition>,
+}
+
 /// Where reading the journal goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPosition(SdkItem);
+
+/// An item of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRow {
+    /// The instant in its key; of a key that holds none, that of the row before it.
+    pub at: Instant,
+    /// The entry, or why it cannot be read.
+    pub entry: Result<JournalEntry, Malformed>,
+}
+
+/// One answer about a shard of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalPart {
+    /// The entries, in the order of time.
+    pub rows: Vec<JournalRow>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<JournalPosition>,
+}
 
 fn item_key(pk: String, sk: String) -> SdkItem {
     [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
@@ -175,8 +209,7 @@ impl Table {
         let scan = match of {
             ScanOf::Everything => scan,
             ScanOf::Placements => scan
-                .consistent_read(true)
-                .filter_expression("attribute_not_exists(#auto) AND begins_with(pk, :comment)")
+                .filter_expression(ONLY_PRIMARY)
                 .projection_expression(PLACEMENT)
                 .set_expression_attribute_names(Some(placement_names()))
                 .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned())),
@@ -194,9 +227,45 @@ impl Table {
         })
     }
 
+    /// One answer about the primary items of a product, the oldest first: what decides their keys, from the index,
+    /// eventually consistent. `limit` items are read at most, and a megabyte.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_part(
+        &self,
+        product: &ProductId,
+        from: Option<PrimaryPosition>,
+        limit: u32,
+    ) -> Result<PrimaryPart, StoreError> {
+        self.admit_read().await;
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .index_name(GSI)
+            .key_condition_expression("sk = :sk")
+            .filter_expression(ONLY_PRIMARY)
+            .projection_expression(PLACEMENT)
+            .set_expression_attribute_names(Some(placement_names()))
+            .expression_attribute_values(":sk", AttributeValue::S(FilterKey::primary(product.clone()).to_string()))
+            .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned()))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(from.map(|position| position.0))
+            .set_return_consumed_capacity(self.wants_capacity())
+            .send()
+            .await
+            .map_err(StoreError::of_sdk)?;
+        self.charge_read(&answer.consumed_capacity);
+        Ok(PrimaryPart {
+            read: u64::try_from(answer.scanned_count).unwrap_or(0),
+            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+            next: answer.last_evaluated_key.map(PrimaryPosition),
+        })
+    }
+
     /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
-    /// (exclusive), strongly consistent, in the order of time; and where to go on. An entry that cannot be read is
-    /// given as its error.
+    /// (exclusive), strongly consistent.
     ///
     /// # Errors
     /// The store's.
@@ -206,7 +275,7 @@ impl Table {
         from: Instant,
         to: Instant,
         position: Option<JournalPosition>,
-    ) -> Result<(Vec<Result<JournalEntry, Malformed>>, Option<JournalPosition>), StoreError> {
+    ) -> Result<JournalPart, StoreError> {
         self.admit_read().await;
         // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
         let answer = self
@@ -224,15 +293,22 @@ impl Table {
             .await
             .map_err(StoreError::of_sdk)?;
         self.charge_read(&answer.consumed_capacity);
-        let entries = answer.items.unwrap_or_default().into_iter().map(|item| {
-            let described = format!("{:?}", item.get(attribute::SK));
+        let mut latest = from;
+        let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
+            let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
+            let at = sk.split_once('#').and_then(|(at, _)| Instant::parse(at).ok());
+            latest = at.filter(|at| *at > latest).unwrap_or(latest);
             let read = from_sdk_item::<JournalItem>(item);
             let read = read.and_then(|item| Ok(JournalEntry::try_from(item)?));
-            read.map_err(|error| Malformed::new("journal entry", format!("{described}: {error}")))
+            let entry = read.map_err(|error| Malformed::new("journal entry", format!("{sk:?}: {error}")));
+            JournalRow { at: latest, entry }
         });
-        Ok((entries.collect(), answer.last_evaluated_key.map(JournalPosition)))
+        Ok(JournalPart { rows: rows.collect(), next: answer.last_evaluated_key.map(JournalPosition) })
     }
 }
+
+/// Comments' items, but no duplicates.
+const ONLY_PRIMARY: &str = "attribute_not_exists(#auto) AND begins_with(pk, :comment)";
 
 /// What [`model::item::Image::of_primary`] looks at. `language` is a reserved word.
 const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #auto";

@@ -7,8 +7,10 @@
 //! - `guarded`: the same writes of the repair job, on condition that the primary item is as it was read.
 //! - `inspection`: what only the repair job reads.
 //! - `state`: what the repair job remembers.
+//! - `catalogue`: which products there are, as the repair job remembers.
 //! - `transaction`: what the answers to transactions mean.
 
+mod catalogue;
 mod definition;
 mod duplicates;
 mod guarded;
@@ -32,10 +34,13 @@ use crate::{
     capacity::Meter,
     error::StoreError,
 };
+pub use catalogue::ProductPosition;
 pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use guarded::Guarded;
-pub use inspection::{ItemKey, JournalPosition, ScanOf, Scanned};
+pub use inspection::{
+    ItemKey, JournalPart, JournalPosition, JournalRow, PrimaryPart, PrimaryPosition, ScanOf, Scanned,
+};
 pub use item_json::ItemJson;
 pub use page_answer::{Consumed, QueryAnswer, QueryReader};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};

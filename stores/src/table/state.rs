@@ -121,6 +121,44 @@ impl Table {
         Ok(())
     }
 
+    /// Keeps a state instead of the one that was read, `None` when there was none; `false` when there is another by now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn replace_state<T: Serialize>(
+        &self,
+        what: &str,
+        name: &str,
+        before: Option<&T>,
+        after: &T,
+    ) -> Result<bool, StoreError> {
+        let mut item = to_sdk_item(after)?;
+        item.extend(key(what, name));
+        self.admit_write().await;
+        let mut put = self.client.put_item().table_name(&self.name).set_item(Some(item));
+        let mut conditions = Vec::new();
+        for (place, (attribute, value)) in
+            before.map(to_sdk_item).transpose()?.unwrap_or_default().into_iter().enumerate()
+        {
+            conditions.push(format!("#a{place} = :v{place}"));
+            put = put.expression_attribute_names(format!("#a{place}"), attribute);
+            put = put.expression_attribute_values(format!(":v{place}"), value);
+        }
+        let condition = match conditions.is_empty() {
+            true => "attribute_not_exists(pk)".to_owned(),
+            false => conditions.join(" AND "),
+        };
+        let put = put.condition_expression(condition).set_return_consumed_capacity(self.wants_capacity());
+        match put.send().await {
+            Ok(answer) => {
+                self.charge_write(&answer.consumed_capacity);
+                Ok(true)
+            }
+            Err(error) if is_condition_failed(&error) => Ok(false),
+            Err(error) => Err(StoreError::of_sdk(error)),
+        }
+    }
+
     /// Up to when the journal has been reconciled into the duplicates; `None` before the first time.
     ///
     /// # Errors

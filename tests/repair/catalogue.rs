@@ -1,0 +1,302 @@
+//! The product catalogue: a rebuild by it gives what one by a scan gives, and it vouches for nothing that is not so.
+//!
+//! A rebuild also reads the journal of the last minutes, which would hide what it did not read otherwise. So most comments
+//! here are put into the table behind the writers' backs, before the catalogue is made.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{
+    CommentId, Instant, ProductId, Rating, Revision,
+    catalogue::Catalogue,
+    journal::{JOURNAL_RETENTION_DAYS, JournalEntry},
+};
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{Job, JobSettings, Report, Stop, exit};
+use serde_dynamo::AttributeValue;
+use stores::{
+    PageIndex, Table,
+    capacity::Meter,
+    now,
+    page_index::PageIndexConfig,
+    table::{CommentPatch, NewComment, TableConfig},
+};
+
+use super::{assert_clean, job, job_with, ready_stores, settings, whole};
+use crate::{
+    fixture::{
+        WAIT_MAX,
+        damage::{Damage, inflict},
+        gate::Gate,
+        invariants::{assert_catalogue, listed_products},
+        redis_server,
+        reviews::{reviews, sample_size},
+        stores::Stores,
+        wait_for,
+    },
+    replay::write_history,
+};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// Everything in the page index but markers, byte by byte.
+async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    let mut values = BTreeMap::new();
+    for key in stores.index.key_names().await.unwrap().into_iter().filter(|key| !key.ends_with("}:marker")) {
+        // The members in their order: the bytes of a set depend on the order in which it was filled.
+        let sorted = key.contains(":PRODUCT#") && !key.ends_with(":languages");
+        let mut command = redis::cmd(if sorted { "ZRANGE" } else { "SORT" });
+        command.arg(&key);
+        let command = if sorted { command.arg(&["0", "-1", "WITHSCORES"]) } else { command.arg("ALPHA") };
+        let members: Vec<String> = command.query_async(&mut raw).await.unwrap();
+        values.insert(key, members.join("\n").into_bytes());
+    }
+    values
+}
+
+fn by_catalogue(report: &Report) -> bool {
+    let ways = ["products of the product catalogue were read", "the whole table was scanned"];
+    let told = ways.map(|way| report.notes.iter().any(|note| note.contains(way)));
+    assert!(told[0] != told[1], "{report}");
+    told[0]
+}
+
+/// Comments that nothing but reading the table finds.
+fn comments(count: u64) -> Vec<NewComment> {
+    (0..count).map(super::rebuild::comment).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_by_the_catalogue_gives_the_same_index_as_one_by_a_scan() {
+    let stores = Stores::start().await;
+    let comments = reviews(sample_size() / 4);
+    let count = u64::try_from(comments.len()).unwrap();
+    stores.put_primary_items(comments).await;
+    let first = repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    assert_eq!((first.comments, first.products, first.changed_meanwhile), (count, None, 0));
+    let by_scan = dump(&stores).await;
+    let products = u64::try_from(listed_products(&stores.table).await.len()).unwrap();
+    let mut random = StdRng::seed_from_u64(91);
+    for segments in [1, 5] {
+        let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
+        assert_eq!((report.comments, report.items, report.products), (count, count, Some(products)), "{report:?}");
+        assert_eq!(report.changed_meanwhile, 0);
+        assert!(dump(&stores).await == by_scan, "in {segments} segments the index is another");
+        // What is wrong with the index is gone after the next.
+        for comment in stores.assert_index().await.comments().iter().step_by(97) {
+            for damage in [Damage::DropRanks, Damage::AddRankElsewhere, Damage::GhostRanks] {
+                inflict(&stores, &mut random, comment, damage).await;
+            }
+        }
+    }
+    let report = job(&stores, true).rebuild_by_scan(1).await;
+    assert!(!by_catalogue(&report), "{report}");
+    assert!(dump(&stores).await == by_scan, "the index is another");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_indexed_as_they_are() {
+    let stores = Stores::start().await;
+    stores.put_primary_items(comments(60)).await;
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    stores.deliver_all().await;
+    // Some products have been read, and what was read of them is not written yet; another is about to be read.
+    let queries = Gate::for_index_queries(&stores.engine_url()).await;
+    let edits = Gate::for_edits(&stores.redis_url).await;
+    let table = TableConfig::new(stores.table.name(), Some(queries.url.clone()));
+    let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
+    let index = PageIndexConfig { url: edits.url.clone(), timeout: WAIT_MAX, ..stores.index_config.clone() };
+    let (table, index) = (Table::connect(&table).await, PageIndex::connect(&index).unwrap());
+    let rebuild = Job::new(table, index, settings(true), Meter::default(), Stop::default());
+    queries.hold_after(20);
+    edits.hold_after(0);
+    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
+    wait_for("a query", async || if queries.is_holding() { Ok(()) } else { Err(()) }).await;
+    for number in 0..60 {
+        let id = &super::rebuild::comment(number).id;
+        if number % 3 == 0 {
+            stores.table.delete_comment(id, None).await.unwrap();
+        } else {
+            let patch = CommentPatch { rating: Rating::new(1 + (number + 2) % 5).ok(), ..Default::default() };
+            stores.table.patch_comment(id, None, &patch).await.unwrap();
+        }
+    }
+    for number in 0..10 {
+        stores.create_numbered(number, ProductId::parse(&format!("new/{number}")).unwrap()).await;
+    }
+    stores.deliver_all().await;
+    queries.open();
+    wait_for("the edits", async || if edits.is_holding() { Ok(()) } else { Err(()) }).await;
+    edits.open();
+    let report = run.await.unwrap();
+    assert_clean(&report);
+    assert!(by_catalogue(&report), "{report}");
+    let table_id = stores.table.describe().await.unwrap().id;
+    let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
+    assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn recent_lists_the_products_that_the_journal_names() {
+    let stores = ready_stores().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(92), 60).await;
+    assert_eq!(listed_products(&stores.table).await.len(), 0);
+    // Whoever only looks lists nothing.
+    job(&stores, false).recent().await;
+    assert_eq!(listed_products(&stores.table).await.len(), 0);
+    let before = now();
+    job(&stores, true).recent().await;
+    let named: Vec<String> = listed_products(&stores.table).await.iter().map(ToString::to_string).collect();
+    assert_eq!(named, ["a/b", "c"]);
+    let catalogue = stores.table.catalogue().await.unwrap().unwrap();
+    assert!(catalogue.is_whole && catalogue.to >= before, "{catalogue:?}");
+    assert!(by_catalogue(&job(&stores, true).rebuild(2).await));
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+/// A comment of a product of its own, put into the table behind the writers' backs.
+async fn put_behind_the_backs(stores: &Stores) -> ProductId {
+    let product = ProductId::parse("by the back door").unwrap();
+    let number = 7_000;
+    stores.put_primary_items(vec![NewComment { product: product.clone(), ..super::rebuild::comment(number) }]).await;
+    product
+}
+
+#[tokio::test]
+async fn a_product_put_there_behind_the_writers_backs_is_found_by_a_scan() {
+    let stores = ready_stores().await;
+    let product = put_behind_the_backs(&stores).await;
+    let by_list = job(&stores, true).rebuild(1).await;
+    assert!(by_catalogue(&by_list) && !listed_products(&stores.table).await.contains(&product), "{by_list}");
+    let by_scan = job(&stores, true).rebuild_by_scan(1).await;
+    assert!(!by_catalogue(&by_scan) && by_scan.checked == 1, "{by_scan}");
+    assert!(listed_products(&stores.table).await.contains(&product));
+    let by_list = job(&stores, true).rebuild(1).await;
+    assert!(by_catalogue(&by_list) && by_list.checked == 1, "{by_list}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_catalogue_that_is_not_whole_is_not_read_by() {
+    let stores = Stores::start().await;
+    stores.put_primary_items(comments(40)).await;
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    stores.deliver_all().await;
+    let found = stores.table.catalogue().await.unwrap().unwrap();
+    let present = now();
+    let old = present.plus_ms(-(JOURNAL_RETENTION_DAYS + 1) * DAY_MS);
+    let doubtful = [
+        // The state of the table that this one was restored from.
+        (Catalogue { table: "another".to_owned(), ..found.clone() }, "of this table"),
+        (Catalogue { is_whole: false, ..found.clone() }, "goes back to"),
+        (Catalogue { from: old, to: old, ..found.clone() }, "does not reach back"),
+        (Catalogue { to: present.plus_ms(DAY_MS), ..found.clone() }, "later than the present"),
+    ];
+    for (doubtful, why) in doubtful {
+        let before = stores.table.catalogue().await.unwrap();
+        assert!(stores.table.replace_catalogue(before.as_ref(), &doubtful).await.unwrap());
+        let looked = job(&stores, false).rebuild(1).await;
+        assert!(!by_catalogue(&looked) && looked.notes.iter().any(|note| note.contains(why)), "{why}: {looked}");
+        assert_eq!(stores.table.catalogue().await.unwrap().as_ref(), Some(&doubtful), "a dry run has written");
+        // `recent` begins anew, but what it lists is not the whole.
+        write_history(&stores, &mut StdRng::seed_from_u64(93), 10).await;
+        job(&stores, true).recent().await;
+        let again = stores.table.catalogue().await.unwrap().unwrap();
+        assert!(!again.is_whole && again.table == found.table && again.to >= present, "{why}: {again:?}");
+        let scanned = job(&stores, true).rebuild(1).await;
+        assert!(!by_catalogue(&scanned), "{why}: {scanned}");
+        let whole = job(&stores, true).rebuild(1).await;
+        assert!(by_catalogue(&whole), "{why}: {whole}");
+        assert_eq!(stores.table.catalogue().await.unwrap().unwrap().to, again.to, "{why}");
+        stores.deliver_all().await;
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
+    let stores = Stores::start().await;
+    let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+    let first = Catalogue { table: "t".to_owned(), from: at(1), to: at(1), is_whole: true };
+    let second = Catalogue { to: at(2), ..first.clone() };
+    let table = &stores.table;
+    assert!(table.replace_catalogue(None, &first).await.unwrap());
+    assert!(!table.replace_catalogue(None, &second).await.unwrap());
+    assert!(table.replace_catalogue(Some(&first), &second).await.unwrap());
+    assert!(!table.replace_catalogue(Some(&first), &Catalogue { is_whole: false, ..first.clone() }).await.unwrap());
+    assert_eq!(table.catalogue().await.unwrap(), Some(second));
+    // More products than a batch, and than an answer holds of a shard; some of them twice.
+    let products: Vec<ProductId> =
+        (0..230).map(|number| ProductId::parse(&format!("a/b {number}~")).unwrap()).collect();
+    assert_eq!(table.list_products(&products[..130]).await.unwrap(), 130);
+    assert_eq!(table.list_products(&products).await.unwrap(), 100);
+    assert_eq!(listed_products(table).await, products.into_iter().collect());
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing() {
+    let stores = ready_stores().await;
+    let before = stores.table.catalogue().await.unwrap();
+    for number in 0..20 {
+        stores.create_numbered(number, super::product(number)).await;
+    }
+    stores.deliver_all().await;
+    // It asks which are listed, then lists them.
+    for count in 0..2 {
+        let gate = Gate::for_catalogue(&stores.engine_url()).await;
+        gate.hold_after(count);
+        let impatient = TableConfig {
+            attempt_timeout: Duration::from_millis(300),
+            call_timeout: Duration::from_millis(300),
+            max_attempts: 1,
+            ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
+        };
+        let table = Table::connect(&impatient).await;
+        let report = Job::new(table, stores.index.clone(), settings(true), Meter::default(), Stop::default());
+        let report = report.recent().await;
+        assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
+        assert_eq!(stores.table.catalogue().await.unwrap(), before, "{report}");
+        assert_eq!(stores.table.watermark().await.unwrap(), None, "{report}");
+        assert_catalogue(&stores.assert_invariants().await, &stores.table).await;
+        gate.open();
+    }
+    assert_clean(&job(&stores, true).recent().await);
+    assert!(by_catalogue(&job(&stores, true).rebuild(3).await));
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_entry_of_the_journal_that_cannot_be_read_is_counted_once_and_ends_what_the_catalogue_vouches_for() {
+    let stores = ready_stores().await;
+    let comment = stores.create_numbered(0, super::product(0)).await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    let revision = Revision::after(None, now(), 1);
+    let entry =
+        JournalEntry { id: CommentId::parse("c1").unwrap(), revision, before: None, after: Some(comment.placement()) };
+    let entry: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item()).unwrap();
+    let mut broken = entry.into_inner();
+    broken.insert("revision".to_owned(), AttributeValue::S("no revision".to_owned()));
+    stores.put_raw(broken.into()).await;
+    for _ in 0..2 {
+        let report = job(&stores, true).recent().await;
+        assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
+        assert!(!stores.table.catalogue().await.unwrap().unwrap().is_whole);
+    }
+    // It is whole again by a scan that began after that, although the entry is looked at again.
+    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    assert!(!by_catalogue(&job_with(&stores, no_overlap, Stop::default()).rebuild(1).await));
+    // A pass over the journal overlaps with the one before it; what was counted is not counted again.
+    let report = job(&stores, true).rebuild(1).await;
+    assert!(by_catalogue(&report) && report.unresolved_count == 1, "{report}");
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code(), exit::UNRESOLVED, "{report}");
+    assert!(by_catalogue(&job(&stores, true).rebuild(1).await));
+    stores.finish().await;
+}
