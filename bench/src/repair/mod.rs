@@ -14,38 +14,33 @@
 //! - **Memory.** The binary as a child process, auditing the table (with the sweep); the largest resident set that the
 //!   kernel reports while it runs. With an audit at two small sizes; by itself (`--only memory`) at 10,000 and 100,000 comments.
 
-use std::{
-    path::Path,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+mod memory;
+mod rebuild;
 
-use anyhow::{Context, bail, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use local_stack::engine::Engine;
 use model::{
-    BlobFormat, Comment, ProductId,
+    BlobFormat, Comment,
     item::{CommentItem, Image, attribute, comment_pk},
     journal::JournalEntry,
 };
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use stores::{
-    Table,
-    capacity::Meter,
-    now,
-    table::{ItemKey, ScanOf, TableConfig},
-};
+use stores::{Table, capacity::Meter, now, table::TableConfig};
 use tempfile::TempDir;
 
+pub(crate) use memory::{audit_by_binary, measure_memory};
+pub(crate) use rebuild::measure_rebuild;
+
 use crate::{
-    binaries::binary,
-    index::{add_members, base_set_members},
     report::{Limit, Report, count as number},
     shop::Import,
-    statistics::{Rounds, as_f64, median},
-    workload::{Comments, EVENT_RECORDS, Redis, create_table_without_stream, folder},
+    statistics::{Rounds, as_f64},
+    workload::{Comments, Redis, create_table_without_stream, folder},
 };
 
 /// Rounds of each comparison.
@@ -53,25 +48,13 @@ const ROUNDS: u32 = 5;
 /// Comments of a quick comparison: a scan of some tenths of a second.
 const QUICK_COMMENTS: u32 = 1_000;
 const AUDIT_RATIO: &str = "audit_vs_scan";
-const REBUILD_RATIO: &str = "rebuild_vs_scan_and_pipeline";
-const CATALOGUE_RATIO: &str = "rebuild_vs_queries_and_pipeline";
 const TABLE: &str = "bench";
 /// Comments whose items are imported in one transaction.
 const IMPORT_COMMENTS: usize = 500;
 /// Items that a scan reads in one call: as the audit does.
 const SCAN_LIMIT: i32 = 2_000;
-/// Between two looks at a process.
-const PROCESS_POLL: Duration = Duration::from_millis(10);
 /// Comments that `recent` looks at.
 const RECENT: usize = 1_000;
-/// Items that a query for primary items reads in one call: as the rebuild does.
-const QUERY_LIMIT: u32 = 4_000;
-/// The second size for the memory of an audit, so many times the first.
-const MEMORY_TIMES: u32 = 5;
-/// The same of a measurement of its own.
-const MEMORY_TIMES_LONG: u32 = 10;
-/// The allocator gives nothing back, so a constant need varies by some percent.
-const MEMORY_GROWTH_MAX: f64 = 1.2;
 
 /// A table with all that comments have, and their page index.
 pub(crate) struct World {
@@ -211,102 +194,16 @@ pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: 
     report.ratio(AUDIT_RATIO, rounds.ratio(), Limit::AtLeast(0.5));
     measure_recent(report, &mut world).await?;
     world.stop().await;
-    if is_quick { Ok(()) } else { memory_of(report, "audit", comments, MEMORY_TIMES).await }
-}
-
-/// What rounds of rebuilding took.
-#[derive(Default)]
-struct RebuildRounds {
-    against_pipeline: Rounds,
-    against_reading_and_pipeline: Rounds,
-    reading_s: Vec<f64>,
-    /// Read units of the last rebuild.
-    read_units: f64,
-}
-
-/// A rebuild, bare reading of the same and a bare pipeline in turn; the reading returns how many comments it found.
-async fn rebuild_rounds(
-    world: &mut World,
-    rebuild: impl AsyncFn(&Job) -> RepairReport,
-    read: impl AsyncFn(&Table) -> anyhow::Result<usize>,
-) -> anyhow::Result<RebuildRounds> {
-    let mut rounds = RebuildRounds::default();
-    for round in 0..=ROUNDS {
-        let job = world.job(true);
-        let began = Instant::now();
-        let rebuilt = rebuild(&job).await;
-        let ours = began.elapsed();
-        ensure!(rebuilt.exit_code() == 0 && rebuilt.checked == world.comments.len() as u64, "{rebuilt}");
-        let began = Instant::now();
-        let found = read(&world.table).await?;
-        let reading = began.elapsed();
-        ensure!(found == world.comments.len(), "{found} primary items read");
-        let mut pipeline = Duration::ZERO;
-        for comments in world.comments.chunks(EVENT_RECORDS) {
-            let members = base_set_members(&world.redis.index, comments);
-            let began = Instant::now();
-            add_members(&mut world.redis, &members).await?;
-            pipeline += began.elapsed();
-        }
-        if round > 0 {
-            rounds.against_pipeline.add(ours, pipeline);
-            rounds.against_reading_and_pipeline.add(ours, reading + pipeline);
-            rounds.reading_s.push(reading.as_secs_f64());
-            rounds.read_units = rebuilt.read_units;
-        }
-    }
-    Ok(rounds)
-}
-
-async fn scan_rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
-    rebuild_rounds(world, async |job| job.rebuild_by_scan(1).await, bare_placement_scan).await
-}
-
-/// Measures the rebuild of the page index of `comments` comments, by the product catalogue and by a scan.
-pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    report.step(&format!("loading {} comments with all their items", number(comments.into())));
-    let mut world = World::with_index(comments).await?;
-    let products = listed_products(&world.table).await?;
-    report.step(&format!("{ROUNDS} rounds of rebuild, bare queries and bare pipeline"));
-    let queries = async |table: &Table| bare_queries(table, &products).await;
-    let by_catalogue = rebuild_rounds(&mut world, async |job| job.rebuild(1).await, queries).await?;
-    report.step(&format!("{ROUNDS} rounds of rebuild by scan, bare scan and bare pipeline"));
-    let by_scan = scan_rounds(&mut world).await?;
-    world.stop().await;
-    let (count, each) = (u64::from(comments), f64::from(comments.max(1)));
-    let rate = |rounds: &RebuildRounds| rounds.against_pipeline.our_rate(count);
-    report.add(
-        "rebuild",
-        &format!(
-            "{ROUNDS} rounds of {} comments of {} products each way, one product or segment at a time",
-            number(count),
-            number(products.len() as u64)
-        ),
-        &[
-            ("rebuild by the product catalogue", rate(&by_catalogue), "comments/s"),
-            ("rebuild by a scan", rate(&by_scan), "comments/s"),
-            ("bare pipeline of ZADD", by_catalogue.against_pipeline.bare_rate(count), "comments/s"),
-            ("bare queries for primary items", each / median(&by_catalogue.reading_s), "comments/s"),
-            ("bare scan for primary items", each / median(&by_scan.reading_s), "comments/s"),
-            ("by the product catalogue, read units", by_catalogue.read_units / each, "units/comment"),
-            ("by a scan, read units", by_scan.read_units / each, "units/comment"),
-        ],
-    );
-    report.ratio("rebuild_vs_pipeline", by_catalogue.against_pipeline.ratio(), Limit::AtLeast(0.5));
-    for (name, rounds) in [(CATALOGUE_RATIO, &by_catalogue), (REBUILD_RATIO, &by_scan)] {
-        let floor = rounds.against_reading_and_pipeline.ratio();
-        report.ratio_noted(name, floor, Limit::None, "the nearer to 1 the better");
-    }
-    Ok(())
+    if is_quick { Ok(()) } else { memory::memory_of(report, "audit", comments, memory::TIMES).await }
 }
 
 /// The ratios of audit and rebuild, of a small table.
 pub(crate) async fn overheads() -> anyhow::Result<Vec<(&'static str, f64)>> {
     let mut world = World::new(QUICK_COMMENTS).await?;
     let (audit, _) = audit_rounds(&world).await?;
-    let rebuild = scan_rounds(&mut world).await?;
+    let rebuild = rebuild::scan_rounds(&mut world).await?;
     world.stop().await;
-    Ok(vec![(AUDIT_RATIO, audit.ratio()), (REBUILD_RATIO, rebuild.against_reading_and_pipeline.ratio())])
+    Ok(vec![(AUDIT_RATIO, audit.ratio()), (rebuild::SCAN_RATIO, rebuild.against_reading_and_pipeline.ratio())])
 }
 
 async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Result<()> {
@@ -359,75 +256,6 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
     Ok(())
 }
 
-/// Measures the memory of the audit of `comments` comments, and of ten times as many.
-pub(crate) async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    memory_of(report, "memory", comments, MEMORY_TIMES_LONG).await
-}
-
-/// The largest resident set of the binary while it audits, at two sizes.
-async fn memory_of(report: &mut Report, name: &str, comments: u32, times: u32) -> anyhow::Result<()> {
-    let binary = binary("repair-job")?;
-    let mut peaks = Vec::new();
-    for count in [comments, comments * times] {
-        report.step(&format!("the memory of an audit of {} comments", number(count.into())));
-        let world = World::new(count).await?;
-        let audit = audit_by_binary(&binary, &world).await?;
-        peaks.push((count, audit.peak_mib));
-        world.stop().await;
-    }
-    let figures: Vec<(String, f64, &'static str)> = peaks
-        .iter()
-        .map(|(count, peak)| (format!("audit of {} comments", number((*count).into())), *peak, "MiB"))
-        .collect();
-    report.add(
-        &format!("{name}-memory"),
-        "the largest resident set of the binary, dry run with the sweep, one segment",
-        &figures,
-    );
-    if let [(_, few), (_, many)] = peaks.as_slice() {
-        let note = format!("about 1 with {times} times the comments");
-        report.ratio_noted(&format!("{name}_memory_growth"), many / few, Limit::AtMost(MEMORY_GROWTH_MAX), &note);
-    }
-    Ok(())
-}
-
-/// What an audit by the binary took.
-pub(crate) struct AuditRun {
-    /// From the start of the process to its end.
-    pub(crate) took: Duration,
-    /// The largest resident set that the kernel reported while it ran.
-    pub(crate) peak_mib: f64,
-}
-
-/// Audits table and page index (with the sweep) by the binary as a child process, which looks only.
-pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
-    let began = Instant::now();
-    let mut child = tokio::process::Command::new(binary)
-        .env("PAGEMARK_TABLE", world.table.name())
-        .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
-        .env("PAGEMARK_REDIS_URL", world.redis.url())
-        .args(["audit", "--segments", "1", "--json"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let status_file = format!("/proc/{}/status", child.id().context("a process id")?);
-    let mut peak_kib = 0_u64;
-    let status = loop {
-        let status = tokio::fs::read_to_string(&status_file).await.unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
-        peak_kib = peak_kib.max(peak.unwrap_or(0));
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        tokio::time::sleep(PROCESS_POLL).await;
-    };
-    ensure!(status.success(), "the audit of {} comments ended with {status}", world.comments.len());
-    Ok(AuditRun { took: began.elapsed(), peak_mib: as_f64(peak_kib) / 1024.0 })
-}
-
 fn expect_clean(report: RepairReport) -> anyhow::Result<RepairReport> {
     match report.exit_code() {
         0 => Ok(report),
@@ -447,49 +275,6 @@ async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
             return Ok(items);
         }
     }
-}
-
-/// Returns how many primary items there are.
-async fn bare_placement_scan(table: &Table) -> anyhow::Result<usize> {
-    let (mut found, mut position): (usize, Option<ItemKey>) = (0, None);
-    loop {
-        let scanned = table.scan_segment(ScanOf::Placements, position, 0, 1, 4_000).await?;
-        found += scanned.items.len();
-        position = scanned.next;
-        if position.is_none() {
-            return Ok(found);
-        }
-    }
-}
-
-/// The products of the catalogue.
-async fn listed_products(table: &Table) -> anyhow::Result<Vec<ProductId>> {
-    let (mut listed, mut position) = (Vec::new(), None);
-    loop {
-        let (products, next) = table.listed_products(position).await?;
-        listed.extend(products);
-        position = next;
-        if position.is_none() {
-            return Ok(listed);
-        }
-    }
-}
-
-/// Returns how many primary items there are.
-async fn bare_queries(table: &Table, products: &[ProductId]) -> anyhow::Result<usize> {
-    let mut found = 0;
-    for product in products {
-        let mut position = None;
-        loop {
-            let part = table.primary_part(product, position, QUERY_LIMIT).await?;
-            found += part.items.len();
-            position = part.next;
-            if position.is_none() {
-                break;
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// The project's table but for its stream, its index, time to live and backups.

@@ -1,0 +1,93 @@
+//! The memory of an audit by the binary.
+
+use std::{
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+
+use super::World;
+use crate::{
+    binaries::binary,
+    report::{Limit, Report, count as number},
+    statistics::as_f64,
+};
+
+/// Between two looks at a process.
+const PROCESS_POLL: Duration = Duration::from_millis(10);
+/// The second size, so many times the first; and in a measurement of its own.
+pub(super) const TIMES: u32 = 5;
+const TIMES_LONG: u32 = 10;
+/// The allocator gives nothing back, so a constant need varies by some percent.
+const GROWTH_MAX: f64 = 1.2;
+
+/// Measures the memory of the audit of `comments` comments, and of ten times as many.
+pub(crate) async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    memory_of(report, "memory", comments, TIMES_LONG).await
+}
+
+/// The largest resident set of the binary while it audits, at two sizes.
+pub(super) async fn memory_of(report: &mut Report, name: &str, comments: u32, times: u32) -> anyhow::Result<()> {
+    let binary = binary("repair-job")?;
+    let mut peaks = Vec::new();
+    for count in [comments, comments * times] {
+        report.step(&format!("the memory of an audit of {} comments", number(count.into())));
+        let world = World::new(count).await?;
+        let audit = audit_by_binary(&binary, &world).await?;
+        peaks.push((count, audit.peak_mib));
+        world.stop().await;
+    }
+    let figures: Vec<(String, f64, &'static str)> = peaks
+        .iter()
+        .map(|(count, peak)| (format!("audit of {} comments", number((*count).into())), *peak, "MiB"))
+        .collect();
+    report.add(
+        &format!("{name}-memory"),
+        "the largest resident set of the binary, dry run with the sweep, one segment",
+        &figures,
+    );
+    if let [(_, few), (_, many)] = peaks.as_slice() {
+        let note = format!("about 1 with {times} times the comments");
+        report.ratio_noted(&format!("{name}_memory_growth"), many / few, Limit::AtMost(GROWTH_MAX), &note);
+    }
+    Ok(())
+}
+
+/// What an audit by the binary took.
+pub(crate) struct AuditRun {
+    /// From the start of the process to its end.
+    pub(crate) took: Duration,
+    /// The largest resident set that the kernel reported while it ran.
+    pub(crate) peak_mib: f64,
+}
+
+/// Audits table and page index (with the sweep) by the binary as a child process, which looks only.
+pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
+    let began = Instant::now();
+    let mut child = tokio::process::Command::new(binary)
+        .env("PAGEMARK_TABLE", world.table.name())
+        .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
+        .env("PAGEMARK_REDIS_URL", world.redis.url())
+        .args(["audit", "--segments", "1", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let status_file = format!("/proc/{}/status", child.id().context("a process id")?);
+    let mut peak_kib = 0_u64;
+    let status = loop {
+        let status = tokio::fs::read_to_string(&status_file).await.unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
+        peak_kib = peak_kib.max(peak.unwrap_or(0));
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        tokio::time::sleep(PROCESS_POLL).await;
+    };
+    ensure!(status.success(), "the audit of {} comments ended with {status}", world.comments.len());
+    Ok(AuditRun { took: began.elapsed(), peak_mib: as_f64(peak_kib) / 1024.0 })
+}
