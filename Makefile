@@ -61,7 +61,7 @@ lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --release --bin pagemark
 	@sh scripts/lighthouse.sh
 
-package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the API's image
+package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the image of API and repair job
 	@sh scripts/package.sh
 
 fmt: tools ## Format the code

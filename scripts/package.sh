@@ -1,15 +1,16 @@
 #!/bin/sh
-# Makes what is deployed, in target/package: a zip for each Lambda function, and the API's binary beside what its image is
-# built from (infra/Containerfile). Prints their sizes.
+# Makes what is deployed, in target/package or the folder OUT: a zip for each Lambda function, and the binaries of the API and
+# the repair job beside what their image is built from (infra/Containerfile). Prints their sizes.
 #
-# ARCH=arm64 (as the template has it), x86_64, or host: for this machine, by plain cargo, in the profile PROFILE.
+# ARCH=arm64 (as the template has it), x86_64, or host: for this machine, by plain cargo, in the profile PROFILE. What that
+# makes needs this machine's C library where it has one: it cannot run in the image, which is then left out.
 set -eu
 cd "$(dirname "$0")/.."
 
 arch=${ARCH:-arm64}
 profile=${PROFILE:-release}
 target=${CARGO_TARGET_DIR:-target}
-out=$target/package
+out=${OUT:-$target/package}
 functions="stream-writer page-indexer repair-job"
 
 # Static binaries: neither Lambda's nor the image's C library matters.
@@ -47,8 +48,8 @@ folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "
 # What is not deployed need not be small.
 level=$([ "$profile" = release ] && echo 9 || echo 1)
 
-rm -rf "$out"
-mkdir -p "$out/api"
+mkdir -p "$out"
+rm -rf "$out/api"
 for function in $functions; do
     # The program of a custom runtime is called bootstrap. The same binary makes the same zip.
     python3 - "$folder/$function" "$out/$function.zip" "$level" <<'PYTHON'
@@ -61,19 +62,42 @@ with open(sys.argv[1], "rb") as binary, zipfile.ZipFile(sys.argv[2], "w") as zip
     zip.writestr(entry, binary.read(), compresslevel=int(sys.argv[3]))
 PYTHON
 done
-cp "$folder/api" infra/Containerfile "$out/api/"
-# The authorities that the API trusts: the image has no other files.
-for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
-    if [ -e "$bundle" ]; then
-        cp -L "$bundle" "$out/api/ca-certificates.crt"
+
+
+# The image has no other files, so nothing but a static binary starts in it.
+in_image="api repair-job"
+for program in $in_image; do
+    needed=$(python3 scripts/elf_interpreter.py "$folder/$program" 2>/dev/null || echo "another system")
+    if [ -n "$needed" ]; then
+        not_in_image="$program needs $needed"
+        [ "$arch" = host ] || { echo "$folder: $not_in_image, and would not start in its image" >&2; exit 1; }
+        in_image=
         break
     fi
 done
-[ -e "$out/api/ca-certificates.crt" ] || { echo "no certificates of authorities were found; install ca-certificates" >&2; exit 1; }
+if [ -n "$in_image" ]; then
+    mkdir "$out/api"
+    cp infra/Containerfile "$out/api/"
+    for program in $in_image; do cp "$folder/$program" "$out/api/"; done
+    # The authorities that they trust.
+    for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+        if [ -e "$bundle" ]; then
+            cp -L "$bundle" "$out/api/ca-certificates.crt"
+            break
+        fi
+    done
+    [ -e "$out/api/ca-certificates.crt" ] || {
+        echo "no certificates of authorities were found; install ca-certificates" >&2
+        exit 1
+    }
+fi
 
 echo "for $arch, in $out:"
 for function in $functions; do
     printf '  %-20s %6.1f MiB, unpacked %6.1f MiB\n' "$function.zip" \
         "$(wc -c <"$out/$function.zip" | awk '{print $1/1048576}')" "$(wc -c <"$folder/$function" | awk '{print $1/1048576}')"
 done
-printf '  %-20s %6.1f MiB, the whole of its image but for the certificates\n' api/api "$(wc -c <"$out/api/api" | awk '{print $1/1048576}')"
+for program in $in_image; do
+    printf '  %-20s %6.1f MiB, static, in the image\n' "api/$program" "$(wc -c <"$out/api/$program" | awk '{print $1/1048576}')"
+done
+[ -n "$in_image" ] || echo "  no image: $not_in_image"

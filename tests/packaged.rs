@@ -1,7 +1,8 @@
 //! What `make package` makes, as Lambda takes it: each zip holds one program that may be executed and that asks the Runtime
-//! API for work. Here for this machine, from the same code; other processors differ by the compiler's target only.
+//! API for work. Here for this machine, from the same code; other processors differ by the compiler's target only. And what an
+//! image without other files cannot start never gets into it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::json;
@@ -34,11 +35,47 @@ fn folders() -> (PathBuf, PathBuf) {
     (project, tests.ancestors().nth(3).unwrap().to_owned())
 }
 
+/// What a program needs to be started, as `make package` finds it out; or what is wrong with it.
+async fn interpreter(program: &Path) -> Result<String, String> {
+    let script = folders().0.join("scripts/elf_interpreter.py");
+    let output = Command::new(python::program("python")).args([&script, program]).output().await.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// An executable with one program header of a type, whose contents are a path.
+fn executable(kind: u32) -> Vec<u8> {
+    const PATH: &[u8] = b"/lib/ld-linux.so\0";
+    let mut binary = b"\x7fELF\x02\x01\x01".to_vec();
+    binary.resize(64, 0);
+    binary[32..40].copy_from_slice(&64_u64.to_le_bytes());
+    binary[54..56].copy_from_slice(&56_u16.to_le_bytes());
+    binary[56..58].copy_from_slice(&1_u16.to_le_bytes());
+    let mut header = vec![0; 56];
+    header[..4].copy_from_slice(&kind.to_le_bytes());
+    header[8..16].copy_from_slice(&120_u64.to_le_bytes());
+    header[32..40].copy_from_slice(&(PATH.len() as u64).to_le_bytes());
+    [binary, header, PATH.to_vec()].concat()
+}
+
+#[tokio::test]
+async fn a_program_that_needs_another_to_be_started_is_told_from_a_static_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    // PT_LOAD and PT_INTERP (elf(5)).
+    for (contents, expected) in [(executable(1), Some("")), (executable(3), Some("/lib/ld-linux.so")), (vec![], None)] {
+        std::fs::write(&program, contents).unwrap();
+        assert_eq!(interpreter(&program).await.ok().as_deref(), expected);
+    }
+}
+
 #[tokio::test]
 async fn each_zip_holds_a_program_that_asks_for_work() {
     let (project, target) = folders();
     let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().file_name().unwrap().to_owned();
     let profile = if folder == "debug" { "dev".into() } else { folder };
+    // Not the folder that a deployment is made from.
+    let made = tempfile::tempdir().unwrap();
     let mut package = Command::new("sh");
     without_the_tests_package(&mut package);
     let packaged = package
@@ -46,6 +83,7 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
         .current_dir(project)
         .env("ARCH", "host")
         .env("PROFILE", profile)
+        .env("OUT", made.path())
         .env("CARGO_TARGET_DIR", &target)
         .stdin(Stdio::null())
         .output()
@@ -53,8 +91,13 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
         .unwrap();
     let said = String::from_utf8_lossy(&packaged.stdout).into_owned();
     assert!(packaged.status.success(), "{said}\n{}", String::from_utf8_lossy(&packaged.stderr));
-    for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip", "api/api"] {
+    for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip"] {
         assert!(said.contains(name), "the size of {name} is not told: {said}");
+    }
+    let is_static = interpreter(&std::env::current_exe().unwrap()).await.is_ok_and(|needed| needed.is_empty());
+    assert_eq!(said.contains("no image"), !is_static, "{said}");
+    for program in ["api/api", "api/repair-job", "api/Containerfile"] {
+        assert_eq!(made.path().join(program).exists(), is_static, "{program}: {said}");
     }
 
     let stores = Stores::start().await;
@@ -64,7 +107,7 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
         ("repair-job", repair_job_variables(&stores)),
     ] {
         let unpacked = tempfile::tempdir().unwrap();
-        let zip = target.join("package").join(format!("{name}.zip"));
+        let zip = made.path().join(format!("{name}.zip"));
         let output = Command::new(python::program("python"))
             .args(["-c", UNPACK])
             .args([&zip, unpacked.path()])
