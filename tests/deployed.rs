@@ -379,7 +379,11 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
     records.push(broken(&records[0]));
     let folder = tempfile::tempdir().unwrap();
     let place = format!("folder:{}", folder.path().display());
-    let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_LOG", "debug")];
+    let settings = [
+        ("PAGEMARK_QUARANTINE", place.as_str()),
+        ("PAGEMARK_METRICS_NAMESPACE", "Pagemark/one"),
+        ("PAGEMARK_LOG", "debug"),
+    ];
     for (name, variables, writes) in [
         ("stream-writer", stream_writer_variables(&stores), 3 * 31 + 16),
         ("page-indexer", page_indexer_variables(&stores), 3),
@@ -389,6 +393,7 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
         let ended = function.finish().await;
         let [metrics] = &ended.metrics()[..] else { panic!("{}", ended.stdout) };
         assert_eq!(metrics["Function"], name);
+        assert_eq!(metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Pagemark/one");
         for (metric, value) in
             [("Records", 5), ("CommentsChanged", 3), ("Writes", writes), ("Quarantined", 1), ("ReportedForRetry", 0)]
         {

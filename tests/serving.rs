@@ -197,6 +197,39 @@ async fn a_service_that_is_told_to_end_finishes_what_it_has_begun() {
     stores.index.clear().await.unwrap();
 }
 
+/// Which of the template's metric filters count a line of the log: those of all answers, and of the unavailable ones. Their
+/// syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric filters", JSON; here fields that equal a value.
+fn counted(line: &Value) -> Vec<bool> {
+    let patterns = infra::TEMPLATE.lines().filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
+    let matches = |pattern: &str| {
+        let pattern: String = serde_json::from_str(pattern).unwrap();
+        let conditions = pattern.strip_prefix("{ ").unwrap().strip_suffix(" }").unwrap().split(" && ");
+        conditions.map(|condition| condition.split_once(" = ").unwrap()).all(|(field, value)| {
+            let pointer = field.strip_prefix('$').unwrap().replace('.', "/");
+            line.pointer(&pointer) == Some(&serde_json::from_str::<Value>(value).unwrap())
+        })
+    };
+    patterns.map(matches).collect()
+}
+
+#[tokio::test]
+async fn the_alarm_on_unavailable_answers_counts_lines_of_the_log_as_they_are() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = ApiProcess::start(api_variables(&stores)).await;
+    let ask = async |id: &str, status: u16| {
+        let answer = api.http.send(Method::GET, &listing("page=2"), &[("x-request-id", id)], b"").await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        let lines = api.logged(id).await.into_iter();
+        lines.map(|line| counted(&line)).filter(|counted| counted.contains(&true)).collect::<Vec<_>>()
+    };
+    assert_eq!(ask("available", 200).await, [[true, false]]);
+    stores.index.clear().await.unwrap();
+    assert_eq!(ask("unavailable", 503).await, [[true, true]]);
+    let listening = api.log().into_iter().find(|line| line["fields"]["message"] == "listening").unwrap();
+    assert_eq!(counted(&listening), [false, false]);
+}
+
 #[tokio::test]
 async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() {
     let stores = Stores::start().await;

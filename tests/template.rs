@@ -1,7 +1,8 @@
 //! The deployment template, by the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
-//! the code expects. What the simulation does not know is named here, and checked by the tests of the package `infra`.
+//! the code expects. What the simulation does not know is named here, and checked by the tests of the package `infra`; as
+//! are TTL and point-in-time recovery of the table, which it takes no notice of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use model::ProductId;
@@ -83,6 +84,10 @@ async fn the_stack_has_what_the_code_expects() {
         assert_eq!(mapping["MaximumRecordAgeInSeconds"].as_u64(), settings.maximum_record_age_seconds.map(u64::from));
         assert_eq!(mapping["BisectBatchOnFunctionError"], settings.bisect_batch_on_function_error);
         assert_eq!(mapping["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]));
+        let patterns = mapping["FilterCriteria"]["Filters"].as_array().unwrap().iter();
+        let patterns: Vec<&str> = patterns.map(|filter| filter["Pattern"].as_str().unwrap()).collect();
+        assert_eq!(infra::FilterPattern::parse(&patterns).unwrap(), settings.filter);
+        assert_eq!(mapping["MetricsConfig"], json!({"Metrics": ["EventCount"]}), "alarms look at them");
         let destination = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
         assert_eq!(*destination, format!("arn:aws:s3:::{}", id("QuarantineBucket")));
     }
@@ -105,17 +110,66 @@ async fn the_stack_has_what_the_code_expects() {
     assert_eq!((&rules[0]["ScheduleExpression"], &rules[0]["State"]), (&json!("rate(1 hour)"), &json!("ENABLED")));
     let target = &rules[0]["targets"][0];
     assert!(target["Arn"].as_str().unwrap().ends_with(&id("RepairJob")), "{target}");
-    assert!(target["DeadLetterConfig"]["Arn"].is_string(), "{target}");
+    assert!(target["DeadLetterConfig"]["Arn"].as_str().unwrap().contains("RepairDeadLetters"), "{target}");
+    let retries = json!({"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 1_800});
+    assert_eq!(target["RetryPolicy"], retries);
+    assert_roles(&stack);
 
+    // On a table that is there already the stack makes none, and reads its stream.
+    let other = &stack["on_a_table"];
+    assert!(other["ids"].get("CommentsTable").is_none());
+    assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
+    assert_eq!(other["tables"], json!(["restored", "restored"]));
+}
+
+/// Each role has what the translation made of its statements, and what it added, on this stack's resources.
+fn assert_roles(stack: &Value) {
     // Every resource that a role names has become an ARN of this stack.
     let roles = stack["roles"].as_object().unwrap();
-    for part in ["StreamWriterRole", "PageIndexerRole", "RepairJobRole", "ApiRole", "ApiExecutionRole"] {
+    let repair = "dynamodb:BatchGetItem dynamodb:ConditionCheckItem dynamodb:DeleteItem dynamodb:DescribeTable dynamodb:GetItem \
+                  dynamodb:PutItem dynamodb:Query dynamodb:Scan dynamodb:UpdateItem s3:DeleteObject s3:GetObject s3:ListBucket";
+    let stream = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator dynamodb:ListStreams";
+    let (in_network, start) = ("AWSLambdaVPCAccessExecutionRole", "AmazonECSTaskExecutionRolePolicy");
+    let roles_expected = [
+        (
+            "StreamWriterRole",
+            format!("dynamodb:BatchWriteItem dynamodb:DeleteItem {stream} dynamodb:PutItem s3:ListBucket s3:PutObject"),
+            vec!["AWSLambdaBasicExecutionRole"],
+        ),
+        (
+            "PageIndexerRole",
+            format!("{stream} s3:ListBucket s3:PutObject"),
+            vec!["AWSLambdaBasicExecutionRole", in_network],
+        ),
+        // The queue is where runs go that failed.
+        ("RepairJobRole", format!("{repair} sqs:SendMessage"), vec!["AWSLambdaBasicExecutionRole", in_network]),
+        ("RepairTaskRole", repair.to_owned(), vec![]),
+        (
+            "ApiRole",
+            "dynamodb:DeleteItem dynamodb:DescribeTable dynamodb:GetItem dynamodb:PutItem dynamodb:Query".to_owned(),
+            vec![],
+        ),
+        ("ApiExecutionRole", "secretsmanager:GetSecretValue".to_owned(), vec![start]),
+        ("RepairExecutionRole", "secretsmanager:GetSecretValue".to_owned(), vec![start]),
+    ];
+    assert_eq!(roles.len(), roles_expected.len(), "{roles:?}");
+    for (part, expected, managed) in roles_expected {
         let role = roles.iter().find(|(name, _)| name.starts_with(&format!("pagemark-{part}-")));
         let (_, role) = role.unwrap_or_else(|| panic!("{part} was not made"));
         let policies = role["policies"].to_string();
         assert!(!policies.contains("Fn::") && !policies.contains("${"), "{policies}");
         let touches_table = policies.contains("table/pagemark");
-        assert_eq!(touches_table, part != "ApiExecutionRole", "{part}: {policies}");
+        assert_eq!(touches_table, !part.ends_with("ExecutionRole"), "{part}: {policies}");
+        let statements = role["policies"].as_array().unwrap().iter();
+        let actions: BTreeSet<String> = statements
+            .flat_map(|policy| policy["Statement"].as_array().unwrap())
+            .flat_map(|statement| statement["Action"].as_array().cloned().unwrap_or(vec![statement["Action"].clone()]))
+            .map(|action| action.as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(actions, expected.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>(), "{part}");
+        let attached = stack["managed"][part].as_array().unwrap().iter();
+        let attached: Vec<&str> = attached.map(|arn| arn.as_str().unwrap().rsplit('/').next().unwrap()).collect();
+        assert_eq!(attached, managed, "{part}");
     }
 }
 

@@ -36,6 +36,8 @@ pub const TABLE: &str = "pagemark";
 const TRIM_EVERY: Duration = Duration::from_millis(500);
 /// How many calls of one fan-out batch are under way at the same time; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
+/// After how many tries a batch goes to quarantine.
+const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// How long requests that are under way may take to end.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The watermark of the local page index does not grow old: the stack rebuilds the index whenever it starts, and sees
@@ -203,8 +205,9 @@ impl Stack {
         let streams = streams_client(&dynamodb_url);
         let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
             let mut settings = infra::mapping_settings(logical_id)?;
-            // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless.
+            // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless. So here the tries end.
             settings.maximum_record_age_seconds = None;
+            settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
             let (client, quarantine) = (streams.clone(), quarantine.clone());
             let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
             // DynamoDB Local is kept busy by polls alone when streams are long (docs/engines.md).

@@ -1,7 +1,7 @@
 //! The settings of the function.
 
 use clap::Parser;
-use stores::config::{PageIndexArgs, QuarantineArgs};
+use stores::config::{MetricsArgs, PageIndexArgs, QuarantineArgs};
 
 /// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
 #[derive(Debug, Clone, Parser)]
@@ -13,4 +13,7 @@ pub struct Config {
     /// Where records go that can never be processed.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
+    /// Where metrics go.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }

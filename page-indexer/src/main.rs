@@ -16,11 +16,12 @@ async fn main() -> Result<(), Error> {
     let config: Config = parse_settings();
     let index = PageIndex::connect(&config.page_index.config())?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);
+    let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
-        let indexer = indexer.clone();
+        let (indexer, namespace) = (indexer.clone(), namespace.clone());
         async move {
             let handled = indexer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
-            handled.metrics.print(FUNCTION);
+            handled.metrics.print(&namespace, FUNCTION);
             Ok::<_, Error>(handled.response)
         }
     });

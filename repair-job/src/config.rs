@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use model::{CommentId, Instant, ProductId};
 use stores::{
     capacity::Meter,
-    config::{PageIndexArgs, QuarantineArgs, TableArgs},
+    config::{MetricsArgs, PageIndexArgs, QuarantineArgs, TableArgs},
     quarantine::QuarantinePlace,
 };
 
@@ -223,6 +223,9 @@ pub struct FunctionConfig {
     /// Where the quarantine is.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
+    /// Where metrics go.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// How much it may do.
     #[command(flatten)]
     pub limits: LimitArgs,

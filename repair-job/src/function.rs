@@ -89,7 +89,7 @@ impl Invoked {
 
 /// The line of metrics of an invocation (see [`stores::metrics`]). `Unresolved` is the one to be alarmed by: it stays
 /// until a person has looked. docs/operations.md says what each of them means.
-pub fn metrics_line(invoked: &Invoked) -> String {
+pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
     let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
     let sum_units = |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };
     let present = now();
@@ -117,5 +117,5 @@ pub fn metrics_line(invoked: &Invoked) -> String {
         values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
         values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
     }
-    metrics::line(FUNCTION, present.epoch_ms(), &values)
+    metrics::line(namespace, FUNCTION, present.epoch_ms(), &values)
 }

@@ -43,7 +43,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
             let job = Job::new(table, index, settings, config.limits.meter(), stop);
             let asked = Asked::by(&event.payload);
             let done = Box::pin(invoked(&job, &quarantine, config.audit_options(), asked)).await;
-            println!("{}", metrics_line(&done));
+            println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
             let json = done.json();
             match done.has_failed() {
                 true => Err(lambda_runtime::Error::from(json.to_string())),

@@ -12,7 +12,7 @@ use model::BlobFormat;
 use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
 use crate::{
-    Quarantine,
+    Quarantine, metrics,
     page_index::{PageIndexConfig, RedisMode},
     quarantine::QuarantinePlace,
     table::TableConfig,
@@ -113,6 +113,20 @@ impl QuarantineArgs {
     pub async fn connect(&self) -> Quarantine {
         Quarantine::connect(&self.quarantine, self.s3_url.as_deref()).await
     }
+}
+
+/// Where metrics go.
+#[derive(Debug, Clone, Args)]
+pub struct MetricsArgs {
+    /// The namespace of the metrics in CloudWatch; each stack of an account needs one of its own.
+    #[arg(
+        long,
+        env = "PAGEMARK_METRICS_NAMESPACE",
+        value_name = "NAME",
+        default_value = metrics::NAMESPACE,
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub metrics_namespace: String,
 }
 
 /// The settings of this process, from its flags and variables; ends it when one is missing or wrong.

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// The namespace of every metric.
+/// The namespace of every metric unless a process is told another one, as each stack of an account needs
+/// ([`MetricsArgs`](crate::config::MetricsArgs)).
 pub const NAMESPACE: &str = "Pagemark";
 
 /// The only dimension: the name of the function.
@@ -100,26 +101,26 @@ impl Metrics {
     }
 
     /// The line of JSON, without a line feed.
-    pub fn line(&self, function: &str, at_epoch_ms: i64) -> String {
+    pub fn line(&self, namespace: &str, function: &str, at_epoch_ms: i64) -> String {
         let values = Metric::ALL.map(|metric| (metric.name(), metric.unit(), self.get(metric).into()));
-        line(function, at_epoch_ms, &values)
+        line(namespace, function, at_epoch_ms, &values)
     }
 
     /// Writes the line to standard output, where Lambda takes it from.
-    pub fn print(&self, function: &str) {
-        println!("{}", self.line(function, crate::now().epoch_ms()));
+    pub fn print(&self, namespace: &str, function: &str) {
+        println!("{}", self.line(namespace, function, crate::now().epoch_ms()));
     }
 }
 
-/// A line of metrics of a function, each with its name, unit and value; without a line feed.
-pub fn line(function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
+/// A line of metrics of a function in a namespace, each with its name, unit and value; without a line feed.
+pub fn line(namespace: &str, function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
     let metrics: Vec<Value> = values.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
     let mut line = Map::new();
     line.insert(
         "_aws".to_owned(),
         json!({
             "Timestamp": at_epoch_ms,
-            "CloudWatchMetrics": [{ "Namespace": NAMESPACE, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
+            "CloudWatchMetrics": [{ "Namespace": namespace, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
         }),
     );
     line.insert(DIMENSION.to_owned(), function.into());
@@ -147,10 +148,14 @@ mod tests {
         let mut metrics = Metrics::default();
         metrics.add(Metric::Records, 3_u64);
         metrics.add(Metric::Records, 4_u64);
-        let line: Value = serde_json::from_str(&metrics.line("stream-writer", 1_700_000_000_123)).unwrap();
+        let line: Value =
+            serde_json::from_str(&metrics.line("Pagemark/one", "stream-writer", 1_700_000_000_123)).unwrap();
         assert_eq!(line["_aws"]["Timestamp"], 1_700_000_000_123_i64);
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
-        assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&NAMESPACE.into(), &json!([["Function"]])));
+        assert_eq!(
+            (&directive["Namespace"], &directive["Dimensions"]),
+            (&json!("Pagemark/one"), &json!([["Function"]]))
+        );
         assert_eq!(line["Function"], "stream-writer");
         let named: Vec<&str> =
             directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap()).collect();

@@ -1,7 +1,7 @@
 //! The settings of the function.
 
 use clap::{Parser, ValueEnum};
-use stores::config::{QuarantineArgs, TableArgs};
+use stores::config::{MetricsArgs, QuarantineArgs, TableArgs};
 
 /// How the duplicates of a comment are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,6 +23,9 @@ pub struct Config {
     /// Where records go that can never be processed.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
+    /// Where metrics go.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// How the duplicates of a comment are written.
     #[arg(long, env = "PAGEMARK_FAN_OUT", value_name = "HOW", default_value = "batch")]
     pub fan_out: FanOut,

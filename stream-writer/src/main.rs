@@ -16,11 +16,12 @@ async fn main() -> Result<(), Error> {
     let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
     let writer = StreamWriter::new(table, config.quarantine.connect().await, config.fan_out, config.write_concurrency);
+    let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
-        let writer = writer.clone();
+        let (writer, namespace) = (writer.clone(), namespace.clone());
         async move {
             let handled = writer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
-            handled.metrics.print(FUNCTION);
+            handled.metrics.print(&namespace, FUNCTION);
             Ok::<_, Error>(handled.response)
         }
     });

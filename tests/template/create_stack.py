@@ -1,9 +1,10 @@
 """Creates the stack of a template in a simulation of AWS, and prints what is there then as JSON.
 
 The simulation (moto) knows no SAM, so the template is translated first, by the library that CloudFormation itself uses. Types
-that the simulation cannot create are named in the output.
+that the simulation cannot create are named in the output. It ignores the table's TTL and its point-in-time recovery.
 """
 
+import ast
 import json
 import os
 import sys
@@ -27,6 +28,48 @@ class NoManagedPolicies:
         return {}
 
 
+def stack_on_a_table_that_is_there(plain, parameters):
+    """A second stack, on a table that was restored: what of it is about the table."""
+    dynamodb, stacks, functions = (boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda"))
+    restored = dynamodb.create_table(
+        TableName="restored",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )["TableDescription"]
+    parameters = {**parameters, "TableName": "restored", "TableStreamArn": restored["LatestStreamArn"]}
+    create(stacks, "restored", plain, parameters)
+    resources = stacks.list_stack_resources(StackName="restored")["StackResourceSummaries"]
+    ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+    return {
+        "ids": ids,
+        "stream": restored["LatestStreamArn"],
+        "sources": [
+            functions.get_event_source_mapping(UUID=ids[name])["EventSourceArn"]
+            for name in ("StreamWriterMapping", "PageIndexerMapping")
+        ],
+        "tables": [
+            functions.get_function_configuration(FunctionName=ids[name])["Environment"]["Variables"]["PAGEMARK_TABLE"]
+            for name in ("StreamWriter", "RepairJob")
+        ],
+    }
+
+
+def document(policy):
+    """A policy that the simulation made of a template: it tells it as Python writes it."""
+    return ast.literal_eval(policy) if isinstance(policy, str) else policy
+
+
+def create(stacks, name, plain, parameters):
+    stacks.create_stack(
+        StackName=name,
+        TemplateBody=json.dumps(plain),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+        Capabilities=["CAPABILITY_IAM"],
+    )
+
+
 def created(template):
     code = "code"
     boto3.client("s3").create_bucket(Bucket=code, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
@@ -43,23 +86,19 @@ def created(template):
         "ApiImage": "pagemark-api:1",
     }
     plain = transform(template, parameters, NoManagedPolicies())
+    # The simulation has no Redis whose address it could tell.
+    text = json.dumps(plain).replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com")
+    plain = json.loads(text.replace("${Redis.ConfigurationEndPoint.Port}", "6379"))
     stacks = boto3.client("cloudformation")
-    stacks.create_stack(
-        StackName="pagemark",
-        TemplateBody=json.dumps(plain),
-        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
-        Capabilities=["CAPABILITY_IAM"],
-    )
+    create(stacks, "pagemark", plain, parameters)
     resources = stacks.list_stack_resources(StackName="pagemark")["StackResourceSummaries"]
     ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
     dynamodb, functions, iam, events = (boto3.client(name) for name in ("dynamodb", "lambda", "iam", "events"))
-    return {
+    told = {
         "status": stacks.describe_stacks(StackName="pagemark")["Stacks"][0]["StackStatus"],
         "ids": ids,
         "left_out": sorted({r["Type"] for name, r in plain["Resources"].items() if name not in ids and "Condition" not in r}),
         "table": dynamodb.describe_table(TableName="pagemark")["Table"],
-        "time_to_live": dynamodb.describe_time_to_live(TableName="pagemark")["TimeToLiveDescription"],
-        "backups": dynamodb.describe_continuous_backups(TableName="pagemark")["ContinuousBackupsDescription"],
         "mappings": functions.list_event_source_mappings()["EventSourceMappings"],
         "functions": functions.list_functions()["Functions"],
         "rules": [
@@ -70,13 +109,20 @@ def created(template):
             role["RoleName"]: {
                 "trust": role["AssumeRolePolicyDocument"],
                 "policies": [
-                    iam.get_role_policy(RoleName=role["RoleName"], PolicyName=name)["PolicyDocument"]
+                    document(iam.get_role_policy(RoleName=role["RoleName"], PolicyName=name)["PolicyDocument"])
                     for name in iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
                 ],
             }
             for role in iam.list_roles()["Roles"]
         },
+        # Of the translated template: the simulation attaches no managed policies.
+        "managed": {
+            name: [arn if isinstance(arn, str) else arn["Fn::Sub"] for arn in role["Properties"].get("ManagedPolicyArns", [])]
+            for name, role in plain["Resources"].items()
+            if role["Type"] == "AWS::IAM::Role"
+        },
     }
+    return {**told, "on_a_table": stack_on_a_table_that_is_there(plain, parameters)}
 
 
 with open(sys.argv[1], encoding="utf-8") as file:

@@ -1,11 +1,11 @@
-//! The template says what the code says: renaming something in one of them fails.
+//! The template says what the code and the documents say: renaming something in one of them fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 use serde_json::Value;
 
-use super::resources;
+use super::{TEMPLATE, file, resources};
 
 #[test]
 fn the_template_and_the_code_describe_the_same_table() {
@@ -25,44 +25,107 @@ fn the_template_and_the_code_describe_the_same_table() {
     assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
 }
 
-/// The variables that a process is given, by its part of the template.
-fn given(logical_id: &str) -> BTreeSet<String> {
+/// The variables that a process is given, and their values as they are in a stack.
+fn given(logical_id: &str) -> BTreeMap<String, String> {
     let properties = &resources()[logical_id]["Properties"];
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
-        return variables.keys().cloned().collect();
+        return variables.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
     }
     let container = &properties["ContainerDefinitions"][0];
-    let lists = [&container["Environment"], &container["Secrets"]];
-    let entries = lists.into_iter().flat_map(|list| list.as_array().unwrap());
-    // An entry with a condition is the first alternative.
-    let name = |entry: &Value| entry["Name"].as_str().or(entry["Fn::If"][1]["Name"].as_str()).unwrap().to_owned();
-    entries.map(name).collect()
+    let lists = [(&container["Environment"], "Value"), (&container["Secrets"], "ValueFrom")];
+    let entries =
+        lists.into_iter().flat_map(|(list, value)| list.as_array().unwrap().iter().zip(std::iter::repeat(value)));
+    let pair = |(entry, value): (&Value, &str)| {
+        // An entry with a condition is the first alternative.
+        let entry = if entry["Name"].is_string() { entry } else { &entry["Fn::If"][1] };
+        (entry["Name"].as_str().unwrap().to_owned(), resolved(&entry[value]))
+    };
+    entries.map(pair).collect()
 }
 
+/// What a value becomes in a stack of the name `pagemark`.
+fn resolved(value: &Value) -> String {
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
+    if let Some(name) = value["Ref"].as_str() {
+        return named(name);
+    }
+    let text = value["Fn::Sub"].as_str().unwrap_or_else(|| panic!("{value}"));
+    let mut parts = text.split("${");
+    let mut resolved = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap();
+        resolved += &named(name);
+        resolved += rest;
+    }
+    // A password: letters and digits.
+    while let Some((before, rest)) = resolved.split_once("{{resolve:") {
+        let (_, after) = rest.split_once("}}").unwrap();
+        resolved = format!("{before}x9{after}");
+    }
+    resolved
+}
+
+fn named(name: &str) -> String {
+    let secret = resources().get(name).map(|secret| secret["Properties"]["SecretString"].clone());
+    match name {
+        "AWS::StackName" | "TableName" => "pagemark".to_owned(),
+        "PublicUrl" => "https://comments.example.com".to_owned(),
+        "WriteTokenHashes" => format!("sha256:{}", "0a".repeat(32)),
+        "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
+        "CursorKeys" => "0a".repeat(32),
+        _ => match secret {
+            Some(text @ Value::Object(_)) => resolved(&text),
+            _ => name.to_lowercase(),
+        },
+    }
+}
+
+/// Reads settings from flags.
+type Parsed = fn(&[String]) -> Result<(), clap::Error>;
+
 #[test]
-fn each_process_gets_every_variable_that_it_needs_and_no_other() {
-    for (logical_id, command) in [
-        ("StreamWriter", stream_writer::Config::command()),
-        ("PageIndexer", page_indexer::Config::command()),
-        ("RepairJob", repair_job::FunctionConfig::command()),
-        ("ApiTask", api::Settings::command()),
-    ] {
+fn each_process_gets_every_variable_that_it_needs_and_no_other_with_values_that_it_understands() {
+    let processes: [(&str, clap::Command, Parsed); 5] = [
+        ("StreamWriter", stream_writer::Config::command(), |flags| {
+            stream_writer::Config::try_parse_from(flags).map(drop)
+        }),
+        ("PageIndexer", page_indexer::Config::command(), |flags| page_indexer::Config::try_parse_from(flags).map(drop)),
+        ("RepairJob", repair_job::FunctionConfig::command(), |flags| {
+            repair_job::FunctionConfig::try_parse_from(flags).map(drop)
+        }),
+        ("RepairTask", repair_job::Config::command(), |flags| repair_job::Config::try_parse_from(flags).map(drop)),
+        ("ApiTask", api::Settings::command(), |flags| api::Settings::try_parse_from(flags).map(drop)),
+    ];
+    for (logical_id, command, parse) in processes {
         let given = given(logical_id);
-        let all = || command.get_arguments();
+        // The repair job by hand looks how everything is unless it is told otherwise.
+        let below = command.find_subcommand("status");
+        let all = || command.get_arguments().chain(below.iter().flat_map(|below| below.get_arguments()));
         let variable = |argument: &clap::Arg| argument.get_env().map(|name| name.to_string_lossy().into_owned());
         let known: BTreeSet<String> = all().filter_map(variable).collect();
         let needed: BTreeSet<String> =
             all().filter(|argument| argument.is_required_set()).filter_map(variable).collect();
+        let names: BTreeSet<String> = given.keys().cloned().collect();
         assert!(!needed.is_empty());
-        assert!(given.is_superset(&needed), "{logical_id} lacks {:?}", needed.difference(&given));
-        assert!(known.is_superset(&given), "{logical_id} does not know {:?}", given.difference(&known));
-    }
-}
+        assert!(names.is_superset(&needed), "{logical_id} lacks {:?}", needed.difference(&names));
+        assert!(known.is_superset(&names), "{logical_id} does not know {:?}", names.difference(&known));
 
-/// A file of the project.
-fn file(path: &str) -> String {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        let flag = |argument: &clap::Arg| {
+            let value = given.get(&variable(argument)?)?;
+            Some(format!("--{}={value}", argument.get_long()?))
+        };
+        let mut flags = vec![logical_id.to_owned()];
+        flags.extend(command.get_arguments().filter_map(flag));
+        if let Some(below) = below {
+            flags.push(below.get_name().to_owned());
+            flags.extend(below.get_arguments().filter_map(flag));
+        }
+        assert_eq!(flags.len(), 1 + usize::from(below.is_some()) + given.len(), "{logical_id}: {flags:?}");
+        parse(&flags).unwrap_or_else(|error| panic!("{logical_id}: {error}"));
+    }
+    assert!(given("PageIndexer")["PAGEMARK_REDIS_URL"].starts_with("rediss://page-indexer:x9@"));
 }
 
 #[test]
@@ -78,89 +141,42 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
     }
 }
 
-#[test]
-fn each_alarm_names_a_section_of_the_runbook() {
-    let runbook = file("docs/operations.md");
-    let anchor = |heading: &str| -> String {
-        let kept = |c: char| match c {
-            ' ' => Some('-'),
-            '-' => Some('-'),
-            other if other.is_alphanumeric() => Some(other.to_ascii_lowercase()),
-            _ => None,
-        };
-        heading.trim_start_matches('#').trim().chars().filter_map(kept).collect()
-    };
-    let anchors: BTreeSet<String> = runbook.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
-    let mut alarms = 0;
-    for (name, resource) in resources().iter().filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm") {
-        let description = resource["Properties"]["AlarmDescription"].as_str().unwrap();
-        let (_, section) = description.split_once(" docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
-        assert!(anchors.contains(section), "{name} names {section}, which is not in {anchors:?}");
-        alarms += 1;
-    }
-    assert!(alarms >= 20, "{alarms}");
-}
-
-/// A run that has found out everything.
-fn hourly_run() -> repair_job::Invoked {
-    let at = model::Instant::MIN;
-    let index = repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at) };
-    let status = repair_job::Status {
-        index: Ok(index),
-        duplicates_watermark: Some(at),
-        journal_reaches_back: true,
-        last_runs: Vec::new(),
-        segments: 1,
-        audited_share: 1.0,
-        last_sweep: Some(at),
-        swept_since: Some(at),
-        running: Vec::new(),
-        quarantined: Some(0),
-    };
-    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true }
-}
+/// The largest template that CloudFormation takes without a bucket, in bytes ("Understand CloudFormation quotas").
+const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
-fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
-    let of_repair: Value = serde_json::from_str(&repair_job::metrics_line(&hourly_run())).unwrap();
-    let of_repair = of_repair["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
-    let sent: BTreeSet<String> = stores::metrics::Metric::ALL
-        .iter()
-        .map(|metric| metric.name().to_owned())
-        .chain(of_repair.map(|metric| metric["Name"].as_str().unwrap().to_owned()))
-        .collect();
-    let filters: BTreeSet<String> = resources()
-        .values()
-        .filter(|resource| resource["Type"] == "AWS::Logs::MetricFilter")
-        .map(|filter| {
-            let transformation = &filter["Properties"]["MetricTransformations"][0];
-            transformation["MetricName"]["Fn::Sub"].as_str().unwrap().to_owned()
-        })
-        .collect();
-    let check = |name: &str| assert!(sent.contains(name) || filters.contains(name), "nobody sends {name}");
-    for alarm in resources().values().filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm") {
-        let properties = &alarm["Properties"];
-        if properties["Namespace"] == stores::metrics::NAMESPACE {
-            check(properties["MetricName"].as_str().unwrap());
-            assert_eq!(properties["Dimensions"][0]["Name"], stores::metrics::DIMENSION);
-            let function = properties["Dimensions"][0]["Value"].as_str().unwrap();
-            let functions = [stream_writer::FUNCTION, page_indexer::FUNCTION, repair_job::FUNCTION];
-            assert!(functions.contains(&function), "nobody is called {function}");
-        }
-        for metric in properties["Metrics"].as_array().into_iter().flatten() {
-            let metric = &metric["MetricStat"]["Metric"];
-            if metric["Namespace"] == stores::metrics::NAMESPACE {
-                check(metric["MetricName"]["Fn::Sub"].as_str().unwrap());
-            }
-        }
+fn the_commands_of_the_documents_are_about_what_the_template_has() {
+    let template: Value = serde_norway::from_str(TEMPLATE).unwrap();
+    let documents = ["README.md", "docs/deploy.md", "docs/operations.md", "scripts/repair-task.sh"].map(file).concat();
+    let deploy = file("docs/deploy.md");
+    let calls: Vec<&str> = deploy.split("aws cloudformation deploy ").skip(1).collect();
+    assert!(!calls.is_empty());
+    for call in calls {
+        let call = call.split("\n}").next().unwrap();
+        assert!(TEMPLATE.len() <= INLINE_BYTES_MAX || call.contains("--s3-bucket"), "refused: {call}");
     }
-    let dashboard = &resources()["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"];
-    let dashboard: Value = serde_json::from_str(dashboard.as_str().unwrap()).unwrap();
-    for widget in dashboard["widgets"].as_array().unwrap() {
-        for metric in widget["properties"]["metrics"].as_array().unwrap() {
-            if metric[0] == stores::metrics::NAMESPACE {
-                check(metric[1].as_str().unwrap());
-            }
-        }
+    // `output NAME`, and parameters as NAME=VALUE in commands that deploy.
+    let outputs: BTreeSet<&str> = documents
+        .split("$(output ")
+        .skip(1)
+        .map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap())
+        .collect();
+    assert!(outputs.contains("RepairFunctionName"), "{outputs:?}");
+    for output in outputs {
+        assert!(template["Outputs"].get(output).is_some(), "there is no output {output}");
+    }
+    // `deploy NAME=VALUE ...`, over lines that end with a backslash.
+    let mut set = BTreeSet::new();
+    for call in documents.replace("\\\n", " ").lines().filter_map(|line| line.trim().strip_prefix("deploy ")) {
+        let names = call.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name.to_owned());
+        set.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)));
+    }
+    assert!(set.contains("TableStreamArn"), "{set:?}");
+    for name in &set {
+        assert!(template["Parameters"].get(name).is_some(), "there is no parameter {name}");
+    }
+    let needed = template["Parameters"].as_object().unwrap().iter().filter(|(_, of)| of.get("Default").is_none());
+    for (name, _) in needed {
+        assert!(set.contains(name), "no command sets {name}");
     }
 }

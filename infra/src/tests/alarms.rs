@@ -1,0 +1,139 @@
+//! Each alarm is about a metric that somebody sends, and stands in the runbook.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{file, of_type, resources};
+
+/// The namespace of a stack's own metrics.
+const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
+
+/// How a heading is linked to.
+fn anchor(heading: &str) -> String {
+    let kept = |c: char| match c {
+        ' ' | '-' => Some('-'),
+        other if other.is_alphanumeric() => Some(other.to_ascii_lowercase()),
+        _ => None,
+    };
+    heading.trim_start_matches('#').trim().chars().filter_map(kept).collect()
+}
+
+/// The section of the runbook that each alarm's description names.
+fn sections() -> BTreeMap<String, String> {
+    let section = |(name, alarm): (String, Value)| {
+        let description = alarm["Properties"]["AlarmDescription"].as_str().unwrap().to_owned();
+        let (_, section) = description.split_once(" docs/operations.md#").unwrap_or_else(|| panic!("{name}"));
+        (name, section.to_owned())
+    };
+    of_type("AWS::CloudWatch::Alarm").into_iter().map(section).collect()
+}
+
+#[test]
+fn each_alarm_names_a_section_of_the_runbook() {
+    let runbook = file("docs/operations.md");
+    let anchors: BTreeSet<String> = runbook.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
+    for (name, section) in sections() {
+        assert!(anchors.contains(&section), "{name} names {section}, which is not in {anchors:?}");
+    }
+}
+
+#[test]
+fn the_runbook_lists_the_alarms_that_there_are_each_with_its_section() {
+    let runbook = file("docs/operations.md");
+    let (_, table) = runbook.split_once("\n## The alarms\n").unwrap();
+    let mut listed = BTreeMap::new();
+    for row in table.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [names, _, then] = cells[..] else { panic!("{row}") };
+        let (_, link) = then.split_once("](#").unwrap_or_else(|| panic!("{row}"));
+        let section = link.split(')').next().unwrap();
+        for name in names.split('`').skip(1).step_by(2) {
+            listed.insert(name.to_owned(), section.to_owned());
+        }
+    }
+    assert_eq!(listed, sections());
+}
+
+/// A run that has found out everything.
+fn hourly_run() -> repair_job::Invoked {
+    let at = model::Instant::MIN;
+    let index = repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at) };
+    let status = repair_job::Status {
+        index: Ok(index),
+        duplicates_watermark: Some(at),
+        journal_reaches_back: true,
+        last_runs: Vec::new(),
+        segments: 1,
+        audited_share: 1.0,
+        last_sweep: Some(at),
+        swept_since: Some(at),
+        running: Vec::new(),
+        quarantined: Some(0),
+    };
+    repair_job::Invoked { reports: Vec::new(), status: Ok(status), is_index_reachable: true }
+}
+
+#[test]
+fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
+    let of_repair: Value = serde_json::from_str(&repair_job::metrics_line(&hourly_run(), NAMESPACE)).unwrap();
+    let of_repair = of_repair["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
+    let sent: BTreeSet<String> = stores::metrics::Metric::ALL
+        .iter()
+        .map(|metric| metric.name().to_owned())
+        .chain(of_repair.map(|metric| metric["Name"].as_str().unwrap().to_owned()))
+        .collect();
+    let filters: BTreeSet<String> = resources()
+        .values()
+        .filter(|resource| resource["Type"] == "AWS::Logs::MetricFilter")
+        .map(|filter| {
+            let transformation = &filter["Properties"]["MetricTransformations"][0];
+            assert_eq!(transformation["MetricNamespace"], json!({ "Fn::Sub": NAMESPACE }));
+            transformation["MetricName"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let check = |name: &str| assert!(sent.contains(name) || filters.contains(name), "nobody sends {name}");
+    for alarm in resources().values().filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm") {
+        let properties = &alarm["Properties"];
+        if properties["Namespace"] == json!({ "Fn::Sub": NAMESPACE }) {
+            check(properties["MetricName"].as_str().unwrap());
+            assert_eq!(properties["Dimensions"][0]["Name"], stores::metrics::DIMENSION);
+            let function = properties["Dimensions"][0]["Value"].as_str().unwrap();
+            let functions = [stream_writer::FUNCTION, page_indexer::FUNCTION, repair_job::FUNCTION];
+            assert!(functions.contains(&function), "nobody is called {function}");
+        }
+        for metric in properties["Metrics"].as_array().into_iter().flatten() {
+            let metric = &metric["MetricStat"]["Metric"];
+            if metric["Namespace"] == json!({ "Fn::Sub": NAMESPACE }) {
+                check(metric["MetricName"].as_str().unwrap());
+            }
+        }
+    }
+    let dashboard = &resources()["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"];
+    let dashboard: Value = serde_json::from_str(dashboard.as_str().unwrap()).unwrap();
+    for widget in dashboard["widgets"].as_array().unwrap() {
+        for metric in widget["properties"]["metrics"].as_array().unwrap() {
+            if metric[0] == NAMESPACE {
+                check(metric[1].as_str().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_process_that_sends_metrics_is_told_the_stack_s_namespace() {
+    for (name, function) in of_type("AWS::Serverless::Function") {
+        let variables = &function["Properties"]["Environment"]["Variables"];
+        assert_eq!(variables["PAGEMARK_METRICS_NAMESPACE"], json!({ "Fn::Sub": NAMESPACE }), "{name}");
+    }
+}
+
+#[test]
+fn an_alarm_looks_back_over_a_day_at_most() {
+    for (name, alarm) in of_type("AWS::CloudWatch::Alarm") {
+        let properties = &alarm["Properties"];
+        let period = properties["Period"].as_u64().unwrap_or(300);
+        let seconds = period * properties["EvaluationPeriods"].as_u64().unwrap();
+        assert!(seconds <= 86_400, "{name}: {seconds}");
+    }
+}

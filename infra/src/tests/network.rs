@@ -1,0 +1,139 @@
+//! Who is reached by whom, and what CloudFormation must be told so that a change does not take it down.
+
+use serde_json::{Value, json};
+
+use super::{of_type, resources};
+
+#[test]
+fn only_the_load_balancer_is_open_to_the_world() {
+    for (name, group) in of_type("AWS::EC2::SecurityGroup") {
+        let open = group["Properties"]["SecurityGroupIngress"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|rule| ["CidrIp", "CidrIpv6"].iter().any(|address| rule.get(*address).is_some()));
+        assert_eq!(open, name == "LoadBalancerSecurityGroup", "{name}");
+    }
+    for name in ["PageIndexer", "RepairJob"] {
+        let subnets = &resources()[name]["Properties"]["VpcConfig"]["SubnetIds"];
+        assert_eq!(*subnets, json!([{"Ref": "PrivateSubnetA"}, {"Ref": "PrivateSubnetB"}]), "{name}");
+    }
+    assert!(resources()["StreamWriter"]["Properties"].get("VpcConfig").is_none(), "it needs nothing in the network");
+    // A private subnet has no route but those of the gateway endpoints.
+    for (name, route) in of_type("AWS::EC2::Route") {
+        assert_eq!(route["Properties"]["RouteTableId"], json!({"Ref": "PublicRoutes"}), "{name}");
+    }
+}
+
+fn references(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({ "Ref": name })).collect()
+}
+
+#[test]
+fn redis_admits_the_processes_that_need_it_and_has_no_way_out() {
+    let resources = resources();
+    let redis = &resources["Redis"]["Properties"];
+    assert_eq!(redis["CacheSubnetGroupName"], json!({"Ref": "RedisSubnets"}));
+    assert_eq!(redis["SecurityGroupIds"], references(&["RedisSecurityGroup"]));
+    let private = references(&["PrivateSubnetA", "PrivateSubnetB"]);
+    assert_eq!(resources["RedisSubnets"]["Properties"]["SubnetIds"], private);
+    let rules = resources["RedisSecurityGroup"]["Properties"]["SecurityGroupIngress"].as_array().unwrap();
+    let admitted: Vec<&str> = rules.iter().map(|rule| rule["SourceSecurityGroupId"]["Ref"].as_str().unwrap()).collect();
+    assert_eq!(admitted, ["FunctionSecurityGroup", "ApiSecurityGroup", "RepairTaskSecurityGroup"]);
+    assert!(rules.iter().all(|rule| (&rule["FromPort"], &rule["ToPort"]) == (&json!(6379), &json!(6379))));
+    let task = &resources["RepairTaskSecurityGroup"]["Properties"];
+    assert!(task.get("SecurityGroupIngress").is_none(), "nobody connects to the repair job");
+}
+
+#[test]
+fn each_subnet_has_the_routes_of_its_kind_and_both_reach_table_and_bucket() {
+    let mut routes: Vec<(String, String)> = of_type("AWS::EC2::SubnetRouteTableAssociation")
+        .into_iter()
+        .map(|(_, association)| {
+            let name = |property: &str| association["Properties"][property]["Ref"].as_str().unwrap().to_owned();
+            (name("SubnetId"), name("RouteTableId"))
+        })
+        .collect();
+    routes.sort();
+    let expected = [
+        ("PrivateSubnetA", "PrivateRoutes"),
+        ("PrivateSubnetB", "PrivateRoutes"),
+        ("PublicSubnetA", "PublicRoutes"),
+        ("PublicSubnetB", "PublicRoutes"),
+    ];
+    assert_eq!(routes, expected.map(|(subnet, table)| (subnet.to_owned(), table.to_owned())));
+    let endpoints = of_type("AWS::EC2::VPCEndpoint");
+    let mut services: Vec<&str> = Vec::new();
+    for (name, endpoint) in &endpoints {
+        let properties = &endpoint["Properties"];
+        assert_eq!(properties["VpcEndpointType"], "Gateway", "{name}");
+        assert_eq!(properties["RouteTableIds"], references(&["PrivateRoutes", "PublicRoutes"]), "{name}");
+        services.push(properties["ServiceName"]["Fn::Sub"].as_str().unwrap());
+    }
+    assert_eq!(services, ["com.amazonaws.${AWS::Region}.dynamodb", "com.amazonaws.${AWS::Region}.s3"]);
+    for zones in [["PublicSubnetA", "PublicSubnetB"], ["PrivateSubnetA", "PrivateSubnetB"]] {
+        let [first, second] = zones.map(|name| resources()[name]["Properties"]["AvailabilityZone"].clone());
+        assert_ne!(first, second, "{zones:?}");
+    }
+}
+
+#[test]
+fn a_load_balancer_that_is_open_to_the_internet_waits_for_the_gateway() {
+    for (name, balancer) in of_type("AWS::ElasticLoadBalancingV2::LoadBalancer") {
+        assert_eq!(balancer["Properties"]["Scheme"], "internet-facing");
+        assert_eq!(balancer["DependsOn"], "InternetGatewayAttachment", "{name}");
+    }
+    for (name, route) in of_type("AWS::EC2::Route") {
+        assert_eq!(route["DependsOn"], "InternetGatewayAttachment", "{name}");
+    }
+}
+
+#[test]
+fn health_is_asked_where_the_api_answers_it() {
+    let resources = resources();
+    let container = &resources["ApiTask"]["Properties"]["ContainerDefinitions"][0];
+    let port = |variable: &str| {
+        let entries = container["Environment"].as_array().unwrap();
+        let value = entries.iter().find(|entry| entry["Name"] == variable).unwrap()["Value"].as_str().unwrap();
+        value.strip_prefix("0.0.0.0:").unwrap().to_owned()
+    };
+    let targets = &resources["ApiTargets"]["Properties"];
+    assert_eq!(targets["HealthCheckPath"], "/livez");
+    assert_eq!(targets["HealthCheckPort"], port("PAGEMARK_OPERATIONS_LISTEN"));
+    assert_eq!(targets["Port"].to_string(), port("PAGEMARK_LISTEN"));
+    let open = |list: &Value, property: &str| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|entry| entry[property].to_string()).collect()
+    };
+    let ports = [port("PAGEMARK_LISTEN"), port("PAGEMARK_OPERATIONS_LISTEN")];
+    assert_eq!(open(&container["PortMappings"], "ContainerPort"), ports);
+    let rules = &resources["ApiSecurityGroup"]["Properties"]["SecurityGroupIngress"];
+    assert_eq!(open(rules, "FromPort"), ports);
+    for rule in rules.as_array().unwrap() {
+        assert_eq!(rule["SourceSecurityGroupId"], json!({"Ref": "LoadBalancerSecurityGroup"}));
+    }
+}
+
+#[test]
+fn only_autoscaling_decides_how_many_tasks_run() {
+    let resources = resources();
+    assert!(resources["ApiService"]["Properties"].get("DesiredCount").is_none(), "each deployment would reset it");
+    let scaling = &resources["ApiScaling"]["Properties"];
+    assert_eq!(scaling["ResourceId"], json!({"Fn::Sub": "service/${ApiCluster}/${ApiService.Name}"}));
+    assert_eq!(scaling["MinCapacity"], json!({"Ref": "ApiTasksMin"}));
+    assert_eq!(scaling["MaxCapacity"], json!({"Ref": "ApiTasksMax"}));
+    let policy = &resources["ApiScalingPolicy"]["Properties"];
+    assert_eq!(policy["ScalingTargetId"], json!({"Ref": "ApiScaling"}));
+    assert_eq!(policy["PolicyType"], "TargetTrackingScaling");
+}
+
+#[test]
+fn shards_are_added_to_the_cluster_that_is_there() {
+    let redis = &resources()["Redis"];
+    assert_eq!(redis["UpdatePolicy"], json!({"UseOnlineResharding": true}));
+    let properties = &redis["Properties"];
+    assert_eq!(properties["NumNodeGroups"], json!({"Ref": "RedisShards"}));
+    assert_eq!(properties["ReplicasPerNodeGroup"], json!({"Ref": "RedisReplicas"}));
+    // Two zones without a replica are refused, a cluster without fail-over as well.
+    assert_eq!(properties["MultiAZEnabled"], json!({"Fn::If": ["HasRedisReplica", true, false]}));
+    assert_eq!(properties["AutomaticFailoverEnabled"], true);
+}

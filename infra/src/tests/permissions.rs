@@ -1,0 +1,168 @@
+//! Nobody is allowed to do more than named actions on named resources: here stands all that anybody may do.
+//!
+//! What the translation adds to the functions' roles is compared in the package `tests` (`template`).
+
+use serde_json::{Value, json};
+
+use super::{of_type, resources};
+
+const TABLE: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${TableName}";
+
+fn texts(value: &Value) -> Vec<String> {
+    match value.as_array() {
+        Some(all) => all.iter().flat_map(texts).collect(),
+        None => vec![value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()],
+    }
+}
+
+/// The statements of a function or a role: what is allowed, on what.
+fn allowed(name: &str) -> Vec<(String, Value)> {
+    let properties = &resources()[name]["Properties"];
+    let policies = properties["Policies"].as_array().unwrap();
+    let statements = policies.iter().flat_map(|policy| {
+        let document = policy.get("PolicyDocument").unwrap_or(policy);
+        document["Statement"].as_array().unwrap().clone()
+    });
+    statements
+        .map(|statement| {
+            let members: Vec<&String> = statement.as_object().unwrap().keys().collect();
+            assert_eq!(members, ["Action", "Effect", "Resource", "Sid"], "{name}");
+            assert_eq!(statement["Effect"], "Allow", "{name}");
+            (texts(&statement["Action"]).join(" "), statement["Resource"].clone())
+        })
+        .collect()
+}
+
+fn quarantine(actions: &str) -> [(String, Value); 2] {
+    [
+        (actions.to_owned(), json!({"Fn::Sub": "${QuarantineBucket.Arn}/*"})),
+        ("s3:ListBucket".to_owned(), json!({"Fn::GetAtt": ["QuarantineBucket", "Arn"]})),
+    ]
+}
+
+fn stream() -> [(String, Value); 2] {
+    let own = json!({"Fn::GetAtt": ["CommentsTable", "StreamArn"]});
+    [
+        (
+            "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator".to_owned(),
+            json!({"Fn::If": ["MakesTable", own, {"Ref": "TableStreamArn"}]}),
+        ),
+        // This action knows no narrower resource.
+        ("dynamodb:ListStreams".to_owned(), json!("*")),
+    ]
+}
+
+fn on_table(actions: &str) -> (String, Value) {
+    let actions: Vec<String> = actions.split(' ').map(|action| format!("dynamodb:{action}")).collect();
+    (actions.join(" "), json!({ "Fn::Sub": TABLE }))
+}
+
+#[test]
+fn each_function_has_just_its_own_actions() {
+    let writer =
+        [vec![on_table("BatchWriteItem PutItem DeleteItem")], stream().into(), quarantine("s3:PutObject").into()];
+    assert_eq!(allowed("StreamWriter"), writer.concat());
+    let indexer = [stream(), quarantine("s3:PutObject")].concat();
+    assert_eq!(allowed("PageIndexer"), indexer, "it does not touch the table");
+    let repair = [
+        vec![on_table(
+            "BatchGetItem ConditionCheckItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem",
+        )],
+        quarantine("s3:GetObject s3:DeleteObject").into(),
+    ];
+    assert_eq!(allowed("RepairJob"), repair.concat());
+    assert_eq!(allowed("RepairTaskRole"), repair.concat(), "by hand it may do what it may do every hour");
+}
+
+#[test]
+fn the_api_reads_and_writes_comments_and_cannot_scan() {
+    let expected = [
+        on_table("DeleteItem DescribeTable GetItem PutItem Query"),
+        ("dynamodb:Query".to_owned(), json!({"Fn::Sub": format!("{TABLE}/index/gsi")})),
+    ];
+    assert_eq!(allowed("ApiRole"), expected);
+}
+
+#[test]
+fn what_starts_a_task_reads_its_secrets_and_no_other() {
+    for (role, secrets) in
+        [("ApiExecutionRole", vec!["ApiRedisUrl", "CursorKeys"]), ("RepairExecutionRole", vec!["RepairJobRedisUrl"])]
+    {
+        let secrets: Value = secrets.iter().map(|secret| json!({ "Ref": secret })).collect();
+        assert_eq!(allowed(role), [("secretsmanager:GetSecretValue".to_owned(), secrets)], "{role}");
+    }
+    for (name, task) in of_type("AWS::ECS::TaskDefinition") {
+        let part = name.trim_end_matches("Task");
+        let properties = &task["Properties"];
+        assert_eq!(properties["ExecutionRoleArn"], json!({"Fn::GetAtt": [format!("{part}ExecutionRole"), "Arn"]}));
+        let role = if part == "Api" { "ApiRole" } else { "RepairTaskRole" };
+        assert_eq!(properties["TaskRoleArn"], json!({"Fn::GetAtt": [role, "Arn"]}));
+    }
+}
+
+#[test]
+fn roles_are_taken_by_tasks_only_and_the_one_managed_policy_is_that_of_their_start() {
+    let managed =
+        json!([{"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"}]);
+    let trust = json!([{
+        "Effect": "Allow",
+        "Principal": {"Service": "ecs-tasks.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }]);
+    for (name, role) in of_type("AWS::IAM::Role") {
+        let properties = &role["Properties"];
+        assert_eq!(properties["AssumeRolePolicyDocument"]["Statement"], trust, "{name}");
+        let expected = if name.ends_with("ExecutionRole") { &managed } else { &Value::Null };
+        assert_eq!(&properties["ManagedPolicyArns"], expected, "{name}");
+    }
+    for (name, function) in of_type("AWS::Serverless::Function") {
+        assert!(function["Properties"].get("Role").is_none(), "{name} has a role that nothing here compares");
+    }
+    // Every role and function with policies is compared above.
+    let mut with_policies: Vec<String> = resources()
+        .into_iter()
+        .filter(|(_, resource)| resource["Properties"].get("Policies").is_some())
+        .map(|(name, _)| name)
+        .collect();
+    with_policies.sort();
+    let compared = [
+        "ApiExecutionRole",
+        "ApiRole",
+        "PageIndexer",
+        "RepairExecutionRole",
+        "RepairJob",
+        "RepairTaskRole",
+        "StreamWriter",
+    ];
+    assert_eq!(with_policies, compared);
+}
+
+#[test]
+fn the_bucket_refuses_what_is_not_encrypted_and_admits_nobody_else() {
+    let [(_, policy)] = &of_type("AWS::S3::BucketPolicy")[..] else { panic!("one bucket, one policy") };
+    assert_eq!(policy["Properties"]["Bucket"], json!({"Ref": "QuarantineBucket"}));
+    let expected = json!([{
+        "Sid": "OnlyEncryptedConnections",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [{"Fn::GetAtt": ["QuarantineBucket", "Arn"]}, {"Fn::Sub": "${QuarantineBucket.Arn}/*"}],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }]);
+    assert_eq!(policy["Properties"]["PolicyDocument"]["Statement"], expected);
+}
+
+#[test]
+fn only_the_schedule_of_the_repair_job_may_put_into_its_queue() {
+    let [(_, policy)] = &of_type("AWS::SQS::QueuePolicy")[..] else { panic!("one queue, one policy") };
+    assert_eq!(policy["Properties"]["Queues"], json!([{"Ref": "RepairDeadLetters"}]));
+    let expected = json!([{
+        "Sid": "ScheduleMayPut",
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": {"Fn::GetAtt": ["RepairDeadLetters", "Arn"]},
+        "Condition": {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": ["RepairJobHourly", "Arn"]}}},
+    }]);
+    assert_eq!(policy["Properties"]["PolicyDocument"]["Statement"], expected);
+}

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Runs a command of the repair job inside the network of a stack, as a task beside the API's, shows what it says when it has
+# ended, and ends with its exit code:
+#
+#   scripts/repair-task.sh STACK status
+#   scripts/repair-task.sh STACK recent --apply --max-run-time 2h
+#
+# It needs the AWS command line, Python 3, and credentials that may describe the stack, run and describe tasks, pass their
+# roles and read the log. Ctrl-C ends this script, not the task: `aws ecs stop-task` does, and the run remembers where it is.
+set -eu
+
+if [ $# -lt 2 ]; then
+    echo "usage: $0 STACK COMMAND [ARGUMENT...], such as: $0 pagemark status" >&2
+    exit 2
+fi
+stack=$1
+shift
+
+output() {
+    value=$(aws cloudformation describe-stacks --stack-name "$stack" \
+        --query "Stacks[0].Outputs[?OutputKey=='$1'].OutputValue" --output text)
+    [ -n "$value" ] || { echo "the stack $stack has no output $1" >&2; exit 1; }
+    echo "$value"
+}
+
+cluster=$(output ClusterName)
+definition=$(output RepairTaskDefinition)
+subnets=$(output RepairTaskSubnets)
+group=$(output RepairTaskSecurityGroupId)
+log=$(output RepairTaskLogGroup)
+overrides=$(python3 -c '
+import json, sys
+print(json.dumps({"containerOverrides": [{"name": "repair-job", "command": sys.argv[1:]}]}))' "$@")
+
+task=$(aws ecs run-task --cluster "$cluster" --launch-type FARGATE --task-definition "$definition" \
+    --network-configuration "awsvpcConfiguration={subnets=[$subnets],securityGroups=[$group],assignPublicIp=ENABLED}" \
+    --overrides "$overrides" --query 'tasks[0].taskArn' --output text)
+[ "$task" != None ] || { echo "the task could not be started; the events of the cluster $cluster may say why" >&2; exit 1; }
+id=${task##*/}
+echo "task $id; meanwhile: aws logs tail $log --follow" >&2
+
+told() {
+    aws ecs describe-tasks --cluster "$cluster" --tasks "$task" --query "tasks[0].$1" --output text
+}
+
+# One wait ends after ten minutes, whatever the task does.
+status=$(told lastStatus)
+while [ "$status" != STOPPED ]; do
+    aws ecs wait tasks-stopped --cluster "$cluster" --tasks "$task" || true
+    status=$(told lastStatus)
+done
+
+aws logs get-log-events --log-group-name "$log" --log-stream-name "by-hand/repair-job/$id" --start-from-head \
+    --query 'events[].[message]' --output text || echo "it has said nothing" >&2
+code=$(told 'containers[0].exitCode')
+if [ "$code" = None ]; then
+    echo "it did not run: $(told stoppedReason)" >&2
+    exit 1
+fi
+exit "$code"
