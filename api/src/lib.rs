@@ -16,13 +16,14 @@
 //! that does not answer, or an index that is not ready, is 503.
 //!
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
-//! requests than a bound are under way (`operations::load`).
+//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`).
 
 mod application;
 mod auth;
 mod body;
 mod caching;
 pub mod comparison;
+mod compression;
 mod conditional;
 mod cross_origin;
 mod cursor;

@@ -1,0 +1,86 @@
+//! What a request may take is bounded: its work counts as long as there is any, and nobody waits without bound for a body,
+//! for a store, or for a reader.
+
+use std::io::Read;
+
+use api::ApiSettings;
+use flate2::read::GzDecoder;
+use model::ProductId;
+
+use crate::fixture::{api::Served, http::product_path, stores::Stores};
+
+/// The product of these tests.
+const PRODUCT: &str = "a/b";
+
+fn listing(query: &str) -> String {
+    format!("{}/comments?{query}", product_path(PRODUCT))
+}
+
+/// Stores with 45 comments, fanned out and indexed, and a page index that is ready.
+async fn filled(stores: &Stores) {
+    for number in 0..45 {
+        stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+}
+
+/// What was compressed.
+fn decoded(coding: &str, bytes: &[u8]) -> String {
+    let mut text = String::new();
+    match coding {
+        "br" => brotli::Decompressor::new(bytes, 4096).read_to_string(&mut text).unwrap(),
+        "gzip" => GzDecoder::new(bytes).read_to_string(&mut text).unwrap(),
+        other => panic!("{other} is not read here"),
+    };
+    text
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_whole_before_it_is_sent() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let as_of = api.http.get(&listing("page=1")).await.expect(200)["as_of"].as_str().unwrap().to_owned();
+    let listing = listing(&format!("page_size=40&as_of={as_of}"));
+    for target in [listing.as_str(), "/product/a%2Fb/comments", "/static/style.css", "/openapi.json"] {
+        let plain = api.http.get(target).await;
+        assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{plain:?}");
+        assert!(
+            plain.body.len() > 2 * 1024,
+            "{target} is made in several parts when it is compressed while it is sent"
+        );
+        for coding in ["br", "gzip"] {
+            let (head, bytes) = api.http.get_coded(target, coding).await;
+            let header = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap());
+            assert_eq!((head.status.as_u16(), header("content-encoding")), (200, Some(coding)), "{target}: {head:?}");
+            assert!(bytes.len() < plain.body.len(), "{target}: {} bytes by {coding}", bytes.len());
+            assert_eq!(decoded(coding, &bytes), plain.body, "{target} by {coding}");
+            assert_eq!((header("etag"), header("content-type")), (plain.header("etag"), plain.header("content-type")));
+            assert_eq!(header("vary"), Some("accept-encoding"), "{target}");
+            // Whoever compresses while sending cannot know it.
+            assert_eq!(header("content-length"), Some(bytes.len().to_string().as_str()), "{target}: {head:?}");
+            assert_eq!(header("transfer-encoding"), None, "{target}: {head:?}");
+        }
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn who_accepts_no_coding_that_there_is_gets_a_plain_answer() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    for accepted in ["identity;q=0", "*;q=0", "identity;q=0, zstd", "compress", "br;q=0, *;q=0", "no such thing at all"]
+    {
+        for target in [listing("page=2").as_str(), "/product/a%2Fb/comments"] {
+            let (head, bytes) = api.http.get_coded(target, accepted).await;
+            assert_eq!(head.status.as_u16(), 200, "{accepted}: {head:?}");
+            assert!(!head.headers.contains_key("content-encoding"), "{accepted}: {head:?}");
+            assert_eq!(String::from_utf8(bytes.to_vec()).unwrap(), api.http.get(target).await.body, "{accepted}");
+        }
+    }
+    api.finish().await;
+    stores.finish().await;
+}
