@@ -35,4 +35,5 @@ mod secured;
 mod selection;
 mod serving;
 mod template;
+mod turning;
 mod writes;

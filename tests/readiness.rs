@@ -50,8 +50,10 @@ async fn a_new_index_is_not_believed_until_it_is_rebuilt() {
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
     let rebuild = index.begin_rebuild().await.unwrap();
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(PageStart { total: 0, before: None }));
+    let watermark = now();
+    index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
+    let nothing = PageStart { total: 0, before: None, reached: watermark };
+    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
     // The next rebuild takes it away again, with all that was there.
     index.begin_rebuild().await.unwrap();
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));

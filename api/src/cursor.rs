@@ -49,6 +49,16 @@ pub(crate) enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// The other direction.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Forward => Self::Backward,
+            Self::Backward => Self::Forward,
+        }
+    }
+}
+
 /// Just after, or just before, a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cursor {

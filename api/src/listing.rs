@@ -14,7 +14,11 @@
 //! (`an_empty_page_is_looked_into`).
 //!
 //! **Invariant:** walking the cursors from page 1 shows every comment once: a page asks for one comment more than it
-//! shows, so it knows whether there is a next page.
+//! shows, so it knows whether there is a next page. A page whose comments have been deleted leads back
+//! (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
+//!
+//! **Invariant:** an item of the table that is no comment as it must be is left out, takes its place in the page, and hides
+//! nothing else (`a_malformed_item_keeps_its_place_and_hides_nothing`).
 
 use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
 use stores::{
@@ -65,6 +69,44 @@ pub(crate) struct Listing {
     pub(crate) next: Option<Cursor>,
     /// Where the previous page ends; `None` at the beginning.
     pub(crate) prev: Option<Cursor>,
+    /// As of when the page is numbered: comments dated later are not counted. `None` when the page index is unavailable
+    /// and nobody asked for an instant, and for a cursor.
+    pub(crate) as_of: Option<Instant>,
+}
+
+/// What stands at a place of a page.
+#[derive(Debug)]
+enum Row {
+    Comment(Comment),
+    /// What cannot be shown: its place in the order, as far as that can be read.
+    Malformed(Option<Cd>),
+}
+
+impl Row {
+    fn cd(&self) -> Option<Cd> {
+        match self {
+            Self::Comment(comment) => Some(comment.cd()),
+            Self::Malformed(cd) => cd.clone(),
+        }
+    }
+}
+
+/// What stands at the places of a page, in order.
+fn rows(Page { comments, malformed, .. }: Page) -> Vec<Row> {
+    let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
+    for item in malformed {
+        // They come in order, so each finds all that stand before it.
+        rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+    }
+    rows
+}
+
+fn comments_of(rows: Vec<Row>) -> Vec<Comment> {
+    let comment = |row| match row {
+        Row::Comment(comment) => Some(comment),
+        Row::Malformed(_) => None,
+    };
+    rows.into_iter().filter_map(comment).collect()
 }
 
 /// Reads the page of this number; with `as_of`, as it was numbered then.
@@ -84,6 +126,7 @@ pub(crate) async fn read_page(
     if let Some(as_of) = as_of {
         page.comments.retain(|comment| comment.created_at <= as_of);
     }
+    let as_of = as_of.or_else(|| start.as_ref().map(|start| numbered_as_of(start, &page)));
     let mut total = start.map(|start| start.total);
     if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &page)) {
         state.metrics.count_drift_sign(sign);
@@ -91,12 +134,20 @@ pub(crate) async fn read_page(
             total = Some(existing_total(state, query, skip, as_of, total.unwrap_or(0)).await?);
         }
     }
-    cut_page(query, number, total, page)
+    Ok(Listing { as_of, ..cut_page(query, number, total, page)? })
+}
+
+/// As of when pages are numbered that nobody asked for as of an instant: when the newest comment was made that the page index
+/// counts, and not the present, because comments that it has not seen yet are dated before. What the page shows is counted
+/// too, although the index may be behind, so that the next page goes on after it (ADR 0035).
+fn numbered_as_of(start: &PageStart, page: &Page) -> Instant {
+    let shown = page.comments.iter().map(|comment| comment.created_at).max();
+    shown.map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
 }
 
 /// How the page differs from what the ranks promise for it; `None` when it does not.
 fn drift_sign(query: &ListingQuery, skip: u64, total: u64, page: &Page) -> Option<DriftSign> {
-    let shown = u64::try_from(page.comments.len()).unwrap_or(u64::MAX);
+    let shown = u64::try_from(page.comments.len() + page.malformed.len()).unwrap_or(u64::MAX);
     let promised = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
     match shown {
         0 if promised > 0 => Some(DriftSign::EmptyPage),
@@ -136,10 +187,10 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
         Direction::Forward => query.order,
         Direction::Backward => query.order.reversed(),
     };
-    let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at));
+    let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at.clone()));
     let beginning = query.page_start(0, None);
     let (start, page) = tokio::join!(state.page_start(&beginning), state.page(&plan));
-    Ok(cut_at_cursor(query, cursor.direction, start.map(|start| start.total), page?))
+    Ok(cut_at_cursor(query, &cursor, start.map(|start| start.total), page?))
 }
 
 /// What to ask the table for.
@@ -166,75 +217,81 @@ fn plan_page(
     Ok(query.page_query(query.order, size, Some(before)))
 }
 
-/// The start key just above all comments dated `as_of`: `-` is the least of all ids.
+/// The start key just above all comments dated `as_of`.
 fn just_after(as_of: Instant) -> Option<Cd> {
-    let created_at = as_of.plus_ms(1);
-    (created_at > as_of).then(|| CommentId::parse("-").ok()).flatten().map(|id| Cd { created_at, id })
+    Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
 }
 
 /// Makes a numbered page of what the table answered.
-fn cut_page(
-    query: &ListingQuery,
-    number: PageNumber,
-    total: Option<u64>,
-    Page { mut comments, cut_short }: Page,
-) -> Result<Listing, ApiError> {
+fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, page: Page) -> Result<Listing, ApiError> {
     let size = usize::from(query.page_size.get());
-    let more = comments.len() > size || cut_short;
-    comments.truncate(size);
+    let cut_short = page.cut_short;
+    let mut rows = rows(page);
+    let more = rows.len() > size || cut_short;
+    rows.truncate(size);
     match total {
-        None if comments.is_empty() => return Err(ApiError::IndexUnavailable),
-        Some(total) if comments.is_empty() && number > PageNumber::FIRST => {
+        None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
+        Some(total) if rows.is_empty() && number > PageNumber::FIRST => {
             return Err(ApiError::PastTheEnd { page: number.get(), total_pages: query.page_size.total_pages(total) });
         }
         Some(_) | None => {}
     }
     // The page index may be a moment behind; what is shown does exist.
-    let shown_up_to = number.skip(query.page_size) + u64::try_from(comments.len()).unwrap_or(u64::MAX);
-    let total = total.map(|total| if comments.is_empty() { total } else { total.max(shown_up_to) });
+    let shown_up_to = number.skip(query.page_size) + u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
     let more = total.map_or(more, |total| number.get() < query.page_size.total_pages(total));
-    let next = comments.last().filter(|_| more).map(after);
-    let prev = comments.first().filter(|_| number > PageNumber::FIRST).map(before);
-    Ok(Listing { comments, total, next, prev })
+    let next = if more { last(&rows) } else { None };
+    let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
+    Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
 /// Makes a cursor's page of what the table answered, one comment more than the page shows.
-fn cut_at_cursor(
-    query: &ListingQuery,
-    direction: Direction,
-    total: Option<u64>,
-    Page { mut comments, cut_short }: Page,
-) -> Listing {
+fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, page: Page) -> Listing {
     let size = usize::from(query.page_size.get());
-    let more = comments.len() > size || cut_short;
-    comments.truncate(size);
-    let (more_after, more_before) = match direction {
-        Direction::Forward => (more, true),
+    let cut_short = page.cut_short;
+    let mut rows = rows(page);
+    let more = rows.len() > size || cut_short;
+    rows.truncate(size);
+    let (next, prev) = match cursor.direction {
+        Direction::Forward if rows.is_empty() => (None, Some(back_to(query, cursor))),
+        Direction::Backward if rows.is_empty() => (Some(back_to(query, cursor)), None),
+        Direction::Forward => (if more { last(&rows) } else { None }, first(&rows)),
         Direction::Backward => {
-            comments.reverse();
-            (true, more)
+            rows.reverse();
+            (last(&rows), if more { first(&rows) } else { None })
         }
     };
-    let next = comments.last().filter(|_| more_after).map(after);
-    let prev = comments.first().filter(|_| more_before).map(before);
-    Listing { comments, total, next, prev }
+    Listing { comments: comments_of(rows), total, next, prev, as_of: None }
 }
 
-fn after(comment: &Comment) -> Cursor {
-    Cursor { direction: Direction::Forward, at: comment.cd() }
+/// Where the page after these rows starts.
+fn last(rows: &[Row]) -> Option<Cursor> {
+    let at = rows.iter().rev().find_map(Row::cd)?;
+    Some(Cursor { direction: Direction::Forward, at })
 }
 
-fn before(comment: &Comment) -> Cursor {
-    Cursor { direction: Direction::Backward, at: comment.cd() }
+/// Where the page before these rows ends.
+fn first(rows: &[Row]) -> Option<Cursor> {
+    let at = rows.iter().find_map(Row::cd)?;
+    Some(Cursor { direction: Direction::Backward, at })
+}
+
+/// From a page that a cursor led to and where there is nothing, the other way: to the comments up to the cursor's own, which
+/// is one of them.
+fn back_to(query: &ListingQuery, cursor: &Cursor) -> Cursor {
+    let was_descending = (query.order == Order::Newest) == (cursor.direction == Direction::Forward);
+    let beyond = if was_descending { cursor.at.just_before() } else { cursor.at.just_after() };
+    Cursor { direction: cursor.direction.reversed(), at: beyond.unwrap_or_else(|| cursor.at.clone()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CommentText, Language, Rating, Revision};
+    use model::{CommentText, Language, Malformed, Rating, Revision};
+    use stores::table::MalformedItem;
 
     fn whole(comments: Vec<Comment>) -> Page {
-        Page { comments, cut_short: false }
+        Page { comments, malformed: Vec::new(), cut_short: false }
     }
 
     fn query(order: Order, size: u64) -> ListingQuery {
@@ -294,11 +351,11 @@ mod tests {
     fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
         let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
         let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at.clone()));
-        cut_at_cursor(query, cursor.direction, None, whole(answer(&plan, last)))
+        cut_at_cursor(query, cursor, None, whole(answer(&plan, last)))
     }
 
     fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
-        Some(PageStart { total, before: before.map(|ms| comment(ms).cd()) })
+        Some(PageStart { total, before: before.map(|ms| comment(ms).cd()), reached: at(0) })
     }
 
     #[test]
@@ -388,8 +445,61 @@ mod tests {
         assert_eq!(sign(3, 5, 1), Some(DriftSign::ShortPage));
         assert_eq!(sign(0, 2, 3), Some(DriftSign::Unranked));
         assert_eq!(sign(3, 5, 0), Some(DriftSign::EmptyPage));
-        let cut_short = Page { comments: vec![comment(1)], cut_short: true };
+        let cut_short = Page { cut_short: true, ..whole(vec![comment(1)]) };
         assert_eq!(drift_sign(&query, 0, 3, &cut_short), None);
+    }
+
+    #[test]
+    fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
+        for order in [Order::Newest, Order::Oldest] {
+            let query = query(order, 3);
+            for direction in [Direction::Forward, Direction::Backward] {
+                // The comments beyond the fifth are gone, in the direction in which the cursor leads.
+                let all: Vec<Comment> = (1..=5).map(comment).collect();
+                let descending = (order == Order::Newest) == (direction == Direction::Forward);
+                let own = if descending { 1 } else { 5 };
+                let cursor = Cursor { direction, at: comment(own).cd() };
+                let empty = cut_at_cursor(&query, &cursor, None, whole(Vec::new()));
+                let back = match direction {
+                    Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
+                    Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
+                };
+                let back = back.unwrap_or_else(|| panic!("{order} {direction:?}: {empty:?}"));
+                let found = times(&follow(&query, back, i64::try_from(all.len()).unwrap()));
+                let mut nearest = if own == 1 { vec![1, 2, 3] } else { vec![3, 4, 5] };
+                if order == Order::Newest {
+                    nearest.reverse();
+                }
+                assert_eq!(found, nearest, "{order} {direction:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_malformed_item_keeps_its_place_and_hides_nothing() {
+        let query = query(Order::Newest, 3);
+        let malformed = |place, ms: Option<i64>| MalformedItem {
+            place,
+            pk: String::new(),
+            cd: ms.map(|ms| comment(ms).cd()),
+            problem: Malformed::new("item", "broken"),
+        };
+        let cursor = Cursor { direction: Direction::Forward, at: comment(9).cd() };
+        let page = |comments: &[i64], malformed: Vec<MalformedItem>| Page {
+            malformed,
+            ..whole(comments.iter().copied().map(comment).collect())
+        };
+        // Of the comments 8 to 5, of which 5 is the one that tells that there are more.
+        let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))]));
+        assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
+        let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)]));
+        assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 7, 6], comment(6).cd()));
+        // Nothing but such items: the page is empty, and leads on.
+        let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
+        let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone()));
+        assert_eq!((times(&listing), listing.next.unwrap().at), (vec![], comment(6).cd()));
+        assert_eq!(cut_page(&query, PageNumber::FIRST, Some(4), page(&[], all)).unwrap().total, Some(4));
+        assert_eq!(drift_sign(&query, 0, 3, &page(&[8, 6], vec![malformed(1, Some(7))])), None);
     }
 
     #[test]
@@ -403,9 +513,10 @@ mod tests {
 
     #[test]
     fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
-        let page = || Page { comments: vec![comment(9), comment(8)], cut_short: true };
+        let page = || Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) };
         let query = query(Order::Newest, 5);
-        assert!(cut_at_cursor(&query, Direction::Forward, None, page()).next.is_some());
+        let cursor = Cursor { direction: Direction::Forward, at: comment(10).cd() };
+        assert!(cut_at_cursor(&query, &cursor, None, page()).next.is_some());
         assert!(cut_page(&query, PageNumber::FIRST, None, page()).unwrap().next.is_some());
     }
 }

@@ -83,7 +83,13 @@ impl State {
 
     /// A page of the table.
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        self.metrics.timed(StoreCall::Page, self.table.page(query)).await
+        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        if let Some(first) = page.malformed.first() {
+            self.metrics.count_malformed_items(page.malformed.len());
+            let (pk, problem, count) = (&first.pk, &first.problem, page.malformed.len());
+            tracing::error!(key = %query.key, pk, %problem, count, "a page has malformed items, and is shown without them");
+        }
+        Ok(page)
     }
 
     /// Creates a comment.

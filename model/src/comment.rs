@@ -139,6 +139,24 @@ impl Cd {
             id: CommentId::parse(id).map_err(|_| malformed())?,
         })
     }
+
+    /// The next key there can be: nothing lies between. `None` at the end of time.
+    pub fn just_after(&self) -> Option<Self> {
+        if let Some(id) = self.id.next() {
+            return Some(Self { created_at: self.created_at, id });
+        }
+        let created_at = self.created_at.plus_ms(1);
+        (created_at > self.created_at).then(|| Self { created_at, id: CommentId::least() })
+    }
+
+    /// The previous key there can be: nothing lies between. `None` at the beginning of time.
+    pub fn just_before(&self) -> Option<Self> {
+        if let Some(id) = self.id.previous() {
+            return Some(Self { created_at: self.created_at, id });
+        }
+        let created_at = self.created_at.plus_ms(-1);
+        (created_at < self.created_at).then(|| Self { created_at, id: CommentId::greatest() })
+    }
 }
 
 impl fmt::Display for Cd {
@@ -187,6 +205,26 @@ mod tests {
             prop_assert_eq!(cd(&a).to_string().as_bytes().cmp(cd(&b).to_string().as_bytes()), by_score_and_member);
             prop_assert_eq!(cd(&a).cmp(&cd(&b)), by_score_and_member);
             prop_assert_eq!(Cd::parse(&cd(&a).to_string()).unwrap(), cd(&a));
+        }
+
+        #[test]
+        fn nothing_lies_between_neighbours(
+            ms in -3_000_000_000_000..3_000_000_000_000_i64,
+            id in "[A-Za-z0-9._-]{1,64}|-|z{64}|[az-]{64}|a-|az{63}",
+            other in "[A-Za-z0-9._-]{1,64}|-|z{64}|[az-]{64}|a",
+        ) {
+            let cd = |ms: i64, id: &str| Cd {
+                created_at: Instant::from_epoch_ms(ms).unwrap(),
+                id: CommentId::parse(id).unwrap(),
+            };
+            let (this, other) = (cd(ms, &id), cd(ms, &other));
+            let (before, after) = (this.just_before().unwrap(), this.just_after().unwrap());
+            prop_assert!(before < this && this < after);
+            prop_assert!(other <= before || other == this || other >= after);
+            prop_assert_eq!(before.just_after().unwrap(), this.clone());
+            prop_assert_eq!(after.just_before().unwrap(), this);
+            prop_assert_eq!(Cd::parse(&before.to_string()).unwrap(), before);
+            prop_assert_eq!(Cd::parse(&after.to_string()).unwrap(), after);
         }
     }
 }

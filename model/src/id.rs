@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{InvalidInput, quoted};
 
+/// The characters of comment ids, ascending.
+const CHARACTERS: &str = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+const LEAST: char = '-';
+const GREATEST: char = 'z';
+
 /// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`.
 ///
 /// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
@@ -34,6 +39,39 @@ impl CommentId {
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The least of all ids.
+    pub fn least() -> Self {
+        Self(LEAST.to_string())
+    }
+
+    /// The greatest of all ids.
+    pub fn greatest() -> Self {
+        Self(GREATEST.to_string().repeat(Self::MAX_LEN))
+    }
+
+    /// The least id that is greater; `None` for the greatest.
+    pub(crate) fn next(&self) -> Option<Self> {
+        if self.0.len() < Self::MAX_LEN {
+            return Some(Self(format!("{}{LEAST}", self.0)));
+        }
+        let mut id = self.0.trim_end_matches(GREATEST).to_owned();
+        let last = id.pop()?;
+        id.push(CHARACTERS.chars().find(|other| *other > last)?);
+        Some(Self(id))
+    }
+
+    /// The greatest id that is less; `None` for the least.
+    pub(crate) fn previous(&self) -> Option<Self> {
+        let mut id = self.0.clone();
+        let last = id.pop()?;
+        if last == LEAST {
+            return (!id.is_empty()).then_some(Self(id));
+        }
+        id.push(CHARACTERS.chars().rev().find(|other| *other < last)?);
+        let missing = Self::MAX_LEN - id.len();
+        Some(Self(id + &GREATEST.to_string().repeat(missing)))
     }
 }
 

@@ -16,9 +16,9 @@
 //! score only, the search goes on among members, with counters that begin anew (6 rounds more): a round costs one
 //! `ZREVRANGE` and a binary search in each other set, at most floor(log2 n) + 1 commands each, n being the size of the
 //! largest set. Both searches narrow the same windows, so they share the logarithm. Around them stand the marker, k
-//! `ZCARD`s and at last k `ZREVRANGE`s of at most 24 elements together. In all, for k > 1 sets:
+//! `ZCARD`s, k `ZREVRANGE`s that tell the newest, and at last k of at most 24 elements together. In all, for k > 1 sets:
 //!
-//! commands <= 1 + 2k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
+//! commands <= 1 + 3k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
 //!
 //! Where no two comments share a millisecond there is no search among members: 6 rounds instead of 12, of 1 + 2k commands
 //! each. Where all do, there is one round on scores. The tests assert these sharper bounds there.
@@ -165,7 +165,8 @@ fn bound(sizes: &[u64], ties: Ties) -> f64 {
     let rounds = 6.0 + f64::max(4.4, 2.0 * k) * merged.ln();
     let on_scores = 1.0 + 2.0 * k;
     let on_members = 1.0 + (k - 1.0) * f64::from(sizes.iter().max().unwrap().ilog2() + 1);
-    let around = 1.0 + 2.0 * k;
+    // The marker, and of each set its size, its newest member, and what is left of it at the end.
+    let around = 1.0 + 3.0 * k;
     around
         + match ties {
             Ties::None => rounds * on_scores,
@@ -290,6 +291,6 @@ async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_however_dee
         println!("{share:?} % deep: {} commands on average", sum / 200);
         means.push(sum / 200);
     }
-    // One marker, four sizes, four fetches at the end, and some five rounds of cuts in four sets.
-    assert!(means.iter().all(|mean| *mean <= 45), "{means:?}");
+    // One marker, four sizes, four newest members, four fetches at the end, and some five rounds of cuts in four sets.
+    assert!(means.iter().all(|mean| *mean <= 49), "{means:?}");
 }

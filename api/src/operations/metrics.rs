@@ -154,6 +154,7 @@ pub(crate) struct Metrics {
     index_answers: Family<AnswerLabels, Counter>,
     index_available: Gauge,
     drift_signs: Family<SignLabels, Counter>,
+    malformed_items: Counter,
 }
 
 impl Metrics {
@@ -168,6 +169,7 @@ impl Metrics {
             index_answers: Family::default(),
             index_available: Gauge::default(),
             drift_signs: Family::default(),
+            malformed_items: Counter::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Requests answered", metrics.requests.clone());
@@ -182,6 +184,8 @@ impl Metrics {
         registry.register("page_index_available", help, metrics.index_available.clone());
         let help = "Pages where the table and the page index did not agree; a write on its way looks the same";
         registry.register("drift_signs", help, metrics.drift_signs.clone());
+        let help = "Items that pages were shown without, because they are no comments as they must be";
+        registry.register("malformed_items", help, metrics.malformed_items.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version that runs", build);
         // Rates need a beginning: what has not happened yet is 0 and not absent.
@@ -213,6 +217,11 @@ impl Metrics {
     /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
         self.drift_signs.get_or_create(&SignLabels { sign: Name(sign.name()) }).inc();
+    }
+
+    /// Counts items that a page was shown without.
+    pub(crate) fn count_malformed_items(&self, count: usize) {
+        self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
     /// Makes a call of a store and measures it.

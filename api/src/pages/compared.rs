@@ -25,7 +25,7 @@ pub(crate) fn answer(request: &HttpRequest, page: ComparedPage) -> Result<HttpRe
     let state = state.ok_or_else(|| ApiError::internal("a page outside of the service's layers"))?;
     let ComparedPage { product, filter, number, comments, total, stats, next } = page;
     let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
-    let listing = Listing { comments, total: Some(total), next: None, prev: None };
+    let listing = Listing { comments, total: Some(total), next: None, prev: None, as_of: None };
     let page = CommentsPage::new(&state.site, &Address { query, number }, &listing, Some(&stats))?;
     let page = page.led_on_by(number, next);
     render(state, &page.head, &page)

@@ -19,6 +19,10 @@ use crate::{
     state::State,
 };
 
+/// The version of what an answer looks like. Another one makes other entity tags, so that nobody is told that an answer in
+/// the old shape still holds; `another_shape_has_other_entity_tags` fails when it is forgotten.
+const FORMAT: u8 = 2;
+
 /// Which page of the listing is asked for.
 enum Place {
     Page { number: PageNumber, as_of: Option<Instant> },
@@ -51,12 +55,11 @@ enum Place {
 )]
 pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let (query, place) = read(&request, &state.cursors)?;
-    let now = stores::now();
     let listing = match &place {
         Place::Page { number, as_of } => listing::read_page(&state, &query, *number, *as_of).await?,
         Place::Cursor { cursor, .. } => listing::read_at_cursor(&state, &query, cursor.clone()).await?,
     };
-    let body = Body::new(&state.cursors, &query, &place, &listing, now)?;
+    let body = Body::new(&state.cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
     if listing.total.is_none() {
@@ -129,7 +132,8 @@ pub(crate) struct Body<'listing> {
     /// How many pages there are; null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// As of when pages are numbered: given back, it keeps them from shifting. Null for a cursor.
+    /// As of when pages are numbered: given back, it keeps them from shifting. It is when the newest comment was made that
+    /// the page numbers count. Null for a cursor, and while the page index is away.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Instant>,
     index: IndexState,
@@ -197,15 +201,14 @@ impl<'listing> Body<'listing> {
         query: &'listing ListingQuery,
         place: &Place,
         listing: &'listing Listing,
-        now: Instant,
     ) -> Result<Self, ApiError> {
         let seal =
             |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.scope(), cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
         let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
-        let (page, as_of) = match place {
-            Place::Page { number, as_of } => (Some(*number), *as_of),
-            Place::Cursor { .. } => (None, None),
+        let page = match place {
+            Place::Page { number, .. } => Some(*number),
+            Place::Cursor { .. } => None,
         };
         Ok(Self {
             product: query.product.as_str(),
@@ -218,7 +221,7 @@ impl<'listing> Body<'listing> {
             page_size: query.page_size,
             total: listing.total,
             total_pages,
-            as_of: page.map(|_| as_of.unwrap_or(now)),
+            as_of: listing.as_of,
             index: if listing.total.is_some() { IndexState::Ready } else { IndexState::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links: page_links(query, place, total_pages, &cursor),
@@ -226,12 +229,11 @@ impl<'listing> Body<'listing> {
         })
     }
 
-    /// The tag of what the page says. `as_of` is not part of it, because it is another in every answer: who is told that an
-    /// earlier answer still holds goes on with the `as_of` of that one.
+    /// The tag of what the page says: all that can be another for the same address, and [`FORMAT`].
     fn entity_tag(&self, listing: &Listing) -> String {
         let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
-        let Self { links, total, cursor, .. } = self;
-        caching::weak_tag(format!("{links:?} {cursor:?} {total:?} {revisions}").as_bytes())
+        let Self { links, total, as_of, cursor, .. } = self;
+        caching::weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
     }
 }
 
@@ -254,4 +256,80 @@ fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cur
         (Place::Cursor { text, .. }, _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
     };
     Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use model::{Comment, CommentId, CommentText, Filter, ProductId, RatingSet, Revision};
+
+    use super::*;
+    use crate::{cursor::Direction, settings::CursorKey};
+
+    #[test]
+    fn another_shape_has_other_entity_tags() {
+        let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+        let comment = Comment {
+            id: CommentId::parse("c1").unwrap(),
+            product: ProductId::parse("p").unwrap(),
+            language: Language::parse("en").unwrap(),
+            rating: Rating::new(5).unwrap(),
+            created_at: at(0),
+            revision: Revision::after(None, at(0), 0),
+            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+        };
+        let product = comment.product.clone();
+        let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
+        let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
+        let next = Some(Cursor { direction: Direction::Forward, at: comment.cd() });
+        let listing = Listing { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
+        let place = Place::Page { number: PageNumber::FIRST, as_of: None };
+        let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
+        let body = Body::new(&sealer, &query, &place, &listing).unwrap();
+        let shape = serde_json::to_string_pretty(&body).unwrap();
+        // When this changes, FORMAT does too.
+        expect![[r#"
+            2: {
+              "product": "p",
+              "filter": {
+                "language": "en",
+                "ratings": [
+                  5
+                ]
+              },
+              "order": "newest",
+              "page": 1,
+              "page_size": 20,
+              "total": 41,
+              "total_pages": 3,
+              "as_of": "1970-01-01T00:00:00.000Z",
+              "index": "ready",
+              "comments": [
+                {
+                  "id": "c1",
+                  "product": "p",
+                  "language": "en",
+                  "rating": 5,
+                  "created_at": "1970-01-01T00:00:00.000Z",
+                  "title": null,
+                  "body": "b",
+                  "author": null,
+                  "revision": "00000000000000000000000000"
+                }
+              ],
+              "links": {
+                "self": "/api/v1/products/p/comments?language=en&rating=5&page=1",
+                "first": "/api/v1/products/p/comments?language=en&rating=5&page=1",
+                "prev": null,
+                "next": "/api/v1/products/p/comments?language=en&rating=5&page=2",
+                "last": "/api/v1/products/p/comments?language=en&rating=5&page=3"
+              },
+              "cursor": {
+                "next": "57EW7pmO0FMhjaXY--926eaIufM",
+                "prev": null
+              }
+            }"#]]
+        .assert_eq(&format!("{FORMAT}: {shape}"));
+        assert_ne!(body.entity_tag(&listing), Body { as_of: Some(at(1)), ..body }.entity_tag(&listing));
+    }
 }

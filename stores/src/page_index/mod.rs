@@ -150,6 +150,9 @@ pub struct PageStart {
     pub total: u64,
     /// The comment just before the page, `None` when the page starts at the beginning (or lies past the end).
     pub before: Option<Cd>,
+    /// An instant that the page index has reached under the filter, never later than the present: it counts no comment that
+    /// is dated later, and later ones are still to come. The `as_of` that was asked for, where one was.
+    pub reached: Instant,
 }
 
 /// Where a comment stands.
@@ -242,16 +245,20 @@ impl PageIndex {
             Reach::JustBefore => 1,
             Reach::First => 0,
         });
-        type Answer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>);
-        let (table, watermark, total, member, score): Answer = self.ask(call).await?;
-        if let Err(not_ready) = self.judge(table, watermark, table_id, now) {
-            return Ok(Err(not_ready));
-        }
+        type Answer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
+        let (table, watermark, total, member, score, newest): Answer = self.ask(call).await?;
+        let watermark = match self.judge(table, watermark, table_id, now) {
+            Ok(watermark) => watermark,
+            Err(not_ready) => return Ok(Err(not_ready)),
+        };
+        // Where there is no comment, the journal has been reconciled up to the watermark.
+        let newest = newest.map(instant_of).transpose()?.unwrap_or(watermark);
+        let reached = query.as_of.unwrap_or(newest.min(now));
         let before = match (member, score) {
             (Some(member), Some(score)) => Some(cd_of(&member, score)?),
             _ => None,
         };
-        Ok(Ok(PageStart { total, before }))
+        Ok(Ok(PageStart { total, before, reached }))
     }
 
     /// Where a comment stands under a filter that matches it. One that is not indexed yet is counted as if it were.

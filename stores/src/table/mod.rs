@@ -42,7 +42,7 @@ pub use inspection::{
     ItemKey, JournalPart, JournalPosition, JournalRow, PrimaryPart, PrimaryPosition, ScanOf, Scanned,
 };
 pub use item_json::ItemJson;
-pub use page_answer::{Consumed, QueryAnswer, QueryReader};
+pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use state::Lease;
 pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};

@@ -24,9 +24,10 @@ use aws_smithy_runtime_api::{
     },
 };
 use aws_smithy_types::config_bag::ConfigBag;
-use model::Malformed;
+use model::{Cd, Malformed, item::attribute};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::Item;
+use serde_json::Value;
 
 use super::item_json::ItemJson;
 use crate::error::{Store, StoreError};
@@ -38,10 +39,57 @@ pub struct QueryAnswer<T> {
     /// The items, in the order asked for.
     #[serde(default = "Vec::new")]
     pub items: Vec<ItemJson<T>>,
+    /// What cannot be read, and is not among the items.
+    #[serde(skip, default = "Vec::new")]
+    pub malformed: Vec<MalformedItem>,
     /// Where a further query goes on.
     pub last_evaluated_key: Option<Item>,
     /// What the query took, when it asked for that.
     pub consumed_capacity: Option<Consumed>,
+}
+
+/// An item that is not as it must be; a person has to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedItem {
+    /// Its place among all that were read, from 0.
+    pub place: usize,
+    /// Its table key `pk`, as far as it has one.
+    pub pk: String,
+    /// Its place in the order, as far as it has one.
+    pub cd: Option<Cd>,
+    /// What is wrong with it.
+    pub problem: Malformed,
+}
+
+/// An answer whose items have not been looked into.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct UnreadAnswer {
+    #[serde(default)]
+    items: Vec<Value>,
+    last_evaluated_key: Option<Item>,
+    consumed_capacity: Option<Consumed>,
+}
+
+impl UnreadAnswer {
+    /// Reads each item by itself, and leaves out those that are malformed.
+    fn read<T: DeserializeOwned>(self) -> QueryAnswer<T> {
+        let (mut items, mut malformed) = (Vec::with_capacity(self.items.len()), Vec::new());
+        for (place, item) in self.items.into_iter().enumerate() {
+            let text = |name: &str| item.get(name)?.get("S")?.as_str();
+            let pk = text(attribute::PK).unwrap_or_default().to_owned();
+            let cd = text(attribute::CD).and_then(|cd| Cd::parse(cd).ok());
+            match serde_json::from_value(item) {
+                Ok(item) => items.push(item),
+                Err(error) => {
+                    let problem = Malformed::new("item", error.to_string());
+                    malformed.push(MalformedItem { place, pk, cd, problem });
+                }
+            }
+        }
+        let Self { last_evaluated_key, consumed_capacity, .. } = self;
+        QueryAnswer { items, malformed, last_evaluated_key, consumed_capacity }
+    }
 }
 
 /// What a query took.
@@ -77,6 +125,18 @@ impl<T> QueryReader<T> {
     /// # Errors
     /// An item is malformed, or there was no answer.
     pub fn take(&self) -> Result<QueryAnswer<T>, StoreError> {
+        let mut answer = self.take_readable()?;
+        match answer.malformed.pop() {
+            Some(malformed) => Err(malformed.problem.into()),
+            None => Ok(answer),
+        }
+    }
+
+    /// The answer, also when some of its items are malformed.
+    ///
+    /// # Errors
+    /// The answer as a whole cannot be read, or there was none.
+    pub(super) fn take_readable(&self) -> Result<QueryAnswer<T>, StoreError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
@@ -112,9 +172,13 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
         if !response.status().is_success() {
             return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
         }
-        let answer = match serde_json::from_slice(response.body().bytes().unwrap_or_default()) {
+        let body = response.body().bytes().unwrap_or_default();
+        let answer = match serde_json::from_slice(body) {
             Ok(answer) => Ok(answer),
-            Err(error) if error.is_data() => Err(Malformed::new("item", error.to_string())),
+            // An item that is malformed: what reading them one by one costs is then paid as well.
+            Err(error) if error.is_data() => serde_json::from_slice(body)
+                .map(UnreadAnswer::read)
+                .map_err(|error| Malformed::new("answer", error.to_string())),
             // No JSON, or not all of it: another try may bring it.
             Err(error) => return Err(OrchestratorError::response(error.into())),
         };

@@ -8,7 +8,11 @@ use model::{
 };
 use serde_dynamo::Item;
 
-use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::QueryReader};
+use super::{
+    GSI, SdkItem, Table, from_sdk_item,
+    item_json::ItemJson,
+    page_answer::{MalformedItem, QueryReader},
+};
 use crate::error::{Store, StoreError};
 
 /// How often a page's query follows DynamoDB's 1 MB answer limit.
@@ -38,6 +42,9 @@ pub struct PageQuery {
 pub struct Page {
     /// The comments, in the order asked for.
     pub comments: Vec<Comment>,
+    /// What stands among them and is no comment as it must be, in the same order: a page with such an item is shown
+    /// without it.
+    pub malformed: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
 }
@@ -127,16 +134,19 @@ impl Table {
         Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
     }
 
-    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit.
+    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit. A malformed item takes a place
+    /// of the page as any other, so that it does not shift the pages that follow.
     ///
     /// # Errors
-    /// The store's, or that an item is malformed.
+    /// The store's.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         let limit = usize::from(query.limit);
         let mut comments: Vec<Comment> = Vec::with_capacity(limit);
+        let mut malformed: Vec<MalformedItem> = Vec::new();
+        let mut read = 0;
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
-            let wanted = limit - comments.len();
+            let wanted = limit - read;
             let reader = QueryReader::<CommentItem>::default();
             self.client
                 .query()
@@ -152,16 +162,31 @@ impl Table {
                 .send()
                 .await
                 .map_err(StoreError::of_sdk)?;
-            let answer = reader.take()?;
-            for ItemJson(item) in answer.items {
-                comments.push(item.into_comment()?);
+            let answer = reader.take_readable()?;
+            let mut unread = answer.malformed.into_iter().peekable();
+            let mut items = answer.items.into_iter();
+            for place in 0.. {
+                if let Some(item) = unread.next_if(|item| item.place == place) {
+                    malformed.push(MalformedItem { place: read, ..item });
+                } else if let Some(ItemJson(item)) = items.next() {
+                    let (pk, cd) = (item.pk.clone(), item.cd.clone());
+                    match item.into_comment() {
+                        Ok(comment) => comments.push(comment),
+                        Err(problem) => {
+                            malformed.push(MalformedItem { place: read, pk, cd: Cd::parse(&cd).ok(), problem });
+                        }
+                    }
+                } else {
+                    break;
+                }
+                read += 1;
             }
             start = answer.last_evaluated_key.map(SdkItem::from);
-            if start.is_none() || comments.len() >= limit {
+            if start.is_none() || read >= limit {
                 break;
             }
         }
-        Ok(Page { cut_short: start.is_some() && comments.len() < limit, comments })
+        Ok(Page { cut_short: start.is_some() && read < limit, comments, malformed })
     }
 
     /// One answer of a scan of the whole table, strongly consistent, with items of every kind.

@@ -2,17 +2,22 @@
 -- KEYS: the partition's marker, then the base sets of the filter.
 -- ARGV: how many comments stand before the page; newest or oldest; the score that `as_of` allows at most, or ''; 1 for
 -- the comment just before the page, 0 for its first.
--- Returns the marker's table and watermark, the total, and the member and score of that comment, unless the page lies
--- past the end or there is none before it.
+-- Returns the marker's table and watermark, the total, the member and score of that comment, unless the page lies past
+-- the end or there is none before it, and without `as_of` the score of the newest comment of all, if there is one.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark')
-local sets, sizes, all, newer = {}, {}, 0, 0
+local sets, sizes, all, newer, newest = {}, {}, 0, 0, false
 for i = 2, #KEYS do
   local size = redis.call('ZCARD', KEYS[i])
   if size > 0 then
     sets[#sets + 1] = KEYS[i]
     sizes[#sizes + 1] = size
     all = all + size
-    if ARGV[3] ~= '' then newer = newer + redis.call('ZCOUNT', KEYS[i], '(' .. ARGV[3], '+inf') end
+    if ARGV[3] ~= '' then
+      newer = newer + redis.call('ZCOUNT', KEYS[i], '(' .. ARGV[3], '+inf')
+    else
+      local score = redis.call('ZREVRANGE', KEYS[i], '0', '0', 'WITHSCORES')[2]
+      if not newest or tonumber(score) > tonumber(newest) then newest = score end
+    end
   end
 end
 local skip, total, back = tonumber(ARGV[1]), all - newer, tonumber(ARGV[4])
@@ -21,6 +26,6 @@ if skip < total then
   if ARGV[2] == 'newest' then rank = newer + skip - back
   else rank = all - 1 - skip + back end
 end
-if rank < 0 or rank >= all then return { marker[1], marker[2], total, false, false } end
+if rank < 0 or rank >= all then return { marker[1], marker[2], total, false, false, newest } end
 local member, score = select_union(sets, sizes, rank)
-return { marker[1], marker[2], total, member, score }
+return { marker[1], marker[2], total, member, score, newest }

@@ -9,7 +9,7 @@
 -- square root of what there was. Whenever two cuts in a row leave more than half of the windows, the next ones
 -- halve the largest window instead, so the number of commands is bounded by the logarithm of the sets' sizes: with
 -- k > 1 sets of n elements at most, N together, a page takes no more than
---   1 + 2k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
+--   1 + 3k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
 -- commands. tests/selection/cost.rs derives that and asserts it.
 local MERGE_MAX = 24 -- windows this small together are fetched and merged
 

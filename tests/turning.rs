@@ -1,0 +1,248 @@
+//! A reader who turns pages while comments come and go: pages as of an instant do not shift, also not by what the page index
+//! has not seen yet; cursors never end in the middle of nothing; and an item that cannot be read hides no other.
+
+use api::ApiSettings;
+use model::{Comment, Instant, Order, ProductId};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use stores::now;
+
+use crate::fixture::{
+    api::{Served, metric},
+    http::{Http, encoded, good_comment, ids, product_path},
+    stores::Stores,
+};
+
+/// The product of these tests.
+const PRODUCT: &str = "a/b";
+
+fn product() -> ProductId {
+    ProductId::parse(PRODUCT).unwrap()
+}
+
+fn listing(query: &str) -> String {
+    format!("{}/comments?{query}", product_path(PRODUCT))
+}
+
+/// Some comments, fanned out and indexed, and a page index that is ready; the newest first.
+async fn filled(stores: &Stores, count: u64) -> Vec<Comment> {
+    let mut comments = Vec::new();
+    for number in 0..count {
+        comments.push(stores.create_numbered(number, product()).await);
+    }
+    comments.reverse();
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    comments
+}
+
+fn cursor(page: &Value) -> String {
+    encoded(page["cursor"]["next"].as_str().unwrap())
+}
+
+async fn get(http: &Http, query: &str) -> Value {
+    http.get(&listing(query)).await.expect(200)
+}
+
+#[tokio::test]
+async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
+    let stores = Stores::start().await;
+    filled(&stores, 45).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    for order in [Order::Newest, Order::Oldest] {
+        let filters = ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2&rating=3&rating=4"];
+        for filter in filters {
+            let query = |number: u64| format!("page_size=5&order={order}{filter}&page={number}");
+            // Created and not delivered: dated before the reader comes, indexed after. Under the filter of everything the
+            // table shows them at once.
+            let before = get(http, &query(2)).await;
+            for language in ["en", "ko"] {
+                for rating in 1..=5 {
+                    http.post(PRODUCT, &good_comment(language, rating, "Late")).await.expect(201);
+                }
+            }
+            let first = get(http, &query(1)).await;
+            let as_of = first["as_of"].as_str().unwrap();
+            let second = get(http, &query(2)).await;
+            assert_eq!((ids(&second), &second["as_of"]), (ids(&before), &before["as_of"]));
+            assert!(Instant::parse(as_of).unwrap() <= now());
+
+            stores.deliver_all().await;
+            let as_of_page = async |number: u64, page: &Value| {
+                let as_of = encoded(page["as_of"].as_str().unwrap());
+                get(http, &format!("{}&as_of={as_of}", query(number))).await
+            };
+            let (first_again, second_again) = (as_of_page(1, &first).await, as_of_page(2, &second).await);
+            assert_eq!([ids(&first_again), ids(&second_again)], [ids(&first), ids(&second)], "{order} {filter}");
+            assert_eq!(first_again["as_of"], first["as_of"]);
+            assert_eq!(second_again["total"], second["total"]);
+            // What follows the first page is the page after it.
+            let next = get(http, &format!("page_size=5&order={order}{filter}&cursor={}", cursor(&first))).await;
+            assert_eq!(ids(&as_of_page(2, &first).await), ids(&next), "{order} {filter}: nothing is passed over");
+            assert_ne!(get(http, &query(1)).await["total"], second["total"]);
+        }
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn as_of_is_an_instant_that_the_page_index_has_reached() {
+    let stores = Stores::start().await;
+    let comments = filled(&stores, 12).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let newest_of = |language: &str| {
+        let of = comments.iter().find(|comment| comment.language.as_str() == language);
+        json!(of.unwrap().created_at)
+    };
+    for number in 1..=3 {
+        let page = get(http, &format!("page_size=5&page={number}")).await;
+        assert_eq!(page["as_of"], json!(comments[0].created_at));
+    }
+    for language in ["en", "ko"] {
+        assert_eq!(get(http, &format!("language={language}&order=oldest")).await["as_of"], newest_of(language));
+    }
+    // Given, it is given back.
+    let given = comments[7].created_at.to_string();
+    assert_eq!(get(http, &format!("as_of={}", encoded(&given))).await["as_of"], json!(given));
+
+    // Of nothing, up to when the journal is reconciled: what comes later does not count.
+    let nothing = get(http, "language=fr").await;
+    assert_eq!(nothing["total"], 0);
+    let as_of = nothing["as_of"].as_str().unwrap();
+    assert_eq!(get(http, "language=fr").await["as_of"], as_of, "it is the same until something changes");
+    http.post(PRODUCT, &good_comment("fr", 5, "The first")).await.expect(201);
+    stores.deliver_all().await;
+    assert_eq!(get(http, "language=fr").await["total"], 1);
+    assert_eq!(get(http, &format!("language=fr&as_of={}", encoded(as_of))).await["total"], 0);
+
+    // A comment of the future does not take the pages with it.
+    let mut future = comments[0].clone();
+    future.created_at = now().plus_ms(3_600_000);
+    let place = (&future.placement(), future.created_at);
+    stores.index.apply(&model::plan::index_edits(&future.id, Some(place), &[])).await.unwrap();
+    let as_of = get(http, "page=1").await["as_of"].as_str().unwrap().to_owned();
+    assert!(Instant::parse(&as_of).unwrap() <= now(), "{as_of}");
+
+    // Without the index nobody knows how pages are numbered.
+    stores.index.clear().await.unwrap();
+    let page = get(http, "page=1").await;
+    assert_eq!((&page["index"], &page["as_of"]), (&json!("unavailable"), &Value::Null));
+    api.finish().await;
+}
+
+/// Deletes comments, and has that done everywhere.
+async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
+    for comment in comments {
+        stores.table.delete_comment(&comment.id, None).await.unwrap();
+    }
+    stores.deliver_all().await;
+}
+
+async fn follow(http: &Http, order: Order, cursor: &Value) -> Value {
+    let cursor = encoded(cursor.as_str().unwrap_or_else(|| panic!("no cursor: {cursor}")));
+    get(http, &format!("page_size=4&order={order}&cursor={cursor}")).await
+}
+
+#[tokio::test]
+async fn a_cursor_whose_page_has_gone_leads_back() {
+    for order in [Order::Newest, Order::Oldest] {
+        let stores = Stores::start().await;
+        let mut comments = filled(&stores, 14).await;
+        if order == Order::Oldest {
+            comments.reverse();
+        }
+        let named = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
+        let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+        let http = &api.http;
+        let first = get(http, &format!("page_size=4&order={order}")).await;
+        let second = follow(http, order, &first["cursor"]["next"]).await;
+        assert_eq!(ids(&second), named(&comments[4..8]));
+
+        // All that follows goes while the second page is read.
+        delete(&stores, &comments[8..]).await;
+        let empty = follow(http, order, &second["cursor"]["next"]).await;
+        assert_eq!((ids(&empty).len(), &empty["cursor"]["next"]), (0, &Value::Null));
+        assert_eq!(empty["links"]["next"], Value::Null);
+        let back = follow(http, order, &empty["cursor"]["prev"]).await;
+        assert_eq!(ids(&back), ids(&second), "the page that led there, whole");
+        assert_eq!(back, http.get(empty["links"]["prev"].as_str().unwrap()).await.expect(200));
+
+        // All that precedes goes as well.
+        delete(&stores, &comments[..4]).await;
+        let empty = follow(http, order, &back["cursor"]["prev"]).await;
+        assert_eq!((ids(&empty).len(), &empty["cursor"]["prev"]), (0, &Value::Null));
+        let forth = follow(http, order, &empty["cursor"]["next"]).await;
+        assert_eq!(ids(&forth), named(&comments[4..8]));
+
+        // The comment that led there goes too, and others are left.
+        delete(&stores, &comments[7..8]).await;
+        let empty = follow(http, order, &second["cursor"]["next"]).await;
+        assert_eq!(ids(&follow(http, order, &empty["cursor"]["prev"]).await), named(&comments[4..7]));
+        api.finish().await;
+        stores.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_item_is_left_out_and_hides_nothing() {
+    let stores = Stores::start().await;
+    let comments = filled(&stores, 12).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    // One whose text is none, one that has no rating, and one whose language is none; as no writer writes them.
+    let broken = [2, 4, 5];
+    let texts = [
+        ("comment_blob", Some(AttributeValue::S("said in confidence".to_owned()))),
+        ("rating", None),
+        ("language", Some(AttributeValue::S("?".to_owned()))),
+    ];
+    for (number, (name, value)) in broken.into_iter().zip(texts) {
+        let mut item = stores.table.raw_primary_item(&comments[number].id).await.unwrap().unwrap().into_inner();
+        match value {
+            Some(value) => item.insert(name.to_owned(), value),
+            None => item.remove(name),
+        };
+        stores.put_raw(item.into()).await;
+    }
+    let readable = |places: std::ops::Range<usize>| -> Vec<String> {
+        places.filter(|place| !broken.contains(place)).map(|place| comments[place].id.to_string()).collect()
+    };
+    for number in 1..=3 {
+        let page = get(http, &format!("page_size=4&page={number}")).await;
+        assert_eq!(ids(&page), readable((number - 1) * 4..number * 4), "page {number}");
+        assert_eq!(page["total"], 12);
+    }
+    let mut page = get(http, "page_size=4").await;
+    let mut walked = vec![ids(&page)];
+    while !page["cursor"]["next"].is_null() {
+        page = follow(http, Order::Newest, &page["cursor"]["next"]).await;
+        walked.push(ids(&page));
+    }
+    assert_eq!(walked, [readable(0..4), readable(4..8), readable(8..12)]);
+    let mut back = vec![ids(&page)];
+    while !page["cursor"]["prev"].is_null() {
+        page = follow(http, Order::Newest, &page["cursor"]["prev"]).await;
+        back.push(ids(&page));
+    }
+    back.reverse();
+    assert_eq!(back, walked);
+    // Pages of nothing else.
+    for number in 5..=6 {
+        let page = get(http, &format!("page_size=1&page={number}")).await;
+        assert_eq!((ids(&page).len(), page["links"]["next"].is_null()), (0, false));
+    }
+    let html = http.get("/product/a%2Fb/comments").await;
+    assert_eq!(html.status, 200, "{html:?}");
+    assert!(readable(0..12).iter().all(|id| html.body.contains(&format!("id=\"comment-{id}\""))), "{html:?}");
+    assert!(!html.body.contains("in confidence"));
+
+    let signs = async |sign: &str| metric(http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
+    assert_eq!([signs("short_page").await, signs("empty_page").await, signs("unranked").await], [0.0; 3]);
+    let left_out = metric(http, "pagemark_malformed_items_total").await;
+    assert!(left_out >= 3.0 * 4.0 + 2.0, "{left_out} were counted");
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
