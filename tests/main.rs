@@ -27,6 +27,7 @@ mod outage;
 mod packaged;
 mod pages;
 mod payloads;
+mod preconditions;
 mod readiness;
 mod rebuild;
 mod repair;

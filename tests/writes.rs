@@ -1,6 +1,6 @@
 //! A change of a comment is one transaction with its journal entry, guarded by the revision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::join_all;
 use itertools::Itertools;
@@ -218,8 +218,9 @@ async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
     let Created::Before(again) = create("c2", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
     assert_eq!(again, first);
     let patched = stores.table.patch_comment(&first.id, None, &rate(1)).await.unwrap();
+    assert_ne!(patched, first);
     let Created::Before(again) = create("c3", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
-    assert_eq!(again, patched, "the comment as it is now");
+    assert_eq!(again, first, "the comment as it was made");
     assert!(matches!(create("c4", key("k1", "h2")).await, Err(WriteError::IdempotencyMismatch)));
     assert!(matches!(create("c5", key("k2", "h2")).await, Ok(Created::New(_))));
 
@@ -235,9 +236,37 @@ async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
     assert_eq!(ids.len(), 1, "{ids:?}");
 
     stores.table.delete_comment(&first.id, None).await.unwrap();
-    assert!(matches!(create("c6", key("k1", "h1")).await, Err(WriteError::DeletedSince)));
+    let Created::Before(again) = create("c6", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
+    assert_eq!(again, first, "whatever has happened since");
+    assert_eq!(stores.table.comment(&first.id).await.unwrap(), None);
     let contents = Contents::read(&stores.table).await;
     assert_eq!(contents.primary.len(), 2, "c5 and the winner of the race");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_tell_what_was_made_answers_with_what_there_is() {
+    let stores = Stores::start().await;
+    let again = async || {
+        let idempotency = Idempotency { key: "k1".to_owned(), body_hash: "h1".to_owned() };
+        stores.table.create_comment(new_comment("c2", 4), Some(idempotency)).await
+    };
+    let created = stores.create("c1", 4).await;
+    // As earlier versions wrote it.
+    let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
+    let record = [
+        ("pk", text("IDEMPOTENCY#k1")),
+        ("sk", text("IDEMPOTENCY")),
+        ("body_hash", text("h1")),
+        ("comment_id", text(created.id.as_str())),
+        ("expires_at", serde_dynamo::AttributeValue::N((now().epoch_seconds() + 3600).to_string())),
+    ];
+    let record: HashMap<String, _> = record.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    stores.put_raw(record.into()).await;
+    let patched = stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
+    assert_eq!(again().await.unwrap(), Created::Before(patched));
+    stores.table.delete_comment(&created.id, None).await.unwrap();
+    assert!(matches!(again().await, Err(WriteError::DeletedSince)));
     stores.finish().await;
 }
 

@@ -14,33 +14,55 @@ pub(crate) fn etag(revision: Revision) -> String {
 }
 
 /// What the header `If-Match` asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IfMatch {
     /// Nothing, or `*`: any revision will do.
     Any,
-    /// This revision.
-    Revision(Revision),
-    /// An entity tag that no comment ever has.
-    Nothing,
+    /// One of these revisions; none when the entity tags are such that no comment ever has them.
+    OneOf(Vec<Revision>),
 }
 
 impl IfMatch {
-    /// Reads the header.
+    /// Reads the header, which may be given several times: that is one list (RFC 9110 section 5.3).
     ///
     /// # Errors
-    /// More than one entity tag, or none. A weak one never matches (RFC 9110 section 13.1.1).
+    /// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let refuse = || ApiError::invalid("If-Match", "must be * or one entity tag: a revision in double quotes");
-        let Some(value) = single_header(request, &header::IF_MATCH)? else { return Ok(Self::Any) };
-        if value == "*" {
+        let refuse = || ApiError::invalid("If-Match", "must be * or entity tags: revisions in double quotes");
+        let values: Vec<_> = request.headers().get_all(header::IF_MATCH).collect();
+        if values.is_empty() {
             return Ok(Self::Any);
         }
-        let (strong, value) = value.strip_prefix("W/").map_or((true, value), |weak| (false, weak));
-        let tag = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(refuse)?;
-        if tag.contains(['"', ' ']) {
-            return Err(refuse());
+        let values: Option<Vec<&str>> = values.into_iter().map(|value| value.to_str().ok()).collect();
+        let value = values.ok_or_else(refuse)?.join(",");
+        if value.trim() == "*" {
+            return Ok(Self::Any);
         }
-        Ok(Revision::parse(tag).ok().filter(|_| strong).map_or(Self::Nothing, Self::Revision))
+        let tags = entity_tags(&value).filter(|tags| !tags.is_empty()).ok_or_else(refuse)?;
+        let strong = tags.into_iter().filter_map(|(strong, tag)| Revision::parse(tag).ok().filter(|_| strong));
+        Ok(Self::OneOf(strong.collect()))
+    }
+}
+
+/// The entity tags of a list, each with whether it is strong; `None` when it is no such list. Its elements may be empty
+/// (RFC 9110 sections 5.6.1.2 and 8.8.3).
+fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
+    let mut tags = Vec::new();
+    loop {
+        list = list.trim_start_matches([' ', '\t', ',']);
+        if list.is_empty() {
+            return Some(tags);
+        }
+        let (strong, quoted) = list.strip_prefix("W/").map_or((true, list), |weak| (false, weak));
+        let (tag, rest) = quoted.strip_prefix('"')?.split_once('"')?;
+        if tag.contains([' ', '\t']) {
+            return None;
+        }
+        tags.push((strong, tag));
+        list = rest.trim_start_matches([' ', '\t']);
+        if !list.is_empty() && !list.starts_with(',') {
+            return None;
+        }
     }
 }
 
@@ -82,14 +104,21 @@ mod tests {
     }
 
     #[test]
-    fn if_match_is_one_strong_entity_tag_or_a_star() {
+    fn if_match_is_strong_entity_tags_or_a_star() {
         let revision = Revision::parse(REVISION).unwrap();
-        assert_eq!(if_match(&etag(revision)).unwrap(), IfMatch::Revision(revision));
+        assert_eq!(if_match(&etag(revision)).unwrap(), IfMatch::OneOf(vec![revision]));
         assert_eq!(if_match("*").unwrap(), IfMatch::Any);
-        assert_eq!(if_match("\"other\"").unwrap(), IfMatch::Nothing);
+        assert_eq!(if_match("\"other\"").unwrap(), IfMatch::OneOf(Vec::new()));
         assert_eq!(IfMatch::read(&TestRequest::patch().to_http_request()).unwrap(), IfMatch::Any);
-        assert_eq!(if_match(&format!("W/{}", etag(revision))).unwrap(), IfMatch::Nothing);
-        for wrong in ["", REVISION, "W/a", "\"a\", \"b\"", "\"", "\"a"] {
+        assert_eq!(if_match(&format!("W/{}", etag(revision))).unwrap(), IfMatch::OneOf(Vec::new()));
+        for list in ["\"a,b\" , \"{}\"", "\"{}\",W/\"{}\"", ", \"{}\",", "W/\"{}\", \"{}\""] {
+            let list = list.replace("{}", REVISION);
+            assert_eq!(if_match(&list).unwrap(), IfMatch::OneOf(vec![revision]), "{list}");
+        }
+        let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
+        let twice = twice.append_header((header::IF_MATCH, etag(revision))).to_http_request();
+        assert_eq!(IfMatch::read(&twice).unwrap(), IfMatch::OneOf(vec![revision]));
+        for wrong in ["", ",", REVISION, "W/a", "\"a\" \"b\"", "\"a\", *", "*, \"a\"", "\"", "\"a", "\"a b\""] {
             let refused = if_match(wrong).unwrap_err();
             assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
         }

@@ -112,7 +112,7 @@ impl IntoParams for PlaceParameters {
 
 impl IntoParams for IfMatchHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let description = "Only when the comment is at this revision: one entity tag, or `*` for any";
+        let description = "Only when the comment is at one of these revisions: entity tags, or `*` for any";
         vec![example(("If-Match", ParameterIn::Header), description, schemas::if_match(), json!("*"))]
     }
 }

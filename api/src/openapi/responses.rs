@@ -101,7 +101,13 @@ impl IntoResponses for NotAtRevision {
 impl IntoResponses for RepeatedDifferently {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         by_status([
-            ("409", problem("The comment that this `Idempotency-Key` created has been deleted since")),
+            (
+                "409",
+                problem(
+                    "The comment that this `Idempotency-Key` created has been deleted since, and an earlier version of \
+                     the service created it",
+                ),
+            ),
             ("422", problem("This `Idempotency-Key` was used for another request")),
         ])
     }

@@ -96,7 +96,8 @@ pub(super) fn body() -> Object {
 
 pub(super) fn if_match() -> Schema {
     let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
-    Schema::OneOf(OneOfBuilder::new().item(any).item(text(r#"^(?:W/)?"[!#-~]*"$"#)).build())
+    let tags = text(r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*")*$"#);
+    Schema::OneOf(OneOfBuilder::new().item(any).item(tags).build())
 }
 
 pub(super) fn idempotency_key() -> Object {

@@ -114,11 +114,14 @@ pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Res
 async fn expected_revision(state: &State, id: &CommentId, if_match: IfMatch) -> Result<Option<Revision>, ApiError> {
     match if_match {
         IfMatch::Any => Ok(None),
-        IfMatch::Revision(revision) => Ok(Some(revision)),
-        IfMatch::Nothing => {
-            let comment = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?;
-            Err(ApiError::RevisionMismatch { current: comment.revision })
-        }
+        IfMatch::OneOf(revisions) => match revisions.as_slice() {
+            [revision] => Ok(Some(*revision)),
+            // The write itself expects the one that the comment has now.
+            several => {
+                let current = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+                if several.contains(&current) { Ok(Some(current)) } else { Err(ApiError::RevisionMismatch { current }) }
+            }
+        },
     }
 }
 

@@ -26,7 +26,8 @@ pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 
 /// A new comment.
 ///
-/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time and creates nothing.
+/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time, whatever has happened to
+/// the comment since, and creates nothing.
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",

@@ -56,6 +56,13 @@ pub struct NewComment {
     pub text: CommentText,
 }
 
+impl NewComment {
+    fn at(self, revision: Revision) -> Comment {
+        let Self { id, product, language, rating, created_at, text } = self;
+        Comment { id, product, language, rating, created_at, revision, text }
+    }
+}
+
 /// A client's promise that a request with the same key is the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
@@ -70,7 +77,8 @@ pub struct Idempotency {
 pub enum Created {
     /// It is new.
     New(Comment),
-    /// An earlier request with the same `Idempotency-Key` created it; this is its present state.
+    /// An earlier request with the same `Idempotency-Key` created it. This is the comment as it was made then, whatever
+    /// has happened to it since.
     Before(Comment),
 }
 
@@ -124,7 +132,8 @@ pub enum WriteError {
     /// The `Idempotency-Key` was used for a request with another content.
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyMismatch,
-    /// The comment that this `Idempotency-Key` created has been deleted since.
+    /// The comment that this `Idempotency-Key` created has been deleted since, and its record, an earlier version's, does
+    /// not tell what it was like.
     #[error("the comment that this Idempotency-Key created has been deleted")]
     DeletedSince,
     /// The patched comment would break a rule.
@@ -141,7 +150,18 @@ struct IdempotencyItem {
     sk: String,
     body_hash: String,
     comment_id: CommentId,
+    /// With the equal body, what the first answer said. Records of earlier versions lack it; they last for
+    /// [`IDEMPOTENCY_HOURS`].
+    #[serde(flatten)]
+    made: Option<Made>,
     expires_at: i64,
+}
+
+/// What a creation added to what was asked for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Made {
+    created_at: Instant,
+    revision: Revision,
 }
 
 impl IdempotencyItem {
@@ -180,15 +200,7 @@ impl Table {
     ) -> Result<Created, WriteError> {
         for _ in 0..PLANS_MAX {
             let revision = Revision::after(None, now(), rand::random());
-            let comment = Comment {
-                id: new.id.clone(),
-                product: new.product.clone(),
-                language: new.language.clone(),
-                rating: new.rating,
-                created_at: new.created_at,
-                revision,
-                text: new.text.clone(),
-            };
+            let comment = new.clone().at(revision);
             let primary = Put::builder()
                 .table_name(&self.name)
                 .set_item(Some(to_sdk_item(&CommentItem::primary(&comment, self.comment_blob))?))
@@ -200,13 +212,13 @@ impl Table {
                 self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
             ];
             if let Some(idempotency) = &idempotency {
-                actions.push(self.put_idempotency(idempotency, &comment.id)?);
+                actions.push(self.put_idempotency(idempotency, &comment)?);
             }
             match self.transact(actions, revision).await? {
                 Outcome::Done => return Ok(Created::New(comment)),
                 Outcome::ConditionsFailed(failed) if failed.contains(&IDEMPOTENCY) => {
                     if let Some(idempotency) = &idempotency
-                        && let Some(before) = self.created_before(idempotency).await?
+                        && let Some(before) = self.created_before(idempotency, &new).await?
                     {
                         return Ok(Created::Before(before));
                     }
@@ -221,8 +233,13 @@ impl Table {
         Err(gave_up().into())
     }
 
-    /// The comment that an earlier request with this key created; `None` when its record has just gone.
-    async fn created_before(&self, idempotency: &Idempotency) -> Result<Option<Comment>, WriteError> {
+    /// The comment that an earlier request with this key created, as it was then: the same as what is to be made `again`,
+    /// but for what the record tells. `None` when the record has just gone.
+    async fn created_before(
+        &self,
+        idempotency: &Idempotency,
+        again: &NewComment,
+    ) -> Result<Option<Comment>, WriteError> {
         let answer = self
             .client
             .get_item()
@@ -237,6 +254,10 @@ impl Table {
         let record: IdempotencyItem = from_sdk_item(item)?;
         if record.body_hash != idempotency.body_hash {
             return Err(WriteError::IdempotencyMismatch);
+        }
+        if let Some(Made { created_at, revision }) = record.made {
+            let again = NewComment { id: record.comment_id, created_at, ..again.clone() };
+            return Ok(Some(again.at(revision)));
         }
         match self.comment(&record.comment_id).await? {
             Some(comment) => Ok(Some(comment)),
@@ -351,13 +372,14 @@ impl Table {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    fn put_idempotency(&self, idempotency: &Idempotency, id: &CommentId) -> Result<TransactWriteItem, StoreError> {
+    fn put_idempotency(&self, idempotency: &Idempotency, made: &Comment) -> Result<TransactWriteItem, StoreError> {
         let now_seconds = now().epoch_seconds();
         let item = IdempotencyItem {
             pk: IdempotencyItem::pk(&idempotency.key),
             sk: IdempotencyItem::SK.to_owned(),
             body_hash: idempotency.body_hash.clone(),
-            comment_id: id.clone(),
+            comment_id: made.id.clone(),
+            made: Some(Made { created_at: made.created_at, revision: made.revision }),
             expires_at: now_seconds + IDEMPOTENCY_HOURS * 3600,
         };
         let put = Put::builder()

@@ -1,0 +1,144 @@
+//! `If-Match` and `Idempotency-Key` over HTTP: a change happens to what the client has seen or not at all, and a request that
+//! is repeated does what it did the first time and is answered as it was then.
+
+use api::ApiSettings;
+use futures_util::future::join_all;
+use hyper::Method;
+use itertools::Itertools;
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    api::Served,
+    http::{Answer, Http, good_comment, product_path},
+    invariants::Contents,
+    stores::Stores,
+};
+
+async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
+    let headers: Vec<(&str, &str)> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+    let target = format!("{}/comments", product_path("a/b"));
+    http.write(Method::POST, &target, &headers, comment.to_string().as_bytes()).await
+}
+
+/// Changes a comment on conditions, one header each.
+async fn change(http: &Http, id: &str, if_match: &[&str], change: &Value) -> Answer {
+    let headers: Vec<(&str, &str)> = if_match.iter().map(|tag| ("if-match", *tag)).collect();
+    http.write(Method::PATCH, &format!("/api/v1/comments/{id}"), &headers, change.to_string().as_bytes()).await
+}
+
+async fn delete(http: &Http, id: &str, if_match: &str) -> Answer {
+    http.write(Method::DELETE, &format!("/api/v1/comments/{id}"), &[("if-match", if_match)], b"").await
+}
+
+/// Asserts a refusal that names the present entity tag.
+fn assert_changed(answer: &Answer, current: &str) {
+    assert_eq!((answer.status, answer.header("etag")), (412, Some(current)), "{answer:?}");
+    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-mismatch");
+}
+
+#[tokio::test]
+async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let created = post(http, None, &good_comment("en", 5, "Body")).await;
+    let first = created.header("etag").unwrap().to_owned();
+    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+
+    let changed = change(http, &id, &[&first], &json!({ "rating": 4 })).await;
+    let second = changed.header("etag").unwrap().to_owned();
+    assert_eq!(changed.expect(200)["rating"], 4);
+    assert_ne!(first, second);
+    assert_changed(&change(http, &id, &[&first], &json!({ "rating": 3 })).await, &second);
+    assert_changed(&delete(http, &id, &first).await, &second);
+    // A weak tag says that something is as good as what is there, which is no ground to change it.
+    let weak = format!("W/{second}");
+    assert_changed(&change(http, &id, &[&weak], &json!({ "rating": 3 })).await, &second);
+    assert_changed(&delete(http, &id, &weak).await, &second);
+    assert_changed(
+        &change(http, &id, &[&format!("{first}, {weak}, \"other\"")], &json!({ "rating": 3 })).await,
+        &second,
+    );
+
+    // One of several, in one header or in two.
+    let list = format!("\"other\", {second},{first}");
+    let third = change(http, &id, &[&list], &json!({ "rating": 2 })).await;
+    assert_eq!(third.status, 200, "{third:?}");
+    let third = third.header("etag").unwrap().to_owned();
+    assert_changed(&change(http, &id, &[&list], &json!({ "rating": 1 })).await, &third);
+    let fourth = change(http, &id, &[&first, &third], &json!({ "rating": 3 })).await;
+    assert_eq!(fourth.status, 200, "{fourth:?}");
+    let fifth = change(http, &id, &["*"], &json!({ "rating": 5 })).await;
+    let current = fifth.header("etag").unwrap().to_owned();
+    assert_eq!(fifth.expect(200)["rating"], 5);
+    for wrong in ["5", "\"a\" \"b\"", "*, \"a\"", ","] {
+        let refused = change(http, &id, &[wrong], &json!({ "rating": 1 })).await;
+        assert_eq!((refused.status, &refused.problem()["field"]), (400, &json!("If-Match")), "{refused:?}");
+    }
+
+    assert_eq!(delete(http, &id, &format!("\"other\", {current}")).await.status, 204);
+    // What is not there has no revision to be compared.
+    for if_match in [current.as_str(), "*", "\"other\"", "\"a\", \"b\""] {
+        assert_eq!(delete(http, &id, if_match).await.problem()["type"], "urn:pagemark:problem:no-such-comment");
+        assert_eq!(change(http, &id, &[if_match], &json!({ "rating": 1 })).await.status, 404);
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_answered_as_the_first_time_whatever_has_happened_since() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let comment = good_comment("EN", 5, "Body");
+    let first = post(http, Some("key-1"), &comment).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(first.header("location"), Some(format!("/api/v1/comments/{id}").as_str()));
+    let as_the_first_time = async |comment: &Value| {
+        let again = post(http, Some("key-1"), comment).await;
+        assert_eq!((again.status, &again.body), (201, &first.body));
+        for name in ["location", "etag", "content-type"] {
+            assert_eq!(again.header(name), first.header(name), "{name}");
+        }
+    };
+    as_the_first_time(&comment).await;
+    // The same said in another way.
+    as_the_first_time(&json!({ "author": "Ann", "rating": 5.0, "body": "Body", "language": "en" })).await;
+    for other in [good_comment("EN", 4, "Body"), good_comment("ko", 5, "Body"), good_comment("EN", 5, "body")] {
+        let refused = post(http, Some("key-1"), &other).await;
+        assert_eq!(refused.problem()["type"], "urn:pagemark:problem:idempotency-mismatch", "{refused:?}");
+        assert_eq!(refused.status, 422);
+    }
+
+    http.patch(&id, &json!({ "rating": 1, "body": "Changed" })).await.expect(200);
+    as_the_first_time(&comment).await;
+    http.delete(&id).await.expect(204);
+    as_the_first_time(&comment).await;
+    assert_eq!(http.get(&format!("/api/v1/comments/{id}")).await.status, 404, "it stays deleted");
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn of_two_requests_with_one_key_at_the_same_time_one_creates_and_both_are_told_the_same() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    for key in 0..10 {
+        let (key, comment) = (format!("key-{key}"), good_comment("en", 5, &format!("Body {key}")));
+        let answers = join_all((0..2).map(|_| post(&api.http, Some(&key), &comment))).await;
+        assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
+        let told = answers.iter().map(|answer| (answer.header("location"), answer.header("etag"), &answer.body));
+        assert_eq!(told.unique().count(), 1, "{answers:?}");
+        // Another body is refused, whoever is first.
+        let key = format!("{key}-of-two");
+        let bodies = ["one", "two"].map(|body| good_comment("en", 5, body));
+        let answers = join_all(bodies.iter().map(|body| post(&api.http, Some(&key), body))).await;
+        let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).sorted().collect();
+        assert_eq!(statuses, [201, 422], "{answers:?}");
+    }
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 20);
+    api.finish().await;
+    stores.finish().await;
+}
