@@ -144,6 +144,26 @@ async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
 }
 
 #[tokio::test]
+async fn a_table_that_refuses_is_later_and_an_error_in_the_log() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    // There is no such table: to readers that is the same as a permission that is missing.
+    let variables = with(api_variables(&stores), &[("PAGEMARK_TABLE", "no-such-table")]);
+    let api = ApiProcess::start(variables).await;
+    for answer in everything(&api.http).await {
+        assert_later(&answer);
+    }
+    let answer = api.http.get("/api/v1/comments/c0001").await;
+    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:table-unavailable");
+    assert!(!answer.body.contains("no-such-table") && !answer.body.contains("ResourceNotFound"), "{answer:?}");
+    let logged = api.logged(answer.header("x-request-id").unwrap()).await;
+    let is_told = |line: &Value| line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException");
+    assert!(logged.iter().any(is_told), "{logged:?}");
+    api.operations.get("/readyz").await.expect(503);
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;

@@ -10,7 +10,7 @@ use actix_web::{
 };
 use model::{InvalidInput, Revision};
 use serde::Serialize;
-use stores::{StoreError, table::WriteError};
+use stores::{Remedy, StoreError, table::WriteError};
 use thiserror::Error;
 use utoipa::ToSchema;
 
@@ -91,6 +91,9 @@ pub(crate) enum ApiError {
     NotYetListed,
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
+    /// It refuses every such call until somebody grants a permission or changes a setting: to a reader, later.
+    #[error("The comments are temporarily out of reach. Try again later.")]
+    TableRefuses(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
     Overloaded,
     #[error("The request took too long. A write may have happened or not. Try again later.")]
@@ -132,7 +135,7 @@ impl ApiError {
             Self::RevisionMismatch { .. } => (StatusCode::PRECONDITION_FAILED, "revision-mismatch"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
             Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
-            Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::TableUnavailable(_) | Self::TableRefuses(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -144,6 +147,7 @@ impl ApiError {
         match self {
             Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
+            Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
             // Why the index is unavailable is logged where it is found out, requests turned away are counted; the rest
             // is the client's to know.
@@ -192,6 +196,8 @@ impl ApiError {
             answer.force_close();
         }
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
+        // Said here as well: what is around the handlers does not reach an answer that a layer around it gives.
+        answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         answer
     }
 }
@@ -308,7 +314,11 @@ impl From<InvalidInput> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        if error.is_unavailable() { Self::TableUnavailable(error) } else { Self::internal(error) }
+        match error.remedy() {
+            Remedy::TryAgain => Self::TableUnavailable(error),
+            Remedy::CallOperator => Self::TableRefuses(error),
+            Remedy::Quarantine => Self::internal(error),
+        }
     }
 }
 
