@@ -1,13 +1,21 @@
 //! What a request may take is bounded: its work counts as long as there is any, and nobody waits without bound for a body,
 //! for a store, or for a reader.
 
-use std::io::Read;
+use std::{io::Read, time::Instant};
 
 use api::ApiSettings;
 use flate2::read::GzDecoder;
+use futures_util::future::join_all;
 use model::ProductId;
+use serde_json::Value;
 
-use crate::fixture::{api::Served, http::product_path, stores::Stores};
+use crate::fixture::{
+    api::{ApiProcess, Served, api_variables},
+    http::{ids, product_path},
+    redis_server::OwnRedis,
+    stores::Stores,
+    wait_for,
+};
 
 /// The product of these tests.
 const PRODUCT: &str = "a/b";
@@ -82,5 +90,58 @@ async fn who_accepts_no_coding_that_there_is_gets_a_plain_answer() {
         }
     }
     api.finish().await;
+    stores.finish().await;
+}
+
+/// The number of calls of the page index for pages that failed, and of those among them that were not waited for.
+async fn failed_calls(api: &ApiProcess) -> (f64, f64) {
+    let labels = r#"store="page_index",call="page_start",outcome="error""#;
+    let name = "pagemark_store_call_duration_seconds";
+    let all = api.metric(&format!("{name}_count{{{labels}}}")).await;
+    (all, api.metric(&format!("{name}_bucket{{le=\"0.25\",{labels}}}")).await)
+}
+
+#[tokio::test]
+async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
+    const READERS: usize = 40;
+    const READS: usize = 10;
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    filled(&stores).await;
+    let api = ApiProcess::start(api_variables(&stores)).await;
+    let ready = api.http.get(&listing("page=1")).await.expect(200);
+    redis.signal("STOP");
+    let first = api.http.get(&listing("page=1")).await.expect(200);
+    assert_eq!((&first["total"], ids(&first)), (&Value::Null, ids(&ready)), "this one finds out");
+
+    let began = Instant::now();
+    let (target, api) = (listing("page=1"), &api);
+    let readers = (0..READERS).map(async |_| {
+        for _ in 0..READS {
+            let page = api.http.get(&target).await.expect(200);
+            assert_eq!((&page["total"], ids(&page)), (&Value::Null, ids(&ready)));
+        }
+    });
+    join_all(readers).await;
+    let (all, at_once) = failed_calls(api).await;
+    assert!(all >= (READERS * READS) as f64, "{all}");
+    // Half a second is the time of a call. One reader a second waits for it, the first one did, and a machine that is busy may
+    // hold up some.
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{at_once} of {all} were told at once, in {seconds:.1} s");
+    let waited = all - at_once;
+    assert!(waited <= seconds + 2.0 + 0.05 * all, "{waited} of {all} readers waited, in {seconds:.1} s");
+    assert_eq!(api.metric("pagemark_http_requests_shed_total").await, 0.0);
+
+    // It is found out when it answers again, and nobody else who asks Redis was affected.
+    redis.signal("CONT");
+    stores.create_numbered(1_000, ProductId::parse(PRODUCT).unwrap()).await;
+    stores.deliver_all().await;
+    let again = wait_for("totals again", async || {
+        let page = api.http.get(&listing("page=1")).await.expect(200);
+        if page["total"].is_null() { Err(page) } else { Ok(page) }
+    })
+    .await;
+    assert_eq!(again["total"], 46);
     stores.finish().await;
 }

@@ -183,6 +183,7 @@ async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
     assert_later(&api.http.get(&listing("page=1000")).await);
     assert_later(&api.http.get("/product/a%2Fb/comments?page=2").await);
     assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
+    assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
     assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
     let health = api.operations.get("/readyz").await.expect(200);
     assert_eq!((&health["status"], &health["page_index"]["state"]), (&json!("degraded"), &json!("unreachable")));

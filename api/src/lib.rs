@@ -29,6 +29,7 @@ mod cross_origin;
 mod cursor;
 mod deadline;
 mod error;
+mod index_watch;
 pub mod links;
 mod listing;
 mod openapi;

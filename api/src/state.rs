@@ -1,13 +1,7 @@
 //! What every request shares. The stores are asked through here only, so that each of their calls is measured and an
 //! answer of the page index is judged in one place.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{fmt::Display, net::SocketAddr, sync::Arc};
 
 use model::{Cd, Comment, CommentId, Filter, Order, ProductId, Revision};
 use stores::{
@@ -19,6 +13,7 @@ use stores::{
 use crate::{
     auth::WriteTokens,
     cursor::CursorSealer,
+    index_watch::IndexWatch,
     operations::{
         load::Load,
         metrics::{IndexAnswerKind, Metrics, StoreCall},
@@ -50,8 +45,8 @@ pub(crate) struct State {
     pub(crate) site: Site,
     /// What the sitemap is made of.
     pub(crate) catalogs: Catalogs,
-    /// Whether the page index had an answer when it was last asked.
-    index_available: AtomicBool,
+    /// How the page index was when it was last asked.
+    pub(crate) index_watch: IndexWatch,
     pub(crate) table_id: Arc<TableId>,
 }
 
@@ -61,7 +56,9 @@ impl State {
         Self {
             table_id: TableId::of(table.clone()),
             table: PerThread::new(table, Table::with_own_connections),
-            index: PerThread::new(index, PageIndex::with_own_connections),
+            index_watch: IndexWatch::new(index.partitions().count()),
+            // Readers rather do without totals than wait for a server that does not answer.
+            index: PerThread::new(index.shunning(), PageIndex::with_own_connections),
             cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
             write_tokens: WriteTokens::new(settings.write_tokens),
             sample_products: settings.sample_products,
@@ -72,7 +69,6 @@ impl State {
             operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
             catalogs: Catalogs::default(),
             site: Site::new(settings.site, address),
-            index_available: AtomicBool::new(true),
         }
     }
 
@@ -119,31 +115,35 @@ impl State {
     /// Where a page starts; `None` when the page index is unavailable, for whatever reason: the answer of a page that can
     /// do without is the same.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
-        let table_id = self.known_table_id().await?;
+        let partition = self.index.partition_of(query.product);
+        let table_id = self.known_table_id(partition).await?;
         let asking = self.index.page_start(query, &table_id, now());
-        self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
+        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
     /// The first comment that the ranks promise for a page; `None` within when it lies past the end.
     pub(crate) async fn first_of_page(&self, query: &PageStartQuery<'_>) -> Option<Option<Cd>> {
-        let table_id = self.known_table_id().await?;
+        let partition = self.index.partition_of(query.product);
+        let table_id = self.known_table_id(partition).await?;
         let asking = self.index.first_of_page(query, &table_id, now());
-        self.available(self.metrics.timed(StoreCall::PageStart, asking).await)
+        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
     /// Where a comment stands; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
-        let table_id = self.known_table_id().await?;
+        let partition = self.index.partition_of(&comment.product);
+        let table_id = self.known_table_id(partition).await?;
         let cd = comment.cd();
         let asking = self.index.position(&comment.product, filter, &cd, order, &table_id, now());
-        self.available(self.metrics.timed(StoreCall::Position, asking).await)
+        self.available(partition, self.metrics.timed(StoreCall::Position, asking).await)
     }
 
     /// How many comments a product has beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
-        let table_id = self.known_table_id().await?;
+        let partition = self.index.partition_of(product);
+        let table_id = self.known_table_id(partition).await?;
         let asking = self.index.stats(product, filter, &table_id, now());
-        self.available(self.metrics.timed(StoreCall::Stats, asking).await)
+        self.available(partition, self.metrics.timed(StoreCall::Stats, asking).await)
     }
 
     /// The partitions of the page index.
@@ -153,57 +153,57 @@ impl State {
 
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
-        let table_id = self.known_table_id().await?;
+        let table_id = self.known_table_id(partition).await?;
         let asking = self.index.catalog(partition, &table_id, now());
-        self.available(self.metrics.timed(StoreCall::Catalog, asking).await)
+        self.available(partition, self.metrics.timed(StoreCall::Catalog, asking).await)
     }
 
     /// How many partitions of the page index are ready, of how many; `None` when the table's id, which alone tells
-    /// whether the index belongs to it, is unknown.
+    /// whether the index belongs to it, is unknown. Checks ask this often, so partitions that no reader asks for are known, too.
     pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
         let Some(table_id) = self.table_id.get().await else {
             self.index.ping().await?;
             return Ok(None);
         };
         let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
+        for (partition, answer) in &partitions {
+            match answer {
+                Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
+                Err(reason) => {
+                    self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason));
+                }
+            }
+        }
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
     }
 
     /// The table's id; without it nobody can tell whether the page index belongs to the table.
-    async fn known_table_id(&self) -> Option<String> {
+    async fn known_table_id(&self, partition: IndexPartition) -> Option<String> {
         let table_id = self.table_id.get().await;
         if table_id.is_none() {
-            self.metrics.count_index_answer(IndexAnswerKind::Unknown);
-            self.index_available.store(false, Ordering::Relaxed);
+            self.count_answer(partition, IndexAnswerKind::Unknown, None);
         }
         table_id
     }
 
-    /// The page index's answer; `None` when it has none that may be believed.
-    ///
-    /// Only a change is logged: while Redis is out, every request finds that out anew.
-    fn available<T>(&self, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
-        let kind = match &answer {
-            Ok(Ok(_)) => IndexAnswerKind::Ready,
-            Ok(Err(_)) => IndexAnswerKind::NotReady,
-            Err(error) if error.is_unavailable() => IndexAnswerKind::Unreachable,
-            Err(_) => IndexAnswerKind::Broken,
-        };
-        self.metrics.count_index_answer(kind);
-        let was_available = self.index_available.swap(kind == IndexAnswerKind::Ready, Ordering::Relaxed);
+    /// A partition's answer; `None` when it has none that may be believed.
+    fn available<T>(&self, partition: IndexPartition, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
         match answer {
             Ok(Ok(answer)) => {
-                if !was_available {
-                    tracing::info!("the page index answers again");
-                }
+                self.count_answer(partition, IndexAnswerKind::Ready, None);
                 return Some(answer);
             }
-            Ok(Err(_)) | Err(_) if !was_available => {}
-            Ok(Err(not_ready)) => tracing::warn!(%not_ready, "the page index is not ready"),
-            Err(error) if error.is_unavailable() => tracing::warn!(%error, "the page index is out of reach"),
-            // A wrong password, a missing permission, a member that is no id: page 1 and cursors must not suffer from it.
-            Err(error) => tracing::error!(%error, "the page index does not work"),
+            Ok(Err(not_ready)) => self.count_answer(partition, IndexAnswerKind::NotReady, Some(&not_ready)),
+            Err(error) if error.is_unavailable() => {
+                self.count_answer(partition, IndexAnswerKind::Unreachable, Some(&error));
+            }
+            Err(error) => self.count_answer(partition, IndexAnswerKind::Broken, Some(&error)),
         }
         None
+    }
+
+    fn count_answer(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
+        self.metrics.count_index_answer(kind);
+        self.index_watch.note(partition, kind, reason);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::{
     fmt::Write,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -14,8 +15,8 @@ use actix_web::{
     web,
 };
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    encoding::{EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, MetricEncoder, text::encode},
+    metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
 
@@ -71,6 +72,25 @@ pub(crate) enum IndexAnswerKind {
 }
 
 impl IndexAnswerKind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [Self::Ready, Self::NotReady, Self::Unreachable, Self::Unknown, Self::Broken];
+
+    /// A number from 1.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ready => 1,
+            Self::NotReady => 2,
+            Self::Unreachable => 3,
+            Self::Unknown => 4,
+            Self::Broken => 5,
+        }
+    }
+
+    /// The kind of this number.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -143,6 +163,27 @@ struct SignLabels {
     sign: Name,
 }
 
+/// A gauge of 0 or 1, which is absent until it is known.
+#[derive(Debug, Clone, Default)]
+struct KnownFlag(Arc<Mutex<Option<bool>>>);
+
+impl KnownFlag {
+    fn set(&self, flag: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(flag);
+    }
+}
+
+impl EncodeMetric for KnownFlag {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let flag = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        flag.map_or(Ok(()), |flag| encoder.encode_gauge(&i64::from(flag)))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
 /// Everything that the service counts.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -152,7 +193,8 @@ pub(crate) struct Metrics {
     shed: Counter,
     store_calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     index_answers: Family<AnswerLabels, Counter>,
-    index_available: Gauge,
+    index_available: KnownFlag,
+    index_partitions: Family<AnswerLabels, Gauge>,
     drift_signs: Family<SignLabels, Counter>,
     malformed_items: Counter,
 }
@@ -167,7 +209,8 @@ impl Metrics {
             shed: Counter::default(),
             store_calls: Family::new_with_constructor(durations),
             index_answers: Family::default(),
-            index_available: Gauge::default(),
+            index_available: KnownFlag::default(),
+            index_partitions: Family::default(),
             drift_signs: Family::default(),
             malformed_items: Counter::default(),
             registry: Registry::default(),
@@ -180,8 +223,10 @@ impl Metrics {
         let help = "Time of a call of a store with its retries";
         registry.register_with_unit("store_call_duration", help, Unit::Seconds, metrics.store_calls.clone());
         registry.register("page_index_answers", "What the page index answered", metrics.index_answers.clone());
-        let help = "Whether the page index had an answer to believe when it was last asked";
+        let help = "Whether every partition of the page index that was asked had an answer to believe the last time";
         registry.register("page_index_available", help, metrics.index_available.clone());
+        let help = "Partitions of the page index by what they answered the last time";
+        registry.register("page_index_partitions", help, metrics.index_partitions.clone());
         let help = "Pages where the table and the page index did not agree; a write on its way looks the same";
         registry.register("drift_signs", help, metrics.drift_signs.clone());
         let help = "Items that pages were shown without, because they are no comments as they must be";
@@ -210,7 +255,6 @@ impl Metrics {
 
     /// Counts an answer of the page index.
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
-        self.index_available.set(i64::from(answer == IndexAnswerKind::Ready));
         self.index_answers.get_or_create(&AnswerLabels { answer: Name(answer.name()) }).inc();
     }
 
@@ -239,9 +283,18 @@ impl Metrics {
         result
     }
 
-    /// Everything, in the OpenMetrics text format.
-    fn text(&self, under_way: usize) -> Result<String, std::fmt::Error> {
-        self.in_flight.set(i64::try_from(under_way).unwrap_or(i64::MAX));
+    /// Everything, in the OpenMetrics text format, with what is not counted but known when it is asked for: the requests under
+    /// way, and how many partitions of the page index gave which answer the last time.
+    fn text(&self, under_way: usize, partitions: &[(IndexAnswerKind, usize)]) -> Result<String, std::fmt::Error> {
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.in_flight.set(gauge(under_way));
+        let known: usize = partitions.iter().map(|(_, count)| count).sum();
+        for (kind, count) in partitions.iter().filter(|_| known > 0) {
+            self.index_partitions.get_or_create(&AnswerLabels { answer: Name(kind.name()) }).set(gauge(*count));
+            if *kind == IndexAnswerKind::Ready {
+                self.index_available.set(*count == known);
+            }
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -276,7 +329,7 @@ fn method_name(method: &Method) -> &'static str {
     )),
 )]
 pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let text = state.metrics.text(state.load.under_way()).map_err(ApiError::internal)?;
+    let text = state.metrics.text(state.load.under_way(), &state.index_watch.answers()).map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -285,6 +338,8 @@ pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, Api
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -292,11 +347,32 @@ mod tests {
         let metrics = Metrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
         metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
-        let text = metrics.text(1).unwrap();
+        let text = metrics.text(1, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
         assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
         assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
         assert!(text.contains(r#"pagemark_drift_signs_total{sign="short_page"} 0"#), "{text}");
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn how_the_page_index_is_is_absent_until_it_is_known() {
+        let metrics = Metrics::new();
+        let text = |ready, broken| {
+            let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];
+            let text = metrics.text(0, &answers).unwrap();
+            let of_the_index = |line: &&str| line.starts_with("pagemark_page_index_") && !line.contains("_answers");
+            text.lines().filter(of_the_index).map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(text(0, 0), BTreeSet::new());
+        let lines = |available: u8, ready: u8, broken: u8| {
+            BTreeSet::from([
+                format!("pagemark_page_index_available {available}"),
+                format!("pagemark_page_index_partitions{{answer=\"broken\"}} {broken}"),
+                format!("pagemark_page_index_partitions{{answer=\"ready\"}} {ready}"),
+            ])
+        };
+        assert_eq!(text(2, 1), lines(0, 2, 1));
+        assert_eq!(text(3, 0), lines(1, 3, 0));
     }
 
     #[tokio::test]
@@ -304,7 +380,7 @@ mod tests {
         let metrics = Metrics::new();
         assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
         assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
-        let text = metrics.text(0).unwrap();
+        let text = metrics.text(0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");

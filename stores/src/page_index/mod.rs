@@ -202,6 +202,13 @@ impl PageIndex {
         Self { connection: self.connection.another(), ..self.clone() }
     }
 
+    /// The same for those who must not wait, by connections of its own: a server that did not answer in time is not asked for
+    /// a second, but by one caller a second who finds out whether it answers again. Until then calls fail at once. Those
+    /// who share this, or clients [with connections of their own](Self::with_own_connections) made of it, share what they found.
+    pub fn shunning(&self) -> Self {
+        Self { connection: self.connection.shunning(), ..self.clone() }
+    }
+
     /// Where a page starts, and the total, read together with the marker in one round trip.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     node::{Address, Node},
+    shunned::Shunned,
     topology::{SlotRange, Topology, parse_slots},
 };
 
@@ -33,6 +34,8 @@ pub(in crate::page_index) struct Cluster {
     /// User, password and certificates, the same for all nodes.
     template: ConnectionInfo,
     timeout: Duration,
+    /// `None` for callers who rather wait.
+    shunned: Option<Arc<Shunned>>,
     known: Mutex<Known>,
     /// When the topology was last asked for; held while it is asked for.
     refreshing: tokio::sync::Mutex<Option<Instant>>,
@@ -65,15 +68,23 @@ impl Cluster {
         }
         let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
         let template = infos.into_iter().next().ok_or_else(no_url)?;
-        Ok(Self { seeds, template, timeout, known: Mutex::default(), refreshing: tokio::sync::Mutex::default() })
+        let (known, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Self { seeds, template, timeout, shunned: None, known, refreshing })
     }
 
     /// The same cluster, by connections of its own.
     pub(super) fn another(&self) -> Self {
+        self.another_shunned_by(self.shunned.clone())
+    }
+
+    /// The same for callers who must not wait, by connections of its own: see [`Shunned`].
+    pub(super) fn another_shunned_by(&self, shunned: Option<Arc<Shunned>>) -> Self {
+        let seed = |seed: &Arc<Node>| Arc::new(seed.another().shunned_by(shunned.as_ref()));
         Self {
-            seeds: self.seeds.iter().map(|seed| Arc::new(seed.another())).collect(),
+            seeds: self.seeds.iter().map(seed).collect(),
             template: self.template.clone(),
             timeout: self.timeout,
+            shunned,
             known: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
         }
@@ -147,7 +158,7 @@ impl Cluster {
             return Ok(Arc::clone(node));
         }
         let info = self.template.clone().set_addr(self.addr_of(address));
-        let node = Arc::new(Node::new(info, self.timeout)?);
+        let node = Arc::new(Node::new(info, self.timeout)?.shunned_by(self.shunned.as_ref()));
         known.nodes.insert(address.clone(), Arc::clone(&node));
         Ok(node)
     }

@@ -8,6 +8,7 @@
 
 mod cluster;
 mod node;
+mod shunned;
 mod topology;
 
 use std::{collections::HashMap, path::Path, pin::Pin, sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use super::{PageIndexConfig, RedisMode};
 use crate::error::{Remedy, Store, StoreError};
 use cluster::Cluster;
 pub(super) use node::Node;
+use shunned::Shunned;
 use topology::{SlotRange, Topology, parse_redirect, slot_of};
 
 /// How often a command is sent: once, after a script was loaded, after a connection was lost, and after redirections,
@@ -171,6 +173,16 @@ impl Connection {
         match self {
             Self::Single(node) => Self::Single(Arc::new(node.another())),
             Self::Cluster(cluster) => Self::Cluster(Arc::new(cluster.another())),
+        }
+    }
+
+    /// The same way for callers who must not wait, by connections of its own: a server that did not answer in time is left
+    /// alone for a moment by all who share this, or have [another](Self::another) of it.
+    pub(super) fn shunning(&self) -> Self {
+        let shunned = Arc::new(Shunned::default());
+        match self {
+            Self::Single(node) => Self::Single(Arc::new(node.another().shunned_by(Some(&shunned)))),
+            Self::Cluster(cluster) => Self::Cluster(Arc::new(cluster.another_shunned_by(Some(shunned)))),
         }
     }
 

@@ -1,6 +1,10 @@
 //! One server, and the one connection to it that all callers share.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, FromRedisValue, Pipeline, RedisResult, Script,
@@ -8,6 +12,8 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use tokio::sync::Mutex;
+
+use super::shunned::Shunned;
 
 /// Host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,6 +37,8 @@ pub(in crate::page_index) struct Node {
     client: Client,
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
+    /// Its name among the servers that did not answer, and those; `None` for callers who rather wait.
+    shunned: Option<(String, Arc<Shunned>)>,
 }
 
 impl fmt::Debug for Node {
@@ -52,12 +60,24 @@ impl Node {
                 .set_connection_timeout(Some(timeout))
                 .set_response_timeout(Some(timeout)),
             connection: Mutex::default(),
+            shunned: None,
         })
     }
 
     /// The same server, by a connection of its own.
     pub(super) fn another(&self) -> Self {
-        Self { client: self.client.clone(), config: self.config.clone(), connection: Mutex::default() }
+        Self {
+            client: self.client.clone(),
+            config: self.config.clone(),
+            connection: Mutex::default(),
+            shunned: self.shunned.clone(),
+        }
+    }
+
+    /// The same server for callers who must not wait: see [`Shunned`].
+    pub(super) fn shunned_by(self, shunned: Option<&Arc<Shunned>>) -> Self {
+        let name = self.client.get_connection_info().addr().to_string();
+        Self { shunned: shunned.map(|shunned| (name, Arc::clone(shunned))), ..self }
     }
 
     /// Where it is; `None` for a socket of the file system.
@@ -72,6 +92,14 @@ impl Node {
 
     /// Sends commands in one round trip. What the server refuses is among the answers, as [`Value::ServerError`].
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        let Some((name, shunned)) = &self.shunned else { return self.send_anyway(pipeline).await };
+        shunned.admit(name)?;
+        let answers = self.send_anyway(pipeline).await;
+        shunned.note(name, &answers);
+        answers
+    }
+
+    async fn send_anyway(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let used = self.connection().await?;
         let mut connection = MultiplexedConnection::clone(&used);
         let answers = connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
@@ -110,9 +138,13 @@ impl Node {
 
     async fn connection(&self) -> RedisResult<Arc<MultiplexedConnection>> {
         // Whoever comes meanwhile waits for the same connection instead of making another.
+        let began = Instant::now();
         let mut connection = self.connection.lock().await;
         if let Some(present) = &*connection {
             return Ok(Arc::clone(present));
+        }
+        if let Some((name, shunned)) = &self.shunned {
+            shunned.still_admit(name, began)?;
         }
         let made = Arc::new(self.client.get_multiplexed_async_connection_with_config(&self.config).await?);
         *connection = Some(Arc::clone(&made));
