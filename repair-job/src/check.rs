@@ -12,7 +12,7 @@ use stores::StoreError;
 use crate::{
     error::RepairError,
     follow::Follow,
-    job::{Job, Run},
+    job::{Job, Run, looked_at},
     reconcile::{IndexScope, Scope},
     report::Report,
 };
@@ -38,8 +38,8 @@ impl Job {
             let follow = Follow::read(run, &table_id).await?;
             let scope = Scope { duplicates: true, index: follow.scope() };
             table = self.describe(id, &told, &scope).await?;
-            run.add_checked(1);
-            run.reconcile_all([(id.clone(), told.clone())], &scope).await?;
+            let states = run.reconcile_all([(id.clone(), told.clone())], &scope).await?;
+            run.add_checked(looked_at(&states));
             Ok(())
         };
         let report = self.without_lease("check", work).await;

@@ -110,7 +110,7 @@ pub enum Command {
     },
     /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
     ///
-    /// It goes on where a run with --apply was interrupted.
+    /// It goes on where a run with --apply was interrupted in the last six hours.
     Audit(AuditArgs),
     /// Reconcile every comment that batches in quarantine name, and remove the batches that are done with.
     Quarantine(QuarantineArgs),
@@ -184,6 +184,9 @@ pub struct AuditArgs {
     /// Begin anew instead of going on where a run was interrupted.
     #[arg(long)]
     pub restart: bool,
+    /// Go on where a run was interrupted, however long ago: what has changed since in what it had checked is not looked at.
+    #[arg(long, conflicts_with = "restart")]
+    pub resume: bool,
 }
 
 impl AuditArgs {
@@ -206,6 +209,7 @@ impl AuditArgs {
             at_once: self.at_once,
             sweep: !self.no_sweep && self.segment.is_none(),
             restart: self.restart,
+            resume: self.resume,
         })
     }
 }
@@ -295,6 +299,7 @@ mod tests {
             at_once: 1,
             no_sweep: false,
             restart: false,
+            resume: false,
         };
         assert_eq!(args(3, 4).options().map(|options| (options.which, options.sweep)), Ok((Which::One(3), false)));
         assert!(args(4, 4).options().is_err());

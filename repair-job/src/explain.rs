@@ -6,11 +6,12 @@ use model::{Instant, journal::JOURNAL_SHARDS};
 use stores::{now, page_index::Marked};
 
 use crate::{
-    audit::{AUDIT, SegmentState, Which, state_name},
+    audit::{AUDIT, Which},
     changed::windows,
     config::Command,
     error::RepairError,
     job::{Job, index_is_away},
+    pass::{SegmentState, plan_pass},
     rebuild::catalogue_reaches,
     recent::oldest_entry,
 };
@@ -126,12 +127,10 @@ async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError
 
 async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, RepairError> {
     let states: Vec<(String, SegmentState)> = job.table.states(AUDIT).await?;
-    let under_way = states
-        .iter()
-        .filter(|(name, state)| {
-            state.began.is_some() && (0..options.segments).any(|k| state_name(k, options.segments) == *name)
-        })
-        .count();
+    let goes_on = job.settings.apply && !options.restart;
+    let pass = plan_pass(&states.into_iter().filter(|_| goes_on).collect(), options, now());
+    let under_way = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
+    let done = pass.done;
     let which = match options.which {
         Which::All => format!("all {} segments of the table", options.segments),
         Which::One(segment) => format!("segment {segment} of {}", options.segments),
@@ -140,8 +139,8 @@ async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, Repair
     let mut text = String::new();
     writeln!(
         text,
-        "reads:  {which}, each item once, eventually consistent ({under_way} segments were interrupted and are gone on\n\
-         \x20       with); the scores of each comment in its four base sets; again, consistent, what is not right"
+        "reads:  {which}, each item once, eventually consistent ({under_way} segments are gone on with in the\n\
+         \x20       middle, {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right"
     )
     .ok();
     if options.sweep {

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use model::Instant;
+use model::{Instant, ProductId};
 use stores::{
-    StoreError, now,
+    PageIndex, StoreError, now,
     page_index::{IndexPartition, Marked, ServerIdentity},
 };
 
@@ -16,6 +16,37 @@ use crate::{
     job::{Run, index_is_away},
     reconcile::IndexScope,
 };
+
+/// The partitions that are kept up to date, as they were when they were read.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    table_id: String,
+    servers: ServerIdentity,
+    watermarks: BTreeMap<IndexPartition, Instant>,
+}
+
+impl Kept {
+    /// Whether a product's partition is one of them.
+    pub(crate) fn has(&self, index: &PageIndex, product: &ProductId) -> bool {
+        self.watermarks.contains_key(&index.partition_of(product))
+    }
+
+    /// Makes sure that what was just read of some products was read of an index that is still kept up to date.
+    ///
+    /// # Errors
+    /// It is not, or does not answer; nothing may be concluded from what was read.
+    pub(crate) async fn assert_still(
+        &self,
+        index: &PageIndex,
+        products: impl IntoIterator<Item = &ProductId>,
+    ) -> Result<(), StoreError> {
+        let partitions: BTreeSet<IndexPartition> =
+            products.into_iter().map(|product| index.partition_of(product)).collect();
+        let since: Vec<(IndexPartition, Instant)> =
+            partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
+        index.assert_kept(&self.table_id, &since, &self.servers).await
+    }
+}
 
 /// The partitions that are kept up to date, and up to when each is.
 #[derive(Debug, Clone)]
@@ -71,14 +102,13 @@ impl Follow {
 
     /// What is looked at in the page index.
     pub(crate) fn scope(&self) -> IndexScope {
-        match self.watermarks.is_empty() {
-            true => IndexScope::Nothing,
-            false => IndexScope::Partitions(Arc::new(self.partitions())),
-        }
+        self.kept().map_or(IndexScope::Nothing, |kept| IndexScope::Partitions(Arc::new(kept)))
     }
 
-    pub(crate) fn partitions(&self) -> BTreeSet<IndexPartition> {
-        self.watermarks.keys().copied().collect()
+    /// The partitions that are kept up to date, `None` when there are none.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let servers = self.servers.clone().filter(|_| !self.watermarks.is_empty())?;
+        Some(Kept { table_id: self.table_id.clone(), servers, watermarks: self.watermarks.clone() })
     }
 
     /// Leaves partitions out whose watermarks are older than this: the journal does not reach back to them.

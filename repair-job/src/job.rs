@@ -1,12 +1,16 @@
 //! One run of the job: its settings, its lease, what it adds up.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use model::{
     CommentId, Instant,
     plan::reconcile::{Drift, Places},
@@ -21,6 +25,7 @@ use stores::{
 use tokio::time::Instant as Clock;
 
 use crate::{
+    counted::Counted,
     error::RepairError,
     progress::Progress,
     reconcile::{Reconciled, Reconciler, Scope, State},
@@ -40,8 +45,8 @@ pub const OVERLAP: Duration = Duration::from_secs(300);
 /// How long a lease lasts that is not renewed: how long a run that was killed keeps others away.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// How many comments are remembered as counted, so that one which is found twice counts once.
-const COUNTED_MAX: usize = 200_000;
+/// Comments are divided into so many, of each of which one is reconciled at a time: more than are under way at once.
+const LANES: usize = 64;
 
 /// The state that tells when a command last ran.
 pub(crate) const RUN: &str = "run";
@@ -107,14 +112,13 @@ pub(crate) struct Run<'job> {
     /// What had been consumed when it began.
     before: Units,
     report: Mutex<Report>,
-    counted: Mutex<HashMap<CommentId, Counted>>,
-}
-
-/// What was counted of a comment that is not in order.
-#[derive(Debug, Default)]
-struct Counted {
-    left: Vec<Drift>,
-    unresolved: Option<String>,
+    counted: Mutex<Counted>,
+    /// A comment is reconciled by one at a time: what two parts of the run come across is mended, and counted, once.
+    lanes: Vec<tokio::sync::Mutex<()>>,
+    /// A part of it has failed: what is under way comes to its end, and nothing new is begun.
+    has_failed: AtomicBool,
+    /// Comments were left out because it had to stop.
+    has_left_out: AtomicBool,
 }
 
 impl Job {
@@ -153,8 +157,18 @@ impl Job {
         let (began, began_at) = (now(), Clock::now());
         let before = self.meter.consumed();
         let report = Report { command: command.to_owned(), apply: self.settings.apply, ..Report::default() };
-        let run = Run { job: self, began, before, report: Mutex::new(report), counted: Mutex::default() };
+        let run = Run {
+            job: self,
+            began,
+            before,
+            report: Mutex::new(report),
+            counted: Mutex::default(),
+            lanes: (0..LANES).map(|_| tokio::sync::Mutex::default()).collect(),
+            has_failed: AtomicBool::new(false),
+            has_left_out: AtomicBool::new(false),
+        };
         let outcome = work(&run).await;
+        run.say_what_was_left_out();
         let consumed = self.meter.consumed();
         let mut report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = outcome {
@@ -209,6 +223,7 @@ impl Job {
             outcome = work(run) => outcome,
             () = renewal => Ok(()),
         };
+        run.say_what_was_left_out();
         let record = {
             let report = run.report();
             RunRecord {
@@ -270,6 +285,23 @@ impl Run<'_> {
         true
     }
 
+    /// Says that the run stopped before its end, if nobody has, although comments were left out for that reason.
+    fn say_what_was_left_out(&self) {
+        if self.has_left_out.load(Ordering::Relaxed) {
+            self.must_stop(|| "the next run looks at what was left out".to_owned());
+        }
+    }
+
+    /// Whether a part of it has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Lets what is under way come to its end, and nothing new begin.
+    pub(crate) fn fail(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+    }
+
     /// Whether it may write down where it is: not in a dry run, nor when somebody else may be at work by now.
     pub(crate) fn may_remember(&self) -> bool {
         self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
@@ -293,10 +325,13 @@ impl Run<'_> {
         self.report().add_unresolved(what);
     }
 
-    /// The comments that need a person, and why.
+    /// The comments that need a person, and why; of many, some.
     pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String)> {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.iter().filter_map(|(id, counted)| Some((id.clone(), counted.unresolved.clone()?))).collect()
+        self.counted().unresolved()
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add_skipped(&self, what: String) {
@@ -328,7 +363,7 @@ impl Run<'_> {
     /// out.
     ///
     /// # Errors
-    /// A store's; some of the comments have been reconciled then.
+    /// A store's. What was under way then has come to its end, and what was done is reported; the rest is left out.
     pub(crate) async fn reconcile_all(
         &self,
         comments: impl IntoIterator<Item = (CommentId, Places)>,
@@ -338,46 +373,46 @@ impl Run<'_> {
         let reconciled = stream::iter(comments).map(|(id, places)| {
             let reconciler = &reconciler;
             // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
-            let reconciling: BoxFuture<'_, Result<(CommentId, State), RepairError>> = Box::pin(async move {
-                let reconciled = reconciler.reconcile(&id, &places, scope).await;
-                let reconciled = match reconciled {
-                    // Its time was shorter than it needed.
-                    Err(RepairError::Store(error)) if error.is_unavailable() && self.job.stop.reason().is_some() => {
-                        Reconciled { state: State::LeftOut(error.to_string()), mended: Vec::new(), left: Vec::new() }
-                    }
-                    reconciled => reconciled?,
+            let reconciling: BoxFuture<'_, (CommentId, Result<State, StoreError>)> = Box::pin(async move {
+                let lane = BuildHasherDefault::<DefaultHasher>::default().hash_one(&id);
+                let lane = usize::try_from(lane % LANES as u64).ok().and_then(|lane| self.lanes.get(lane));
+                let _alone = match lane {
+                    Some(lane) => Some(lane.lock().await),
+                    None => None,
                 };
+                if self.has_failed() {
+                    return (id, Ok(State::LeftOut("the run has failed".to_owned())));
+                }
+                let mut reconciled = reconciler.reconcile(&id, &places, scope).await;
+                match &reconciled.state {
+                    // Its time was shorter than it needed.
+                    Err(error) if error.is_unavailable() && self.job.stop.reason().is_some() => {
+                        reconciled.state = Ok(State::LeftOut(error.to_string()));
+                    }
+                    Err(_) => self.fail(),
+                    Ok(_) => {}
+                }
                 self.add_reconciled(&id, &reconciled);
-                Ok((id, reconciled.state))
+                (id, reconciled.state)
             });
             reconciling
         });
-        reconciled.buffer_unordered(self.job.settings.concurrency.max(1)).try_collect().await
+        let mut reconciled = pin!(reconciled.buffer_unordered(self.job.settings.concurrency.max(1)));
+        let (mut states, mut failure) = (Vec::new(), None);
+        while let Some((id, state)) = reconciled.next().await {
+            match state {
+                Ok(state) => states.push((id, state)),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(states), |error| Err(error.into()))
     }
 
     /// Adds what was found of a comment. What is found a second time, by another way, is counted once: a difference that
     /// is left, as a dry run leaves all of them, and that it needs a person.
     fn add_reconciled(&self, id: &CommentId, reconciled: &Reconciled) {
-        let Reconciled { state, mended, left } = reconciled;
-        let mut left = left.clone();
-        let mut unresolved = match state {
-            State::Unresolved(what) => Some(what),
-            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => None,
-        };
-        let mut was_counted = false;
-        if !left.is_empty() || unresolved.is_some() {
-            let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(before) = counted.get(id) {
-                left.retain(|drift| !before.left.contains(drift));
-                unresolved = unresolved.filter(|_| before.unresolved.is_none());
-                was_counted = !before.left.is_empty();
-            }
-            if counted.contains_key(id) || counted.len() < COUNTED_MAX {
-                let after = counted.entry(id.clone()).or_default();
-                after.left.extend(left.iter().cloned());
-                after.unresolved = after.unresolved.take().or(unresolved.cloned());
-            }
-        }
+        let mended = &reconciled.found.mended;
+        let (left, was_counted) = self.counted().add_left(id, &reconciled.found.left);
         let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
@@ -393,20 +428,30 @@ impl Run<'_> {
         {
             tracing::info!(comment = %id, %drift, "{what}");
         }
-        match state {
-            State::Settled => {}
-            State::Unresolved(_) => unresolved.into_iter().for_each(|what| self.add_unresolved(what.clone())),
-            State::KeepsChanging => {
+        match &reconciled.state {
+            Ok(State::Settled) | Err(_) => {}
+            Ok(State::Unresolved(what)) => {
+                let is_new = self.counted().add_unresolved(id, what);
+                is_new.then(|| self.add_unresolved(what.clone()));
+            }
+            Ok(State::KeepsChanging) => {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
-            // Said by whoever must stop.
-            State::LeftOut(_) if self.job.stop.reason().is_some() => {}
-            State::LeftOut(why) => self.add_skipped(format!("comment {id}: {why}")),
-            State::IndexAway(error) => {
+            // Said by whoever must stop, or when the run ends.
+            Ok(State::LeftOut(_)) if self.job.stop.reason().is_some() => {
+                self.has_left_out.store(true, Ordering::Relaxed);
+            }
+            Ok(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
+            Ok(State::IndexAway(error)) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));
             }
         }
     }
+}
+
+/// How many of some comments were looked at, with or without the page index.
+pub(crate) fn looked_at(states: &[(CommentId, State)]) -> usize {
+    states.iter().filter(|(_, state)| !matches!(state, State::LeftOut(_))).count()
 }
 
 /// A failure of the page index that only keeps its part of the work from being done.

@@ -1,11 +1,12 @@
 //! The repair job: finds differences between comments and what is derived from them, and mends them.
 //!
 //! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
-//! - `recent`, `audit` (with `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding differences; `changed` is what
-//!   `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by, `follow` which partitions of the page index are kept up to date.
+//! - `recent`, `audit` (with `pass`, `segment` and `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding
+//!   differences; `changed` is what `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by,
+//!   `follow` which partitions of the page index are kept up to date.
 //! - `unresolved`: what needs a person is counted until it is in order.
 //! - `status`: how everything is.
-//! - `job`, `report`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
+//! - `job`, `report`, `counted`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
 //! - `config`, `explain`: the command line. `function`: the same, called every hour by Lambda.
 //!
 //! **Invariant:** only this crate marks index partitions ready, and moves watermarks on.
@@ -17,17 +18,20 @@ mod catalogue;
 mod changed;
 mod check;
 mod config;
+mod counted;
 mod error;
 mod explain;
 mod follow;
 mod function;
 mod job;
+mod pass;
 mod progress;
 mod quarantine;
 mod rebuild;
 mod recent;
 mod reconcile;
 mod report;
+mod segment;
 mod status;
 mod stop;
 mod sweep;

@@ -29,6 +29,9 @@ struct Counters {
     /// In millionths.
     share: AtomicU64,
     items: AtomicU64,
+    /// Steps of the work, those that earlier runs did included, and how many there are about.
+    steps: AtomicU64,
+    expected: AtomicU64,
 }
 
 impl Progress {
@@ -44,13 +47,37 @@ impl Progress {
         self.0.share.fetch_max(share.min(WHOLE / 100 * 99), Ordering::Relaxed);
     }
 
+    /// Says of how many steps the work is, about: items to read, batches, whatever takes about as long as another.
+    pub(crate) fn expect(&self, steps: u64) {
+        self.0.steps.store(0, Ordering::Relaxed);
+        self.0.share.store(0, Ordering::Relaxed);
+        self.0.expected.store(steps, Ordering::Relaxed);
+    }
+
+    /// Counts steps that are done, in whichever part of the work.
+    pub(crate) fn advance(&self, steps: u64) {
+        let done = self.0.steps.fetch_add(steps, Ordering::Relaxed) + steps;
+        let expected = self.0.expected.load(Ordering::Relaxed);
+        if expected > 0 {
+            // There may be more than was expected; the end is told by whoever comes to it.
+            let share = u128::from(done) * u128::from(WHOLE) / u128::from(expected);
+            self.0.share.fetch_max(u64::try_from(share).unwrap_or(WHOLE).min(WHOLE / 100 * 99), Ordering::Relaxed);
+        }
+    }
+
+    /// Everything is done.
+    pub(crate) fn finish(&self) {
+        self.set_share(1, 1);
+    }
+
     /// Sets which part of `whole` is done.
     pub(crate) fn set_share(&self, done: u64, whole: u64) {
         let share = done.saturating_mul(WHOLE) / whole.max(1);
         self.0.share.fetch_max(share.min(WHOLE), Ordering::Relaxed);
     }
 
-    fn share(&self) -> f64 {
+    /// Which share of the work is done, from 0 to 1, about; of what an earlier run has begun, all of it counts.
+    pub fn share(&self) -> f64 {
         let share = u32::try_from(self.0.share.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
         f64::from(share) / 1e6
     }

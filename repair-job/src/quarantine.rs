@@ -12,13 +12,16 @@ use stores::{Quarantine, quarantine::QuarantinedBatch};
 use crate::{
     error::RepairError,
     follow::Follow,
-    job::{Job, Run},
+    job::{Job, Run, looked_at},
     reconcile::{Scope, State},
     report::Report,
 };
 
 /// How many names of batches are listed at a time.
 const LIST_LIMIT: usize = 200;
+
+/// How many are counted beforehand, so that it can be told how far the run is.
+const COUNTED_MAX: usize = 10_000;
 
 impl Job {
     /// Works the quarantine off.
@@ -34,13 +37,17 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairEr
     // not answer may be ready, and miss something.
     let index_answers = follow.answers();
     let scope = Scope { duplicates: true, index: follow.scope() };
+    let whole = quarantine.list(None, COUNTED_MAX).await?.len();
+    run.job.progress.expect(u64::try_from(whole).unwrap_or(u64::MAX));
     let (mut removed, mut kept) = (0_u64, 0_u64);
+    let goes_on = || "the next run goes on with what is left".to_owned();
     let mut after: Option<String> = None;
     loop {
         let names = quarantine.list(after.as_deref(), LIST_LIMIT).await?;
         let Some(last) = names.last().cloned() else { break };
         for name in names {
-            if run.must_stop(|| "the next run goes on with what is left".to_owned()) {
+            if run.must_stop(goes_on) {
+                run.add_note(said(removed, kept));
                 return Ok(());
             }
             let Some(document) = quarantine.get(&name).await? else { continue };
@@ -52,8 +59,12 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairEr
             for (id, places) in batch.comments {
                 comments.entry(id).or_default().join(&places);
             }
-            run.add_checked(comments.len());
+            let all = comments.len();
             let states = run.reconcile_all(comments, &scope).await?;
+            run.add_checked(looked_at(&states));
+            if looked_at(&states) < all {
+                run.must_stop(goes_on);
+            }
             let is_done = states.iter().all(|(_, state)| *state == State::Settled) && index_answers;
             if !is_done || !batch.unreadable.is_empty() {
                 kept += 1;
@@ -61,9 +72,15 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairEr
                 quarantine.remove(&name).await?;
                 removed += 1;
             }
+            run.job.progress.advance(1);
         }
         after = Some(last);
     }
-    run.add_note(format!("{removed} batches removed, {kept} kept"));
+    run.job.progress.finish();
+    run.add_note(said(removed, kept));
     Ok(())
+}
+
+fn said(removed: u64, kept: u64) -> String {
+    format!("{removed} batches removed, {kept} kept")
 }

@@ -10,19 +10,22 @@
 //! edit. An edit is not sent later than [`EDIT_WITHIN`] after the read: should the process die before it reads again,
 //! the change's journal entry is then still to come for `recent` (see `SETTLE_DELAY`).
 //!
-//! **Invariant:** running it again finds nothing (`tests/repair`, everywhere).
+//! **Invariant:** nothing is mended in, or reported of, a page index that was lost or is being rebuilt: whatever is found
+//! wrong there, the markers and the servers are looked at once more after it was read (`tests/repair/lost.rs`).
+//!
+//! **Invariant:** running it again finds nothing (the tests' fixture, when it ends, has an audit look at everything).
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use model::{
     CommentId, ProductId,
     plan::reconcile::{Collection, Drift, Places, plan_ranks},
 };
 use serde_dynamo::Item;
-use stores::{Backoff, PageIndex, Remedy, Store, StoreError, Table, page_index::IndexPartition, table::Guarded};
+use stores::{Backoff, PageIndex, Remedy, StoreError, Table, table::Guarded};
 use tokio::time::Instant;
 
-use crate::{error::RepairError, stop::Stop};
+use crate::{follow::Kept, job::index_is_away, stop::Stop};
 
 /// How often a comment that keeps changing is tried.
 const ATTEMPTS_MAX: usize = 20;
@@ -47,7 +50,7 @@ pub(crate) enum IndexScope {
     /// All, whether they are ready or not: of an index that is being filled.
     All,
     /// Those that are kept up to date. What the others lack says nothing: a rebuild fills them from the table.
-    Partitions(Arc<BTreeSet<IndexPartition>>),
+    Partitions(Arc<Kept>),
 }
 
 /// What is looked at and mended.
@@ -75,12 +78,20 @@ pub(crate) enum State {
 }
 
 /// What was found of a comment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Reconciled {
-    pub(crate) state: State,
-    /// Differences that were mended.
+    /// How it is left, or a store's failure that concerns other comments as well.
+    pub(crate) state: Result<State, StoreError>,
+    /// Its differences, those too that were mended before a failure.
+    pub(crate) found: Found,
+}
+
+/// The differences of a comment.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Those that were mended.
     pub(crate) mended: Vec<Drift>,
-    /// Differences that are left.
+    /// Those that are left.
     pub(crate) left: Vec<Drift>,
 }
 
@@ -104,62 +115,57 @@ enum Attempt {
 
 impl Reconciler {
     /// Makes everything right that is derived from a comment.
-    ///
-    /// # Errors
-    /// A store's that concerns other comments as well.
-    pub(crate) async fn reconcile(
+    pub(crate) async fn reconcile(&self, id: &CommentId, told: &Places, scope: &Scope) -> Reconciled {
+        let mut found = Found::default();
+        let state = self.settle(id, told, scope, &mut found).await;
+        Reconciled { state, found }
+    }
+
+    async fn settle(
         &self,
         id: &CommentId,
         told: &Places,
         scope: &Scope,
-    ) -> Result<Reconciled, RepairError> {
+        found: &mut Found,
+    ) -> Result<State, StoreError> {
         let most = Instant::now() + TIME_MAX;
         let deadline = self.stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
         let mut backoff = Backoff::until(deadline);
-        let mut found = Reconciled { state: State::KeepsChanging, mended: Vec::new(), left: Vec::new() };
         let mut places = told.clone();
         let mut index_tries = 0;
         let mut last = Ok(State::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
             if let Some(reason) = self.stop.reason() {
-                found.state = State::LeftOut(reason.to_string());
-                return Ok(found);
+                return Ok(State::LeftOut(reason.to_string()));
             }
             found.left.clear();
-            match self.attempt(id, &mut places, scope, &mut found, deadline).await {
-                Ok(Attempt::Settled) => {
-                    found.state = State::Settled;
-                    return Ok(found);
-                }
+            match self.attempt(id, &mut places, scope, found, deadline).await {
+                Ok(Attempt::Settled) => return Ok(State::Settled),
                 Ok(Attempt::Changed) => last = Ok(State::KeepsChanging),
                 Ok(Attempt::TooLate) => {
                     last = Ok(State::LeftOut("its edits came too late after it was read".to_owned()))
                 }
                 Ok(Attempt::Unresolved(what)) => {
-                    found.state = State::Unresolved(format!("comment {id}: {what}"));
-                    return Ok(found);
+                    return Ok(State::Unresolved(format!("comment {id}: {what}")));
                 }
                 Ok(Attempt::IndexAway(error)) => {
-                    last = Ok(State::IndexAway(error.to_string()));
+                    let away = State::IndexAway(error.to_string());
                     index_tries += 1;
-                    if index_tries == INDEX_TRIES || !backoff.wait().await {
-                        found.state = State::IndexAway(error.to_string());
-                        return Ok(found);
+                    // What is refused is refused again.
+                    if !error.is_unavailable() || index_tries == INDEX_TRIES || !backoff.wait().await {
+                        return Ok(away);
                     }
+                    last = Ok(away);
                 }
                 Err(error) => match error.remedy() {
-                    Remedy::Quarantine => {
-                        found.state = State::Unresolved(format!("comment {id}: {error}"));
-                        return Ok(found);
-                    }
+                    Remedy::Quarantine => return Ok(State::Unresolved(format!("comment {id}: {error}"))),
                     Remedy::TryAgain if backoff.wait().await => last = Err(error),
-                    Remedy::TryAgain | Remedy::CallOperator => return Err(error.into()),
+                    Remedy::TryAgain | Remedy::CallOperator => return Err(error),
                 },
             }
         }
         // A failure of the last attempt says nothing of the comment.
-        found.state = last?;
-        Ok(found)
+        last
     }
 
     async fn attempt(
@@ -167,7 +173,7 @@ impl Reconciler {
         id: &CommentId,
         places: &mut Places,
         scope: &Scope,
-        found: &mut Reconciled,
+        found: &mut Found,
         deadline: Instant,
     ) -> Result<Attempt, StoreError> {
         let (items, read_at) = self.table.items_and_instant_of(id).await?;
@@ -201,14 +207,15 @@ impl Reconciler {
         if looked_at.products().next().is_none() {
             return Ok(settled());
         }
-        match self.attempt_index(&collection, &looked_at, found, read_at).await {
+        match self.attempt_index(&collection, &looked_at, scope, found, read_at).await {
             Ok(IndexAttempt::Right) => Ok(settled()),
             Ok(IndexAttempt::TooLate) => Ok(Attempt::TooLate),
+            Ok(IndexAttempt::NotKept(error)) => Ok(Attempt::IndexAway(error)),
             // Whether the edits were done or not.
             outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
                 let changed = self.has_changed(&collection, places).await?;
                 match outcome {
-                    Err(error) if error.is_unavailable() && is_of_index(&error) => Ok(Attempt::IndexAway(error)),
+                    Err(error) if index_is_away(&error) => Ok(Attempt::IndexAway(error)),
                     Err(error) => Err(error),
                     Ok(_) if changed => Ok(Attempt::Changed),
                     Ok(_) => Ok(settled()),
@@ -218,12 +225,7 @@ impl Reconciler {
     }
 
     /// Which differences of the duplicates are left after some of the writes were rejected; the others are mended.
-    async fn left_of(
-        &self,
-        id: &CommentId,
-        planned: Vec<Drift>,
-        found: &mut Reconciled,
-    ) -> Result<Vec<Drift>, StoreError> {
+    async fn left_of(&self, id: &CommentId, planned: Vec<Drift>, found: &mut Found) -> Result<Vec<Drift>, StoreError> {
         let items = self.table.items_of(id).await?;
         // What cannot be read any more has just changed, and is looked at again by whoever looks next.
         let left = Collection::read(id, &items).map_or(Vec::new(), |collection| collection.plan_duplicates().drift);
@@ -237,7 +239,7 @@ impl Reconciler {
             IndexScope::All => places.clone(),
             IndexScope::Partitions(partitions) => {
                 let mut looked_at = Places::default();
-                let kept = places.iter().filter(|(product, _)| partitions.contains(&self.index.partition_of(product)));
+                let kept = places.iter().filter(|(product, _)| partitions.has(&self.index, product));
                 for (product, languages) in kept {
                     looked_at.add(product, None);
                     languages.iter().for_each(|language| looked_at.add(product, Some(language)));
@@ -251,7 +253,8 @@ impl Reconciler {
         &self,
         collection: &Collection<'_>,
         places: &Places,
-        found: &mut Reconciled,
+        scope: &Scope,
+        found: &mut Found,
         read_at: Instant,
     ) -> Result<IndexAttempt, StoreError> {
         let ranks = self.index.ranks(&collection.id, places).await?;
@@ -259,6 +262,13 @@ impl Reconciler {
         let plan = plan_ranks(&collection.id, last, &ranks);
         if plan.edits.is_empty() {
             return Ok(IndexAttempt::Right);
+        }
+        if let IndexScope::Partitions(kept) = &scope.index {
+            let concerned = plan.edits.iter().map(|edit| &edit.product);
+            match kept.assert_still(&self.index, concerned).await {
+                Err(error) if index_is_away(&error) => return Ok(IndexAttempt::NotKept(error)),
+                still => still?,
+            }
         }
         if self.apply {
             if read_at.elapsed() > EDIT_WITHIN {
@@ -295,18 +305,11 @@ enum IndexAttempt {
     Right,
     Edited,
     TooLate,
+    /// It cannot be told whether what was read may be believed; nothing was done.
+    NotKept(StoreError),
 }
 
 fn primary_in<'items>(collection: &Collection<'items>, product: &ProductId) -> Option<&'items Item> {
     let (image, _) = collection.primary.as_ref()?;
     (image.placement.product == *product).then_some(image.item)
-}
-
-fn is_of_index(error: &StoreError) -> bool {
-    match error {
-        StoreError::Unavailable { store, .. }
-        | StoreError::Refused { store, .. }
-        | StoreError::Rejected { store, .. } => *store == Store::PageIndex,
-        StoreError::Malformed(_) => false,
-    }
 }

@@ -11,9 +11,10 @@ use stores::{
 };
 
 use crate::{
-    audit::{AUDIT, EVERY, SegmentState, state_name},
+    audit::{AUDIT, EVERY},
     error::RepairError,
     job::{Job, RUN, RunRecord, index_is_away},
+    pass::{SegmentState, state_name},
     recent::oldest_entry,
     sweep::{POSITION, SWEEP, SweepState},
 };
@@ -66,7 +67,7 @@ pub struct Status {
     pub last_runs: Vec<LastRun>,
     /// Into how many segments the audit divides the table.
     pub segments: u32,
-    /// Which share of them was checked in the last week, from 0 to 1.
+    /// Which share of them was checked in the last week, from 0 to 1: by passes that began in it.
     pub audited_share: f64,
     /// When the last sweep of the page index ended.
     pub last_sweep: Option<Instant>,
@@ -92,7 +93,7 @@ impl Job {
         let leases: Vec<(String, Lease)> = table.leases().await?;
         let audited: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
         let week = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
-        let is_recent = |state: &SegmentState| state.last_ended.is_some_and(|ended| ended >= present.plus_ms(-week));
+        let is_recent = |state: &SegmentState| state.last_began.is_some_and(|began| began >= present.plus_ms(-week));
         let segments = segments.max(1);
         let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
         let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();

@@ -9,10 +9,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use futures_util::{TryStreamExt, stream};
+use futures_util::{
+    StreamExt, TryStreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
 use model::{
     BaseSet, CommentId, Instant, Language, Placement, ProductId,
     item::Image,
@@ -26,11 +33,11 @@ use stores::{
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
-    audit::{AuditOptions, EVERY, Which, were_looked_at},
+    audit::{AuditOptions, ITEMS_PER_COMMENT, Which, is_due},
     error::RepairError,
-    follow::Follow,
+    follow::{Follow, Kept},
     job::{Run, index_is_away},
-    reconcile::Scope,
+    reconcile::{Scope, State},
 };
 
 /// The state of the sweep.
@@ -59,6 +66,9 @@ pub(crate) struct SweepState {
     /// Where the sweep goes on that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<SweepPosition>,
+    /// How many comments it has looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) members: Option<u64>,
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
@@ -112,79 +122,114 @@ impl Batch {
     }
 }
 
-/// Sweeps the page index, going on where a run was interrupted.
-pub(crate) async fn sweep(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Result<(), RepairError> {
+/// How much a sweep of so many comments is beside reading their items: the time of each, about, as measured by `bench`.
+pub(crate) fn steps(comments: u64) -> u64 {
+    comments.saturating_mul(ITEMS_PER_COMMENT / 2)
+}
+
+/// Sweeps the page index, going on where a run was interrupted, unless that one began before `since`.
+pub(crate) async fn sweep(
+    run: &Run<'_>,
+    follow: &Follow,
+    options: AuditOptions,
+    since: Option<Instant>,
+) -> Result<(), RepairError> {
     if follow.watermarks.is_empty() {
         // Said when the markers were read.
         return Ok(());
     }
-    match Box::pin(sweep_all(run, follow, options)).await {
+    let swept = match Box::pin(sweep_all(run, follow, options, since)).await {
         Err(RepairError::Store(error)) if index_is_away(&error) => Err(RepairError::IndexAway(error.to_string())),
         swept => swept,
+    };
+    match swept {
+        Err(RepairError::IndexAway(why)) => {
+            run.add_skipped(format!("the rest of the sweep of the page index, because {why}"));
+            Ok(())
+        }
+        swept => {
+            if swept.is_err() {
+                run.fail();
+            }
+            swept
+        }
     }
 }
 
-async fn sweep_all(run: &Run<'_>, follow: &Follow, options: AuditOptions) -> Result<(), RepairError> {
+async fn sweep_all(
+    run: &Run<'_>,
+    follow: &Follow,
+    options: AuditOptions,
+    since: Option<Instant>,
+) -> Result<(), RepairError> {
     let (job, index) = (run.job, &run.job.index);
     let mut state: SweepState = match job.settings.apply && !options.restart {
         true => job.table.state(SWEEP, POSITION).await?.unwrap_or_default(),
         false => SweepState::default(),
     };
-    let age = i64::try_from((EVERY / 7 * 6).as_millis()).unwrap_or(i64::MAX);
-    let is_due = state.last_ended.is_none_or(|ended| ended < now().plus_ms(-age));
-    if options.which == Which::Due && state.position.is_none() && !is_due {
+    if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began.or(state.last_ended)) {
         return Ok(());
     }
-    let mut position = match state.position.take() {
+    let is_of_this_pass = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
+    let start = match state.position.take().filter(|_| is_of_this_pass) {
         Some(position) if index.is_sweep_valid(&position).await? => position,
         _ => {
-            state.began = None;
+            (state.began, state.members) = (None, None);
             index.sweep().await?
         }
     };
+    if let Some(began) = state.began {
+        run.add_note(format!("it goes on with the sweep of the page index that began at {began}"));
+    }
     let began = *state.began.get_or_insert_with(now);
     if state.last_ended.is_none() {
         state.first_began.get_or_insert(began);
     }
-    let sweeper =
-        Sweeper { run, follow, scope: Scope { duplicates: true, index: follow.scope() }, refused: Mutex::default() };
+    let mut members = state.members.unwrap_or(0);
+    job.progress.advance(steps(members));
+    let (kept, is_ending) = (follow.kept(), AtomicBool::new(false));
+    let sweeper = Sweeper {
+        run,
+        follow,
+        kept: kept.as_ref(),
+        scope: Scope { duplicates: true, index: follow.scope() },
+        refused: Mutex::default(),
+    };
+    let mut compared = compared(&sweeper, &is_ending, start.clone(), options.at_once);
+    let (mut position, mut is_over, mut failure) = (start, false, None);
     let mut remembered = Clock::now();
-    loop {
-        let goes_on = || match job.settings.apply {
-            true => "the next run goes on with the sweep of the page index".to_owned(),
-            false => "a dry run remembers nothing: the sweep of the page index begins anew".to_owned(),
-        };
-        // Here everything up to the position has been compared.
-        if run.must_stop(goes_on) {
-            state.position = Some(position);
-            return remember(run, &state).await;
-        }
-        if remembered.elapsed() > REMEMBER_EVERY {
-            remembered = Clock::now();
-            state.position = Some(position.clone());
-            remember(run, &state).await?;
-        }
-        let before = position.clone();
-        let mut batch = Batch::default();
-        let mut is_over = false;
-        while !batch.is_full() && !is_over {
-            match index.sweep_on(&mut position).await? {
-                Some(swept) => sweeper.add(&mut batch, swept),
-                None => is_over = true,
+    while let Some(outcome) = compared.next().await {
+        match outcome {
+            // What comes after something that was left out is looked at again.
+            Ok(batch) if batch.is_whole && !is_ending.load(Ordering::Relaxed) => {
+                members += batch.comments;
+                job.progress.advance(steps(batch.comments));
+                (position, is_over) = (batch.position, batch.is_last);
+            }
+            Ok(_) => is_ending.store(true, Ordering::Relaxed),
+            Err(error) => {
+                is_ending.store(true, Ordering::Relaxed);
+                failure = failure.or(Some(error));
             }
         }
-        if !Box::pin(sweeper.compare(batch)).await? {
-            run.must_stop(goes_on);
-            state.position = Some(before);
-            return remember(run, &state).await;
+        if !is_over && remembered.elapsed() > REMEMBER_EVERY {
+            remembered = Clock::now();
+            (state.position, state.members) = (Some(position.clone()), Some(members));
+            remember(run, &state).await?;
         }
-        if is_over {
-            break;
-        }
+    }
+    if !is_over {
+        run.must_stop(|| match job.settings.apply {
+            true => "the next run goes on with the sweep of the page index".to_owned(),
+            false => "a dry run remembers nothing: the sweep of the page index begins anew".to_owned(),
+        });
+        (state.position, state.members) = (Some(position), Some(members));
+        remember(run, &state).await?;
+        return failure.map_or(Ok(()), Err);
     }
     if !index.is_sweep_valid(&position).await? {
         run.add_skipped("part of the sweep, whose servers have changed: the next one begins anew".to_owned());
-        return remember(run, &SweepState { position: None, began: None, ..state }).await;
+        return remember(run, &SweepState { position: None, began: None, members: None, ..state }).await;
     }
     let done = SweepState { last_began: Some(began), last_ended: Some(now()), ..SweepState::default() };
     remember(run, &done).await
@@ -197,15 +242,75 @@ async fn remember(run: &Run<'_>, state: &SweepState) -> Result<(), RepairError> 
     Ok(())
 }
 
+/// What was read of the page index, and up to where.
+struct Read {
+    batch: Batch,
+    position: SweepPosition,
+    is_last: bool,
+}
+
+/// What was compared, up to where.
+struct Compared {
+    comments: u64,
+    /// Whether no comment was left out.
+    is_whole: bool,
+    position: SweepPosition,
+    is_last: bool,
+}
+
+/// Reads batches from a position on while others are compared, in order, until the run must stop or is ending.
+fn compared<'sweep>(
+    sweeper: &'sweep Sweeper<'sweep>,
+    is_ending: &'sweep AtomicBool,
+    start: SweepPosition,
+    at_once: usize,
+) -> BoxStream<'sweep, Result<Compared, RepairError>> {
+    let batches = stream::unfold(Some(start), move |position| async move {
+        let position = position?;
+        let run = sweeper.run;
+        if run.job.stop.reason().is_some() || run.has_failed() || is_ending.load(Ordering::Relaxed) {
+            return None;
+        }
+        let read = sweeper.read(position).await;
+        let next = read.as_ref().ok().filter(|read| !read.is_last).map(|read| read.position.clone());
+        Some((read, next))
+    });
+    let compared = batches.map(move |read| {
+        let comparing: BoxFuture<'sweep, _> = Box::pin(sweeper.compare_read(read));
+        comparing
+    });
+    compared.buffered(at_once.max(1)).boxed()
+}
+
 struct Sweeper<'run> {
     run: &'run Run<'run>,
     follow: &'run Follow,
+    kept: Option<&'run Kept>,
     scope: Scope,
     /// Products that have been reported because something else is in the place of one of their keys.
     refused: Mutex<BTreeSet<ProductId>>,
 }
 
 impl Sweeper<'_> {
+    /// Reads what is compared together, from a position on.
+    async fn read(&self, mut position: SweepPosition) -> Result<Read, RepairError> {
+        let mut batch = Batch::default();
+        while !batch.is_full() {
+            match self.run.job.index.sweep_on(&mut position).await? {
+                Some(swept) => self.add(&mut batch, swept),
+                None => return Ok(Read { batch, position, is_last: true }),
+            }
+        }
+        Ok(Read { batch, position, is_last: false })
+    }
+
+    async fn compare_read(&self, read: Result<Read, RepairError>) -> Result<Compared, RepairError> {
+        let Read { batch, position, is_last } = read?;
+        let comments = u64::try_from(batch.comments.len()).unwrap_or(u64::MAX);
+        let is_whole = Box::pin(self.compare(batch)).await?;
+        Ok(Compared { comments, is_whole, position, is_last })
+    }
+
     /// Adds what a step gave to what is compared.
     fn add(&self, batch: &mut Batch, swept: Swept) {
         batch.steps += 1;
@@ -286,6 +391,9 @@ impl Sweeper<'_> {
     /// Compares; nothing has been changed if that fails because the page index rejects what it is asked.
     async fn compare_together(&self, batch: &Batch) -> Result<bool, RepairError> {
         let empty = self.empty_names(batch).await?;
+        if let (Some(kept), false) = (self.kept, empty.is_empty()) {
+            kept.assert_still(&self.run.job.index, empty.iter().map(|(product, _)| *product)).await?;
+        }
         let products: BTreeSet<&ProductId> = batch
             .comments
             .keys()
@@ -416,4 +524,20 @@ impl Sweeper<'_> {
             })
             .await
     }
+}
+
+/// Whether all comments were looked at, `false` when some were left out.
+///
+/// # Errors
+/// The page index did not answer for some of them, or was lost.
+fn were_looked_at(states: &[(CommentId, State)]) -> Result<bool, RepairError> {
+    let mut is_whole = true;
+    for (_, state) in states {
+        match state {
+            State::IndexAway(error) => return Err(RepairError::IndexAway(error.clone())),
+            State::LeftOut(_) => is_whole = false,
+            State::Settled | State::Unresolved(_) | State::KeepsChanging => {}
+        }
+    }
+    Ok(is_whole)
 }

@@ -7,6 +7,7 @@ use model::{CommentId, Instant, plan::reconcile::Places};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    counted::UNRESOLVED_MAX,
     error::RepairError,
     follow::Follow,
     job::Run,
@@ -15,9 +16,6 @@ use crate::{
 
 /// The state of comments that need a person.
 const UNRESOLVED: &str = "unresolved";
-
-/// How many are remembered.
-const REMEMBERED_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Remembered {
@@ -59,7 +57,7 @@ pub(crate) async fn remember(run: &Run<'_>) -> Result<(), RepairError> {
     let table = &run.job.table;
     let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
-    let room = REMEMBERED_MAX.saturating_sub(known.len());
+    let room = UNRESOLVED_MAX.saturating_sub(known.len());
     for (id, what) in found.into_iter().filter(|(id, _)| !known.contains(id.as_str())).take(room) {
         table.put_state(UNRESOLVED, id.as_str(), &Remembered { since: run.began, what }).await?;
     }

@@ -8,7 +8,9 @@
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
+//! - `lost`: a page index that is lost, emptied or refused while a run looks at it.
 //! - `process`: the binary, killed at any point, twice at once, and as a function.
+//! - `resumed`: what is gone on with, and what is begun anew.
 //! - `stopped`: a store that is away, time that is up, a lease that is lost.
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
 
@@ -18,10 +20,12 @@ mod cluster;
 mod concurrent;
 mod kinds;
 mod local;
+mod lost;
 mod process;
 mod quarantine;
 mod rebuild;
 mod recent;
+mod resumed;
 mod stopped;
 
 use std::time::Duration;

@@ -145,6 +145,9 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
     assert!(limited.stdout.contains("its time is up; the next run goes on in segment"), "{limited:?}");
 
+    let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
+    assert_eq!((limited.code(), &limited.json()["checked"]), (exit::SKIPPED, &json!(0)), "{limited:?}");
+
     let status = run(&stores, &["status", "--segments", "1", "--json"]).await.json();
     assert_eq!((&status["audited_share"], &status["quarantined"]), (&json!(1.0), &json!(0)), "{status}");
     assert_eq!(status["running"], json!([]), "{status}");

@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
+use model::plan::reconcile::DriftKind;
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
-use stores::{PageIndex, Table, capacity::Meter, now, page_index::PageIndexConfig, table::TableConfig};
+use serde_json::{Value, json};
+use stores::{
+    PageIndex, Table, capacity::Meter, now, page_index::PageIndexConfig, quarantine::Reason, table::TableConfig,
+};
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
+    faults::table::{TableFault, chosen_faults_table},
     gate::Gate,
+    invariants::Contents,
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
@@ -32,7 +38,7 @@ async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: 
 }
 
 /// A job whose calls to the table go through a gate, with time.
-async fn patient_job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
+pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
     let time = Duration::from_secs(120);
     let config = TableConfig {
         attempt_timeout: time,
@@ -154,4 +160,98 @@ async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 1.0);
     stores.assert_invariants().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
+    let stores = ready_stores().await;
+    for number in 0..4 {
+        stores.create_numbered(number, product(number)).await;
+    }
+    let records: Vec<Value> = stores.lambda_records().await;
+    let quarantine = stores.quarantine();
+    let reason = Reason {
+        function: "stream-writer".to_owned(),
+        condition: "RetryAttemptsExhausted".to_owned(),
+        detail: "Unhandled".to_owned(),
+        invoke_count: 21,
+    };
+    quarantine.put(&reason, &json!({ "Records": records })).await.unwrap();
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(1);
+    let one_by_one = JobSettings { concurrency: 1, lease: Duration::from_secs(60), ..settings(true) };
+    let stop = Stop::default();
+    let stopped = patient_job_through(&stores, &gate, one_by_one, stop.clone()).await;
+    let run = tokio::spawn({
+        let quarantine = quarantine.clone();
+        async move { stopped.quarantine(&quarantine).await }
+    });
+    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    stop.ask();
+    gate.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    assert_eq!((report.checked, &*report.notes), (2, &["0 batches removed, 1 kept".to_owned()][..]), "{report}");
+    let checked = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
+    let checked = checked.check(&model::CommentId::parse("c0003").unwrap(), None).await.report;
+    assert_eq!((checked.exit_code(), checked.checked), (exit::SKIPPED, 0), "{checked}");
+    let report = job(&stores, true).quarantine(&quarantine).await;
+    assert_eq!((report.exit_code(), report.checked), (exit::DRIFT_FOUND, 4), "{report}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+/// A job whose calls to the table meet the faults that are chosen by what each says.
+async fn job_with_faults(
+    stores: &Stores,
+    stop: Stop,
+    choose: impl Fn(&str) -> Option<TableFault> + Send + Sync + 'static,
+) -> Job {
+    let config = TableConfig::new(stores.table.name(), Some(stores.engine_url()));
+    let table = chosen_faults_table(&config, choose).await;
+    Job::new(table, stores.index.clone(), settings(true), Meter::default(), stop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_mended_before_a_store_failed_is_reported() {
+    let stores = ready_stores().await;
+    for number in 0..30 {
+        stores.create_numbered(number, product(number)).await;
+    }
+    // One comment may not be read.
+    let refused =
+        job_with_faults(&stores, Stop::default(), |body| body.contains("COMMENT#c0007").then_some(TableFault::Refuse));
+    let report = refused.await.recent().await;
+    assert_eq!(report.exit_code(), exit::FAILURE | exit::DRIFT_FOUND, "{report}");
+    let written = Contents::read(&stores.table).await.duplicates();
+    assert_eq!(report.drifted[&DriftKind::MissingDuplicate], u64::try_from(written).unwrap(), "{report}");
+    assert!((1..30 * 31).contains(&written), "{written}");
+    job(&stores, true).recent().await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_mended_of_a_comment_that_is_left_out_is_reported() {
+    let stores = ready_stores().await;
+    let comment = stores.create_numbered(1, product(1)).await;
+    // Nothing is answered any more once the duplicates have been written.
+    let is_written = std::sync::atomic::AtomicBool::new(false);
+    let stop = Stop::default();
+    let silent = job_with_faults(&stores, stop.clone(), move |body| {
+        use std::sync::atomic::Ordering;
+        let was_written = is_written.load(Ordering::Relaxed);
+        if body.contains("TransactItems") {
+            is_written.store(true, Ordering::Relaxed);
+        }
+        if was_written {
+            stop.ask();
+        }
+        was_written.then_some(TableFault::Drop)
+    });
+    let report = silent.await.check(&comment.id, None).await.report;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    assert_eq!(report.drifted[&DriftKind::MissingDuplicate], 31, "{report}");
+    assert_eq!(Contents::read(&stores.table).await.duplicates(), 31);
+    stores.finish().await;
 }

@@ -7,6 +7,7 @@
 //! - `watermarks`: up to when partitions are reconciled, and moving that on.
 //! - `ranks`, `sweep`: reading where comments are, for whoever compares the index with the table.
 //! - `walk`: all keys there are, on every server.
+//! - `kept`: whether what was read may be believed by whoever mends.
 //! - `known_languages`: what saves a call.
 //! - `catalog`: which products there are.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
@@ -18,6 +19,7 @@
 mod catalog;
 mod connection;
 mod edits;
+mod kept;
 mod keys;
 mod known_languages;
 mod ranks;

@@ -1,0 +1,207 @@
+//! What an audit begins with: which segments, where in each, and what it vouches for. No I/O, no clock.
+//!
+//! **Invariant:** what counts as checked by a pass was read since that pass began: a position that an earlier one left
+//! behind is not gone on from, because nobody has looked before it since (`tests/repair/resumed.rs`).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::Instant;
+use serde::{Deserialize, Serialize};
+use stores::table::ItemKey;
+
+use crate::audit::{AuditOptions, EVERY, Which};
+
+/// A rolling run takes a segment up again so much earlier, so that none is ever late.
+const EARLIER: Duration = Duration::from_secs(24 * 3600);
+
+/// A pass that was interrupted is gone on with for so long without being asked to: what changed meanwhile in what it had
+/// checked is not looked at again, so "all is well" must not be older than a person takes it to be.
+const RESUMED_WITHIN: Duration = Duration::from_secs(6 * 3600);
+
+/// How far a segment is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SegmentState {
+    /// Where the pass goes on that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) position: Option<ItemKey>,
+    /// How many items it has read up to there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) items: Option<u64>,
+    /// When the pass began that is under way; of a pass over all segments, when that did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) began: Option<Instant>,
+    /// When the last pass began that came to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_began: Option<Instant>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_ended: Option<Instant>,
+}
+
+impl SegmentState {
+    /// The same at its beginning.
+    fn begun_anew(self) -> Self {
+        Self { position: None, items: None, began: None, ..self }
+    }
+}
+
+/// The name of a segment's state.
+pub(crate) fn state_name(segment: u32, segments: u32) -> String {
+    format!("{segments}/{segment:06}")
+}
+
+/// The name of the state that tells when a pass over all segments began; it has ended when that tells nothing.
+pub(crate) fn pass_name(segments: u32) -> String {
+    format!("{segments}/pass")
+}
+
+/// Which segments are checked, from where on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pass {
+    /// When it began: of one that is gone on with, its beginning.
+    pub(crate) began: Instant,
+    /// The segments that are left.
+    pub(crate) segments: Vec<(u32, SegmentState)>,
+    /// How many are done.
+    pub(crate) done: u32,
+    /// What a person should know of what is gone on with and what is not.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Plans an audit by the states of segments.
+pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Instant) -> Pass {
+    let segments = options.segments.max(1);
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let is_gone_on_with = |began: Instant| options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN));
+    let state = |segment| states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
+    let all = (0..segments).map(|segment| (segment, state(segment)));
+    let mut pass = Pass { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
+    match options.which {
+        Which::All => {
+            let before = states.get(&pass_name(segments)).and_then(|pass| pass.began);
+            pass.began = before.filter(|began| is_gone_on_with(*began)).unwrap_or(present);
+            let began = pass.began;
+            // A rolling run may have done some since, or be in the middle of some; what it left before is begun anew.
+            let left = all.filter(|(_, state)| state.last_began.is_none_or(|last| last < began));
+            pass.segments = left
+                .map(|(segment, state)| match state.began {
+                    Some(since) if since >= began => (segment, state),
+                    Some(_) | None => (segment, state.begun_anew()),
+                })
+                .collect();
+            pass.done = segments - u32::try_from(pass.segments.len()).unwrap_or(segments);
+            if before == Some(began) {
+                let middle = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
+                pass.notes.push(format!(
+                    "it goes on with the pass that began at {began}: {} of {segments} segments were done, {middle} half done; \
+                     what has changed there since then was not looked at again (--restart does)",
+                    pass.done
+                ));
+            } else if let Some(before) = before {
+                pass.notes.push(format!("the pass that began at {before} is too old to go on with: it begins anew"));
+            }
+        }
+        Which::One(segment) => {
+            let state = state(segment);
+            let state = match state.began {
+                Some(began) if is_gone_on_with(began) => {
+                    pass.notes
+                        .push(format!("it goes on in segment {segment}, where the pass is that began at {began}"));
+                    state
+                }
+                Some(_) | None => state.begun_anew(),
+            };
+            pass.segments = vec![(segment, state)];
+        }
+        // It vouches for nothing as a whole: what it takes long for counts as checked when its pass began.
+        Which::Due => {
+            let due_before = present.plus_ms(-ms(EVERY - EARLIER));
+            pass.segments = all.filter(|(_, state)| state.last_began.is_none_or(|began| began < due_before)).collect();
+            pass.segments.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
+        }
+    }
+    pass
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn at(hours: i64) -> Instant {
+        Instant::from_epoch_ms(1_700_000_000_000).unwrap().plus_ms(hours * HOUR_MS)
+    }
+
+    fn half_done(began: i64, last_began: Option<i64>) -> SegmentState {
+        SegmentState {
+            position: Some(ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
+            items: Some(7),
+            began: Some(at(began)),
+            last_began: last_began.map(at),
+            last_ended: last_began.map(at),
+        }
+    }
+
+    fn done(began: i64) -> SegmentState {
+        SegmentState { last_began: Some(at(began)), last_ended: Some(at(began)), ..SegmentState::default() }
+    }
+
+    /// Plans at hour 0: of each segment that is left, whether it is gone on with; and when the pass began.
+    fn check(
+        states: &[SegmentState],
+        pass: Option<i64>,
+        options: AuditOptions,
+        left: &[(u32, bool)],
+        began: i64,
+    ) -> Vec<String> {
+        let segments = u32::try_from(states.len()).unwrap();
+        let mut named: BTreeMap<String, SegmentState> =
+            (0..).zip(states).map(|(segment, state)| (state_name(segment, segments), state.clone())).collect();
+        let pass = pass.map(|began| SegmentState { began: Some(at(began)), ..SegmentState::default() });
+        named.extend(pass.map(|pass| (pass_name(segments), pass)));
+        let planned = plan_pass(&named, AuditOptions { segments, ..options }, at(0));
+        let found: Vec<(u32, bool)> =
+            planned.segments.iter().map(|(segment, state)| (*segment, state.position.is_some())).collect();
+        assert_eq!((found.as_slice(), planned.began), (left, at(began)), "{planned:?}");
+        planned.notes
+    }
+
+    #[test]
+    fn a_new_pass_goes_on_from_no_position_of_another() {
+        let states = [half_done(-1, None), done(-2), half_done(-100, Some(-300)), SegmentState::default()];
+        let all = [(0, false), (1, false), (2, false), (3, false)];
+        assert_eq!(check(&states, None, AuditOptions::default(), &all, 0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pass_is_gone_on_with_for_some_hours_and_says_so() {
+        let states = [half_done(-4, None), done(-4), half_done(-5, None), half_done(-1, Some(-200))];
+        let notes = check(&states, Some(-4), AuditOptions::default(), &[(0, true), (2, false), (3, true)], -4);
+        assert!(notes[0].contains("1 of 4 segments were done, 2 half done"), "{notes:?}");
+    }
+
+    #[test]
+    fn an_old_pass_begins_anew_unless_it_is_asked_for() {
+        let states = [half_done(-7, None), done(-7)];
+        let notes = check(&states, Some(-7), AuditOptions::default(), &[(0, false), (1, false)], 0);
+        assert!(notes[0].contains("too old"), "{notes:?}");
+        let resume = AuditOptions { resume: true, ..AuditOptions::default() };
+        check(&states, Some(-7), resume, &[(0, true)], -7);
+    }
+
+    #[test]
+    fn one_segment_is_gone_on_with_for_some_hours() {
+        let one = AuditOptions { which: Which::One(0), ..AuditOptions::default() };
+        assert_eq!(check(&[half_done(-5, None)], None, one, &[(0, true)], 0).len(), 1);
+        assert_eq!(check(&[half_done(-7, None)], None, one, &[(0, false)], 0).len(), 0);
+        check(&[half_done(-7, None)], None, AuditOptions { resume: true, ..one }, &[(0, true)], 0);
+    }
+
+    #[test]
+    fn a_rolling_run_takes_what_was_begun_first_and_what_was_checked_longest_ago() {
+        let due = AuditOptions { which: Which::Due, ..AuditOptions::default() };
+        let states = [done(-200), done(-100), half_done(-50, Some(-190)), done(-300)];
+        check(&states, Some(-4), due, &[(2, true), (3, false), (0, false)], 0);
+    }
+}

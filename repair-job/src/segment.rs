@@ -1,0 +1,241 @@
+//! The scan of one segment of the table.
+//!
+//! A scan gives the items of one comment one after the other, so they are compared as they come, eventually consistent
+//! and each read once. Nothing is concluded from that: whatever is not exactly right is *suspect*, and goes to
+//! `reconcile`, which reads it again, strongly consistent. So neither an item that was about to change, nor a collection
+//! that a scan should ever give in pieces, does any harm.
+//!
+//! Of a comment that is right in the table, the scores in its four base sets are asked for. Entries that should not be
+//! there are found by the sweep (`sweep`).
+//!
+//! **Invariant:** a position is remembered, and a segment counts as checked, only up to where everything was looked at,
+//! in the page index too (`tests/repair/resumed.rs`).
+
+use std::collections::BTreeMap;
+
+use model::{
+    BaseSet, CommentId,
+    item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
+    plan::reconcile::{Collection, Places},
+};
+use serde_dynamo::Item;
+use stores::{
+    now,
+    table::{ItemKey, ScanOf},
+};
+use tokio::time::{Duration, Instant as Clock};
+
+use crate::{
+    audit::Audit,
+    error::RepairError,
+    job::{index_is_away, looked_at},
+    pass::{SegmentState, state_name},
+    reconcile::{IndexScope, Scope, State},
+};
+
+/// Items read in one call; an answer ends at a megabyte anyway.
+const SCAN_LIMIT: u32 = 2_000;
+
+/// More items than a comment ever has: of an id with so many, no more are kept in memory.
+const COLLECTION_MAX: usize = 500;
+
+/// How often a position is remembered.
+const REMEMBER_EVERY: Duration = Duration::from_secs(10);
+
+/// How some comments were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    /// All of them.
+    Whole,
+    /// All of them, but not in the page index, which does not answer or was lost.
+    WithoutIndex,
+    /// Some were left out.
+    LeftOut,
+}
+
+impl Audit<'_> {
+    /// Checks a segment from where it was left; `false` when it did not come to its end, or does not count as checked.
+    pub(crate) async fn segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, RepairError> {
+        let job = self.run.job;
+        let mut open: Vec<Item> = Vec::new();
+        let mut position = state.position.clone();
+        let mut read = state.items.unwrap_or(0);
+        let name = state_name(segment, self.segments);
+        let pass = state.began.unwrap_or(self.began);
+        // Up to the position that the state tells, everything was looked at; it stays there when that ends.
+        let mut counts = self.index_answers();
+        let mut remembered = Clock::now();
+        loop {
+            let goes_on = || match job.settings.apply {
+                true => format!("the next run goes on in segment {segment} of {}", self.segments),
+                false => {
+                    format!("a dry run remembers nothing: go on with --segment {segment} --segments {}", self.segments)
+                }
+            };
+            if self.run.must_stop(goes_on) || self.run.has_failed() {
+                if counts && state.began.is_some() {
+                    self.remember(&name, &state).await?;
+                }
+                return Ok(false);
+            }
+            let before = SegmentState { began: Some(pass), ..state.clone() };
+            state.began = Some(pass);
+            let scanned =
+                job.table.scan_segment(ScanOf::Everything, position, segment, self.segments, SCAN_LIMIT).await?;
+            self.run.report().items += scanned.read;
+            self.advance(&mut read, scanned.read);
+            position = scanned.next;
+            let mut closed: Vec<Vec<Item>> = Vec::new();
+            for item in scanned.items {
+                if open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
+                    state.position = open.last().and_then(key_of);
+                    closed.push(std::mem::take(&mut open));
+                }
+                // What is cut off here is suspect for what is kept, and read again as a whole.
+                if open.len() < COLLECTION_MAX {
+                    open.push(item);
+                }
+            }
+            state.items = Some(read.saturating_sub(u64::try_from(open.len()).unwrap_or(u64::MAX)));
+            if position.is_none() && !open.is_empty() {
+                closed.push(std::mem::take(&mut open));
+            }
+            match Box::pin(self.check(&closed)).await? {
+                Looked::Whole => {}
+                Looked::WithoutIndex if counts => {
+                    counts = false;
+                    self.remember(&name, &before).await?;
+                }
+                Looked::WithoutIndex => {}
+                Looked::LeftOut => {
+                    // It goes on where it was before this answer.
+                    self.run.must_stop(goes_on);
+                    if counts {
+                        self.remember(&name, &before).await?;
+                    }
+                    return Ok(false);
+                }
+            }
+            if position.is_none() {
+                let rest = self.items.saturating_sub(read);
+                self.advance(&mut read, rest);
+            }
+            if position.is_none() && counts {
+                let ended = now();
+                let done = SegmentState { last_began: Some(pass), last_ended: Some(ended), ..SegmentState::default() };
+                self.remember(&name, &done).await?;
+            }
+            if position.is_none() {
+                return Ok(counts);
+            }
+            if counts && remembered.elapsed() > REMEMBER_EVERY {
+                remembered = Clock::now();
+                self.remember(&name, &state).await?;
+            }
+        }
+    }
+
+    /// Counts items as progress, no more of a segment than it is expected to have.
+    fn advance(&self, read: &mut u64, items: u64) {
+        let before = (*read).min(self.items);
+        *read += items;
+        self.run.job.progress.advance((*read).min(self.items) - before);
+    }
+
+    /// Compares collections, and reconciles those that are suspect.
+    async fn check(&self, collections: &[Vec<Item>]) -> Result<Looked, RepairError> {
+        let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
+        let mut right: Vec<Image<'_>> = Vec::new();
+        let mut checked = 0;
+        for items in collections {
+            let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
+            if !pk.starts_with(COMMENT_PREFIX) {
+                continue;
+            }
+            let Some(id) = comment_id_of_pk(pk) else {
+                self.run.add_unresolved(format!("items under {pk:?}, which is no comment's key"));
+                continue;
+            };
+            checked += 1;
+            match Collection::whole(items) {
+                Some(image) => right.push(image),
+                None => {
+                    suspects.insert(id, Places::default());
+                }
+            }
+        }
+        let index = match self.index_answers() {
+            true => self.follow.scope(),
+            false => IndexScope::Nothing,
+        };
+        for image in self.without_ranks(&right, &index).await? {
+            suspects.insert(image.id.clone(), Places::of([&image.placement]));
+        }
+        let all = suspects.len();
+        let states = self.run.reconcile_all(suspects, &Scope { duplicates: true, index }).await?;
+        let away = states.iter().find_map(|(_, state)| match state {
+            State::IndexAway(why) => Some(why),
+            State::Settled | State::Unresolved(_) | State::KeepsChanging | State::LeftOut(_) => None,
+        });
+        away.into_iter().for_each(|why| self.give_index_up(why));
+        let left_out = all - looked_at(&states);
+        self.run.add_checked(checked - left_out);
+        // What was not looked at must not count as checked.
+        Ok(match (left_out, self.index_answers()) {
+            (0, true) => Looked::Whole,
+            (0, false) => Looked::WithoutIndex,
+            _ => Looked::LeftOut,
+        })
+    }
+
+    /// Those of comments that are not in their base sets with the right scores.
+    async fn without_ranks<'images, 'items>(
+        &self,
+        comments: &'images [Image<'items>],
+        scope: &IndexScope,
+    ) -> Result<Vec<&'images Image<'items>>, RepairError> {
+        let index = &self.run.job.index;
+        let is_kept = |image: &&Image<'_>| match scope {
+            IndexScope::Nothing => false,
+            IndexScope::All => true,
+            IndexScope::Partitions(kept) => kept.has(index, &image.placement.product),
+        };
+        let comments: Vec<&Image<'_>> = comments.iter().filter(is_kept).collect();
+        let mut places: BTreeMap<BaseSet, Vec<usize>> = BTreeMap::new();
+        for (place, image) in comments.iter().enumerate() {
+            for set in image.placement.base_sets() {
+                places.entry(set).or_default().push(place);
+            }
+        }
+        let asked: Vec<(&BaseSet, Vec<&str>)> = places
+            .iter()
+            .map(|(set, places)| {
+                let members = places.iter().filter_map(|place| comments.get(*place)).map(|image| image.id.as_str());
+                (set, members.collect())
+            })
+            .collect();
+        let scores = match index.scores(&asked).await {
+            // Something else than a base set is in the place of one: which comments that concerns, `reconcile` finds out.
+            Err(error) if error.remedy() == stores::Remedy::Quarantine => return Ok(comments),
+            // Duplicates are looked at all the same.
+            Err(error) if index_is_away(&error) => {
+                self.give_index_up(&error.to_string());
+                return Ok(Vec::new());
+            }
+            scores => scores?,
+        };
+        let mut found: Vec<Vec<Option<f64>>> = vec![Vec::new(); comments.len()];
+        for (places, scores) in places.values().zip(scores) {
+            for (place, score) in places.iter().zip(scores) {
+                found.get_mut(*place).into_iter().for_each(|scores| scores.push(score));
+            }
+        }
+        let suspect = comments.into_iter().zip(found);
+        let suspect = suspect.filter(|(image, scores)| !image.placement.has_scores(scores, image.created_at));
+        Ok(suspect.map(|(image, _)| image).collect())
+    }
+}
+
+fn key_of(item: &Item) -> Option<ItemKey> {
+    Some(ItemKey { pk: text(item, attribute::PK)?.to_owned(), sk: text(item, attribute::SK)?.to_owned() })
+}

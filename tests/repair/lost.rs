@@ -1,0 +1,145 @@
+//! A page index that is lost, emptied or refused while a run looks at it: nothing is concluded from what is missing there,
+//! and duplicates are looked at all the same.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{Comment, plan::reconcile::DriftKind};
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{Job, JobSettings, Report, Stop, exit};
+use stores::{PageIndex, capacity::Meter, page_index::PageIndexConfig};
+
+use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
+use crate::fixture::{
+    damage::{Damage, inflict},
+    gate::Gate,
+    redis_server::OwnRedis,
+    stores::Stores,
+    wait_for,
+};
+
+/// So many comments take a scan several answers, and a sweep several batches.
+const COMMENTS: u64 = 300;
+
+/// What becomes of the page index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    /// It is emptied at once.
+    Flushed,
+    /// A rebuild begins.
+    Rebuilt,
+    /// Its server is started again from a snapshot that half of the comments are not in.
+    Restored,
+}
+
+async fn stores_on(redis: &OwnRedis) -> (Stores, Vec<Comment>) {
+    let stores = Stores::start_on(redis.server.url()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let mut comments = Vec::new();
+    let mut raw = redis.connection().await;
+    for number in 0..COMMENTS {
+        comments.push(stores.create_numbered(number, product(number)).await);
+        if number == COMMENTS / 2 {
+            job(&stores, true).recent().await;
+            redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+        }
+    }
+    job(&stores, true).recent().await;
+    stores.assert_invariants().await;
+    (stores, comments)
+}
+
+async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
+    match loss {
+        Loss::Flushed => {
+            let mut raw = redis.connection().await;
+            redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+        }
+        Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
+        Loss::Restored => {
+            redis.kill().await;
+            redis.server.restart().await.unwrap();
+            // What was connected has noticed.
+            wait_for("the server", async || stores.index.ping().await).await;
+        }
+    }
+}
+
+/// Runs an audit, and loses the page index while it waits at a gate.
+async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
+    let gate = match is_sweep {
+        true => Gate::for_batch_gets(&stores.engine_url()).await,
+        false => Gate::for_table_scans(&stores.engine_url()).await,
+    };
+    gate.hold_after(1);
+    let lease = JobSettings { lease: Duration::from_secs(60), ..settings(true) };
+    let audit = patient_job_through(stores, &gate, lease, Stop::default()).await;
+    let run = tokio::spawn(async move { audit.audit(whole()).await });
+    wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    lose(stores, redis, loss).await;
+    gate.open();
+    run.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_over_a_page_index_that_is_lost_meanwhile_finds_no_difference_there_and_goes_on_without_it() {
+    let redis = OwnRedis::start().await;
+    let (stores, comments) = stores_on(&redis).await;
+    let mut random = StdRng::seed_from_u64(81);
+    // A server that is restored has the snapshot of before: that comes first.
+    for loss in [Loss::Restored, Loss::Flushed, Loss::Rebuilt] {
+        for is_sweep in [false, true] {
+            let mut expected = BTreeMap::new();
+            for comment in &comments {
+                for (kind, count) in inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await {
+                    *expected.entry(kind).or_default() += count;
+                }
+            }
+            let report = lose_during_audit(&stores, &redis, loss, is_sweep).await;
+            assert_eq!(report.drifted, expected, "{loss:?} {is_sweep} {report}");
+            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_sweep} {report}");
+            let share = job(&stores, false).status(1, None).await.unwrap().audited_share;
+            assert!(is_sweep || share == 0.0, "{loss:?}: {share}");
+            repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+            stores.assert_invariants().await;
+            stores.table.delete_state("audit", "1/000000").await.unwrap();
+        }
+    }
+    assert_clean(&job(&stores, false).audit(whole()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_redis_refuses_keeps_no_duplicate_from_being_mended() {
+    let redis = OwnRedis::start().await;
+    let (stores, comments) = stores_on(&redis).await;
+    let mut random = StdRng::seed_from_u64(82);
+    let mut raw = redis.connection().await;
+    // May not write; may not read what an audit reads first; may not even ask who answers.
+    for (name, rules) in
+        [("looks", "-zadd -zrem -evalsha"), ("asks", "-zmscore"), ("lists", "-scan -zscan"), ("greets", "-info")]
+    {
+        let rules: Vec<&str> = ["on", ">password", "~*", "&*", "+@all"].into_iter().chain(rules.split(' ')).collect();
+        redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
+        let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
+        let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+        let limited = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
+        for (is_audit, since) in [(true, 0), (false, 1)] {
+            for comment in comments.iter().skip(since).step_by(40) {
+                inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await;
+                inflict(&stores, &mut random, comment, Damage::DropRanks).await;
+            }
+            let report = match is_audit {
+                true => limited.audit(whole()).await,
+                false => limited.recent().await,
+            };
+            assert_eq!(report.drifted[&DriftKind::StaleDuplicate], 8, "{name} {report}");
+            let is_refused = name != "lists" || is_audit;
+            let skipped = if is_refused { exit::SKIPPED } else { 0 };
+            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | skipped, "{name} {report}");
+            let said = report.skipped.iter().any(|what| what.contains("NOPERM") || what.contains("no permissions"));
+            assert!(said || !is_refused, "{name} {report}");
+            let report = job(&stores, true).audit(whole()).await;
+            assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{name} {report}");
+            stores.assert_invariants().await;
+        }
+    }
+}

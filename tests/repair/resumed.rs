@@ -1,0 +1,125 @@
+//! What is gone on with and what is begun anew: whoever asks for everything gets everything.
+
+use std::time::Duration;
+
+use model::Comment;
+use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use repair_job::{AuditOptions, JobSettings, Report, Stop, Which, exit};
+use serde_json::Value;
+use stores::{PageIndex, page_index::PageIndexConfig};
+
+use super::{assert_clean, job, product, ready_stores, settings, stopped::patient_job_through, whole};
+use crate::fixture::{
+    damage::{Damage, inflict},
+    gate::Gate,
+    redis_server::OwnRedis,
+    stores::Stores,
+    wait_for,
+};
+
+/// So many comments take a scan several answers, and a sweep several batches.
+const COMMENTS: u64 = 300;
+
+/// Of so many, some before and some behind any position, something is damaged.
+const DAMAGED: usize = 40;
+
+async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
+    let mut comments = Vec::new();
+    for number in 0..count {
+        comments.push(stores.create_numbered(number, product(number)).await);
+    }
+    job(stores, true).recent().await;
+    comments
+}
+
+/// Runs an audit and stops it while it waits for its second answer of the table, and for the second batch of its sweep.
+async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
+    let scans = Gate::for_table_scans(&stores.engine_url()).await;
+    let gets = Gate::for_batch_gets(&scans.url).await;
+    scans.hold_after(1);
+    gets.hold_after(1);
+    let stop = Stop::default();
+    let lease = JobSettings { lease: Duration::from_secs(60), ..settings(true) };
+    let stopped = patient_job_through(stores, &gets, lease, stop.clone()).await;
+    let run = tokio::spawn(async move { stopped.audit(options).await });
+    wait_for("the run's reads", async || {
+        let are_held = (scans.is_holding(), gets.is_holding() || !options.sweep || options.which == Which::All);
+        if are_held == (true, true) { Ok(()) } else { Err(are_held) }
+    })
+    .await;
+    stop.ask();
+    scans.open();
+    gets.open();
+    run.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_audit_of_everything_looks_at_what_a_rolling_run_has_left_behind() {
+    let stores = ready_stores().await;
+    let mut random = StdRng::seed_from_u64(91);
+    let comments = create(&stores, COMMENTS).await;
+    let rolling = AuditOptions { which: Which::Due, at_once: 1, ..whole() };
+    let report = stop_in_the_middle(&stores, rolling).await;
+    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    let segment: Value = stores.table.state("audit", "1/000000").await.unwrap().unwrap();
+    let sweep: Value = stores.table.state("sweep", "position").await.unwrap().unwrap();
+    assert!(segment["position"].is_object() && sweep["position"].is_object(), "{segment} {sweep}");
+    assert!(sweep["members"].as_u64() < Some(COMMENTS), "{sweep}");
+    let kinds = [Damage::DropDuplicates, Damage::DropRanks, Damage::GhostRanks, Damage::AddRankElsewhere];
+    for (place, comment) in comments.sample(&mut random, DAMAGED).enumerate() {
+        inflict(&stores, &mut random_of(place), comment, kinds[place % kinds.len()]).await;
+    }
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert_eq!(report.notes, Vec::<String>::new());
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.index.clear().await.unwrap();
+}
+
+fn random_of(place: usize) -> StdRng {
+    StdRng::seed_from_u64(u64::try_from(place).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_when() {
+    let stores = ready_stores().await;
+    create(&stores, COMMENTS / 2).await;
+    let report = stop_in_the_middle(&stores, whole()).await;
+    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    let read = report.items;
+    let pass: Value = stores.table.state("audit", "1/pass").await.unwrap().unwrap();
+    let report = job(&stores, true).audit(whole()).await;
+    let began = pass["began"].as_str().unwrap();
+    assert!(report.notes[0].contains(&format!("the pass that began at {began}")), "{report}");
+    let all = u64::try_from(stores.assert_invariants().await.count()).unwrap();
+    assert!(report.items < all && report.items + read >= all, "{read} before: {report}");
+    // That was the end of it.
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!(report.notes, Vec::<String>::new());
+    assert!(report.items >= all, "{report}");
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_there() {
+    let redis = OwnRedis::start().await;
+    let mut stores = Stores::start_on(redis.server.url()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let comments = create(&stores, COMMENTS / 2).await;
+    for (place, comment) in comments.iter().step_by(3).enumerate() {
+        inflict(&stores, &mut random_of(place), comment, Damage::DropRanks).await;
+    }
+    let mut raw = redis.connection().await;
+    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.kill().await;
+    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&impatient).unwrap();
+    let report = stop_in_the_middle(&stores, AuditOptions { sweep: false, ..whole() }).await;
+    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    redis.server.restart().await.unwrap();
+    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    let report = job(&stores, true).audit(AuditOptions { sweep: false, ..whole() }).await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    stores.assert_invariants().await;
+}
