@@ -52,6 +52,10 @@ fn stream() -> [(String, Value); 2] {
     ]
 }
 
+fn on_index(action: &str) -> (String, Value) {
+    (format!("dynamodb:{action}"), json!({ "Fn::Sub": format!("{TABLE}/index/gsi") }))
+}
+
 fn on_table(actions: &str) -> (String, Value) {
     let actions: Vec<String> = actions.split(' ').map(|action| format!("dynamodb:{action}")).collect();
     (actions.join(" "), json!({ "Fn::Sub": TABLE }))
@@ -65,9 +69,12 @@ fn each_function_has_just_its_own_actions() {
     let indexer = [stream(), quarantine("s3:PutObject")].concat();
     assert_eq!(allowed("PageIndexer"), indexer, "it does not touch the table");
     let repair = [
-        vec![on_table(
-            "BatchGetItem ConditionCheckItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem",
-        )],
+        vec![
+            on_table(
+                "BatchGetItem BatchWriteItem ConditionCheckItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem",
+            ),
+            on_index("Query"),
+        ],
         quarantine("s3:GetObject s3:DeleteObject").into(),
     ];
     assert_eq!(allowed("RepairJob"), repair.concat());
@@ -76,10 +83,7 @@ fn each_function_has_just_its_own_actions() {
 
 #[test]
 fn the_api_reads_and_writes_comments_and_cannot_scan() {
-    let expected = [
-        on_table("DeleteItem DescribeTable GetItem PutItem Query"),
-        ("dynamodb:Query".to_owned(), json!({"Fn::Sub": format!("{TABLE}/index/gsi")})),
-    ];
+    let expected = [on_table("DeleteItem DescribeTable GetItem PutItem Query"), on_index("Query")];
     assert_eq!(allowed("ApiRole"), expected);
 }
 
