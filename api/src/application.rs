@@ -19,7 +19,7 @@ use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
-    compression, cross_origin, deadline, openapi,
+    cross_origin, deadline, openapi,
     operations::{self, access, load},
     pages, routes,
     settings::{ApiSettings, CursorKey, Settings},
@@ -258,7 +258,6 @@ fn layers(
     // The outermost comes last.
     App::new()
         .app_data(state)
-        .wrap(from_fn(compression::within_the_request))
         .wrap(from_fn(deadline::bound))
         .wrap(from_fn(load::bound))
         .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))

@@ -82,12 +82,12 @@ static TEXT: LazyLock<Result<String, serde_json::Error>> =
 
 /// Registers `/openapi.json`.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    use actix_web::middleware::{Compress, from_fn};
+    use actix_web::middleware::from_fn;
     config.service(
         web::resource("/openapi.json")
             .route(get().to(description))
             .wrap(from_fn(crate::caching::revalidate))
-            .wrap(Compress::default())
+            .wrap(from_fn(crate::compression::compress))
             .default_service(not_allowed("GET, HEAD")),
     );
 }

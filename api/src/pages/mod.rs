@@ -29,14 +29,14 @@ mod words;
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder, Route,
     http::header::{self, ContentType},
-    middleware::{Compress, from_fn},
+    middleware::from_fn,
     web,
 };
 use askama::Template;
 use model::{Filter, Order, PageNumber, PageSize};
 
 use crate::{
-    caching,
+    caching, compression,
     error::{ApiError, PageError},
     links, request,
     routes::{get, not_allowed},
@@ -74,7 +74,7 @@ pub(crate) fn serve(config: &mut web::ServiceConfig, path: &str, route: Route) {
         web::resource(path)
             .route(route)
             .wrap(from_fn(caching::revalidate))
-            .wrap(Compress::default())
+            .wrap(from_fn(compression::compress))
             .default_service(not_allowed("GET, HEAD")),
     );
 }

@@ -5,14 +5,10 @@ pub(crate) mod create;
 pub(crate) mod list;
 pub(crate) mod stats;
 
-use actix_web::{
-    HttpRequest, Route, guard,
-    middleware::{Compress, from_fn},
-    web,
-};
+use actix_web::{HttpRequest, Route, guard, middleware::from_fn, web};
 
 use crate::{
-    caching,
+    caching, compression,
     error::{ApiError, Audience},
 };
 
@@ -24,14 +20,14 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
                 .route(get().to(list::comments))
                 .route(web::post().to(create::comment))
                 .wrap(from_fn(caching::revalidate))
-                .wrap(Compress::default())
+                .wrap(from_fn(compression::compress))
                 .default_service(not_allowed("GET, HEAD, POST")),
         )
         .service(
             web::resource("/api/v1/products/{product}/stats")
                 .route(get().to(stats::product))
                 .wrap(from_fn(caching::revalidate))
-                .wrap(Compress::default())
+                .wrap(from_fn(compression::compress))
                 .default_service(not_allowed("GET, HEAD")),
         )
         .service(
