@@ -61,6 +61,18 @@ def document(policy):
     return ast.literal_eval(policy) if isinstance(policy, str) else policy
 
 
+def actions_named(template):
+    """By role, the actions that the template itself names: SAM calls a function's role after it."""
+    named = {}
+    for name, resource in template["Resources"].items():
+        role = name + "Role" if resource["Type"] == "AWS::Serverless::Function" else name
+        for policy in resource["Properties"].get("Policies", []) if "Properties" in resource else []:
+            for statement in policy.get("PolicyDocument", policy)["Statement"]:
+                actions = statement["Action"]
+                named.setdefault(role, set()).update([actions] if isinstance(actions, str) else actions)
+    return {role: sorted(actions) for role, actions in named.items()}
+
+
 def create(stacks, name, plain, parameters):
     stacks.create_stack(
         StackName=name,
@@ -79,6 +91,7 @@ def created(template):
             key = os.path.basename(resource["Properties"]["CodeUri"])
             boto3.client("s3").put_object(Bucket=code, Key=key, Body=b"zip")
             resource["Properties"]["CodeUri"] = f"s3://{code}/{key}"
+    named = actions_named(template)
     certificate = boto3.client("acm").request_certificate(DomainName="comments.example.com")["CertificateArn"]
     parameters = {
         "PublicUrl": "https://comments.example.com",
@@ -115,6 +128,7 @@ def created(template):
             }
             for role in iam.list_roles()["Roles"]
         },
+        "named": named,
         # Of the translated template: the simulation attaches no managed policies.
         "managed": {
             name: [arn if isinstance(arn, str) else arn["Fn::Sub"] for arn in role["Properties"].get("ManagedPolicyArns", [])]
