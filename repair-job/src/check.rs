@@ -1,12 +1,18 @@
 //! `check`: one comment, what is and what should be.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use model::{
-    CommentId, FilterKey, ProductId,
+    CommentId, ProductId,
     item::{attribute, text},
-    plan::reconcile::{Collection, Drift, Places, plan_ranks},
+    plan::reconcile::{Collection, Drift, Places, Ranks, plan_ranks},
 };
+use serde::Serialize;
+use serde_dynamo::{AttributeValue, Item};
 use stores::StoreError;
 
 use crate::{
@@ -17,19 +23,59 @@ use crate::{
     report::Report,
 };
 
+/// What is said of something that is not there, or should not be.
+const NOTHING: &str = "-";
+/// What is said of a duplicate that is right, or should be there.
+const COPY: &str = "like the primary item";
+
 /// One comment as a table, and the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// Lines for a person: what is there before anything is mended, and what should be.
     pub table: String,
+    /// The rows of the table.
+    pub rows: Vec<CheckedRow>,
     /// What was found and done.
     pub report: Report,
+}
+
+/// Something that is derived from a comment. No row holds what a commenter wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckedRow {
+    /// `duplicate`, `rank entry` or `name`.
+    pub what: &'static str,
+    /// `right`, or the kind of difference.
+    pub state: String,
+    /// What is there: of a stale duplicate the attributes that differ, of a rank entry its score.
+    pub is: String,
+    /// What should be there.
+    pub should_be: String,
+    /// The duplicate's filter key, the base set, or what is named.
+    pub key: String,
+}
+
+impl Checked {
+    /// The report as JSON, with the rows.
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = self.report.json();
+        if let (Some(fields), Ok(rows)) = (json.as_object_mut(), serde_json::to_value(&self.rows)) {
+            fields.insert("rows".to_owned(), rows);
+        }
+        json
+    }
+}
+
+/// What is told of a comment.
+#[derive(Debug, Default)]
+struct Described {
+    lines: Vec<String>,
+    rows: Vec<CheckedRow>,
 }
 
 impl Job {
     /// Looks at one comment; `product` says where else to look.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
-        let mut table = String::new();
+        let mut described = Described::default();
         let mut told = Places::default();
         product.into_iter().for_each(|product| told.add(product, None));
         // One comment is guarded by itself and needs no lease.
@@ -37,87 +83,207 @@ impl Job {
             let table_id = self.table.describe().await?.id;
             let follow = Follow::read(run, &table_id).await?;
             let scope = Scope { duplicates: true, index: follow.scope() };
-            table = self.describe(id, &told, &scope).await?;
+            described = self.describe(id, &told, &scope).await?;
             let states = run.reconcile_all([(id.clone(), told.clone())], &scope).await?;
             run.add_checked(looked_at(&states));
             Ok(())
         };
         let report = self.without_lease("check", work).await;
-        Checked { table, report }
+        Checked { table: described.table(id), rows: described.rows, report }
     }
 
-    async fn describe(&self, id: &CommentId, told: &Places, scope: &Scope) -> Result<String, RepairError> {
+    async fn describe(&self, id: &CommentId, told: &Places, scope: &Scope) -> Result<Described, RepairError> {
         let items = self.table.items_of(id).await?;
-        let mut lines = format!("comment {id}\n");
+        let mut described = Described::default();
         let collection = match Collection::read(id, &items) {
             Ok(collection) => collection,
             Err(unresolved) => {
-                lines.push_str(&format!("  a person has to look: {unresolved}\n"));
-                for item in &items {
-                    lines.push_str(&format!("  item {}\n", text(item, attribute::SK).unwrap_or("?")));
-                }
-                return Ok(lines);
+                described.lines.push(format!("a person has to look: {unresolved}"));
+                let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
+                described.lines.extend(keys.map(|key| format!("item {key}")));
+                return Ok(described);
             }
         };
-        let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
-        let summary = match &collection.primary {
+        described.lines.push(match &collection.primary {
             Some((image, revision)) => format!(
                 "primary item: {}, {}, rating {}, made {}, revision {revision}",
                 image.placement.product, image.placement.language, image.placement.rating, image.created_at
             ),
             None => "primary item: none".to_owned(),
-        };
-        let mut rows: BTreeMap<String, (&str, String)> = BTreeMap::new();
-        let present: Vec<String> =
-            items.iter().filter_map(|item| text(item, attribute::SK)).map(str::to_owned).collect();
-        let implied = last.iter().flat_map(|(placement, _)| placement.duplicate_keys()).map(|key| key.to_string());
-        for key in implied.chain(present.into_iter().filter(|key| !key.ends_with(FilterKey::PRIMARY_SUFFIX))) {
-            rows.insert(key, ("duplicate", "right".to_owned()));
-        }
-        let mut drift = collection.plan_duplicates().drift;
-        let places = collection.places(told);
-        let mut index = "page index: as below".to_owned();
-        if matches!(scope.index, IndexScope::Nothing) {
-            index = "page index: not looked at".to_owned();
-        } else {
-            match self.index.ranks(id, &places).await {
-                Ok(ranks) => {
-                    let implied = last.iter().flat_map(|(placement, _)| placement.base_sets());
-                    for set in implied.chain(ranks.scores.keys().cloned()) {
-                        rows.insert(set.to_string(), ("rank entry", "right".to_owned()));
-                    }
-                    drift.extend(plan_ranks(id, last, &ranks).drift);
-                }
+        });
+        let ranks = match &scope.index {
+            IndexScope::Nothing => Err("page index: not looked at".to_owned()),
+            IndexScope::All | IndexScope::Partitions(_) => match self.index.ranks(id, &collection.places(told)).await {
+                Ok(ranks) => Ok(ranks),
                 Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                    index = format!("page index: not looked at, {error}");
+                    Err(format!("page index: not looked at, {error}"))
                 }
-                Err(error) => index = format!("page index: a person has to look, {error}"),
+                Err(error) => Err(format!("page index: a person has to look, {error}")),
+            },
+        };
+        described.lines.push(match &ranks {
+            Ok(_) => "page index: as below".to_owned(),
+            Err(why) => why.clone(),
+        });
+        described.rows = rows(&collection, &items, ranks.as_ref().ok());
+        Ok(described)
+    }
+}
+
+/// A row for everything that is there or should be, by its key.
+fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
+    let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
+    let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
+    let mut add = |what: &'static str, state: &str, key: String, is: String, should_be: String| {
+        rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
+    };
+    let copy = || COPY.to_owned();
+    let nothing = || NOTHING.to_owned();
+    for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
+        add("duplicate", "right", key.to_string(), copy(), copy());
+    }
+    let score = last.map_or_else(nothing, |(_, created_at)| created_at.epoch_ms().to_string());
+    if let Some(ranks) = ranks {
+        for set in last.iter().flat_map(|(placement, _)| placement.base_sets()) {
+            add("rank entry", "right", set.to_string(), score.clone(), score.clone());
+        }
+        for drift in plan_ranks(&collection.id, last, ranks).drift {
+            let state = drift.kind().name().replace('_', " ");
+            let is = |set| ranks.scores.get(set).map_or_else(nothing, f64::to_string);
+            match &drift {
+                Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
+                    add("rank entry", &state, set.to_string(), is(set), score.clone());
+                }
+                Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
+                    add("rank entry", &state, set.to_string(), is(set), nothing());
+                }
+                Drift::MissingName(product, language) => {
+                    add("name", &state, name(product, language.as_ref()), nothing(), "named".to_owned());
+                }
+                Drift::ExtraName(product, language) => {
+                    add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
+                }
+                // Those are planned below.
+                Drift::MissingDuplicate(_)
+                | Drift::ExtraDuplicate(_)
+                | Drift::StaleDuplicate(..)
+                | Drift::OrphanDuplicate(_) => {}
             }
         }
-        for one in &drift {
-            let found = one.kind().name().replace('_', " ");
-            match one {
-                Drift::MissingDuplicate(key) | Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
-                    rows.insert(key.to_string(), ("duplicate", found));
-                }
-                Drift::StaleDuplicate(key, attributes) => {
-                    rows.insert(key.to_string(), ("duplicate", format!("stale: {}", attributes.join(", "))));
-                }
-                Drift::MissingRank(set) | Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
-                    rows.insert(set.to_string(), ("rank entry", found));
-                }
-                Drift::WrongScore(set, score) => {
-                    rows.insert(set.to_string(), ("rank entry", format!("wrong score {score}")));
-                }
-                Drift::MissingName(..) | Drift::ExtraName(..) => {
-                    rows.insert(one.to_string(), ("name", found));
-                }
+    }
+    let primary = collection.primary.as_ref().map(|(image, _)| image.item);
+    for drift in collection.plan_duplicates().drift {
+        let state = drift.kind().name().replace('_', " ");
+        match &drift {
+            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), nothing(), copy()),
+            Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
+                add("duplicate", &state, key.to_string(), "there".to_owned(), nothing());
             }
+            Drift::StaleDuplicate(key, attributes) => {
+                let key = key.to_string();
+                let found = items.iter().find(|item| text(item, attribute::SK) == Some(&key));
+                let right = AttributeValue::Bool(true);
+                let should_be = |name: &str| match name {
+                    attribute::AUTO => Some(&right),
+                    name => primary.and_then(|item| item.get(name)),
+                };
+                let of = |value: &dyn Fn(&str) -> String| {
+                    attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
+                };
+                let is = of(&|name| shown(name, found.and_then(|item| item.get(name))));
+                let should_be = of(&|name| shown(name, should_be(name)));
+                add("duplicate", &state, key, is, should_be);
+            }
+            Drift::MissingRank(_)
+            | Drift::ExtraRank(_)
+            | Drift::WrongScore(..)
+            | Drift::OrphanRank(_)
+            | Drift::MissingName(..)
+            | Drift::ExtraName(..) => {}
         }
-        writeln!(lines, "  {summary}\n  {index}").ok();
-        for (key, (what, state)) in rows {
-            writeln!(lines, "  {what:<10}  {state:<20}  {key}").ok();
+    }
+    rows.into_values().collect()
+}
+
+fn name(product: &ProductId, language: Option<&model::Language>) -> String {
+    language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
+}
+
+/// An attribute as it is shown: what Pagemark itself put there as it is, anything else by its length and hash, because a
+/// commenter may have written it.
+fn shown(name: &str, value: Option<&AttributeValue>) -> String {
+    let is_own = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION].contains(&name);
+    match value {
+        None => "none".to_owned(),
+        Some(AttributeValue::S(text)) if is_own => text.clone(),
+        Some(AttributeValue::N(number)) if is_own => number.clone(),
+        Some(AttributeValue::Bool(is)) => is.to_string(),
+        Some(value) => {
+            let text = canonical(value);
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            format!("of {} bytes, hash {:016x}", text.len(), hasher.finish())
         }
-        Ok(lines)
+    }
+}
+
+/// A value as a text that is the same for equal values.
+fn canonical(value: &AttributeValue) -> String {
+    if let AttributeValue::M(map) = value {
+        let fields: BTreeMap<&String, String> = map.iter().map(|(name, value)| (name, canonical(value))).collect();
+        format!("{fields:?}")
+    } else {
+        format!("{value:?}")
+    }
+}
+
+impl Described {
+    fn table(&self, id: &CommentId) -> String {
+        let mut table = format!("comment {id}\n");
+        for line in &self.lines {
+            writeln!(table, "  {line}").ok();
+        }
+        if self.rows.is_empty() {
+            return table;
+        }
+        let width = |title: &str, of: fn(&CheckedRow) -> &str| {
+            self.rows.iter().map(of).map(str::len).fold(title.len(), usize::max)
+        };
+        let (is, should_be) = ("is", "should be");
+        let (state_width, is_width) = (width("state", |row| &row.state), width(is, |row| &row.is));
+        let should_be_width = width(should_be, |row| &row.should_be);
+        let mut line = |what: &str, state: &str, is: &str, should_be: &str, key: &str| {
+            writeln!(
+                table,
+                "  {what:<10}  {state:<state_width$}  {is:<is_width$}  {should_be:<should_be_width$}  {key}"
+            )
+            .ok();
+        };
+        line("", "state", is, should_be, "key");
+        for row in &self.rows {
+            line(row.what, &row.state, &row.is, &row.should_be, &row.key);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_commenter_wrote_is_shown_by_its_length_and_hash() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        assert_eq!(shown("rating", Some(&AttributeValue::N("4".to_owned()))), "4");
+        assert_eq!(shown("language", Some(&text("en"))), "en");
+        assert_eq!(shown("cd", None), "none");
+        let blob =
+            |body: &str| AttributeValue::M([("body".to_owned(), text(body)), ("a".to_owned(), text("b"))].into());
+        let (one, same, other) = (blob("secret"), blob("secret"), blob("others"));
+        let said = shown("comment_blob", Some(&one));
+        assert!(said.starts_with("of ") && !said.contains("secret"), "{said}");
+        assert_eq!(said, shown("comment_blob", Some(&same)));
+        assert_ne!(said, shown("comment_blob", Some(&other)));
+        assert!(!shown("unknown", Some(&text("secret"))).contains("secret"));
     }
 }

@@ -1,6 +1,6 @@
 //! The settings and commands of the repair job.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use model::{CommentId, Instant, ProductId};
@@ -12,7 +12,7 @@ use stores::{
 
 use crate::{
     audit::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    job::{JobSettings, LEASE},
+    job::{JobSettings, LEASE, SETTLE_DELAY},
 };
 
 const EXIT_CODES: &str = "\
@@ -78,6 +78,27 @@ pub struct LimitArgs {
         value_parser = parse_duration
     )]
     pub lease: Duration,
+    /// How long ago what is reconciled from the journal must be: never shorter than a write may take to arrive (30 s) and
+    /// clocks of writers may differ.
+    #[arg(
+        long,
+        global = true,
+        env = "PAGEMARK_REPAIR_SETTLE",
+        value_name = "TIME",
+        default_value_t = Seconds(SETTLE_DELAY),
+        value_parser = |text: &str| parse_duration(text).map(Seconds)
+    )]
+    pub settle: Seconds,
+}
+
+/// A time that is shown in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seconds(pub Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.0.as_secs())
+    }
 }
 
 impl LimitArgs {
@@ -92,6 +113,7 @@ impl LimitArgs {
             apply,
             concurrency: self.concurrency,
             lease: if self.lease.is_zero() { LEASE } else { self.lease },
+            settle: self.settle.0,
             index_max_age: page_index.config().max_age,
             ..JobSettings::default()
         }

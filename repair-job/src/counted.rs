@@ -8,7 +8,10 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use model::{CommentId, plan::reconcile::Drift};
+use model::{
+    CommentId,
+    plan::reconcile::{Drift, Places},
+};
 
 /// How many comments are remembered as counted: 200,000 of which all 37 entries are wrong take some 50 MB. What is found
 /// twice of further ones counts twice.
@@ -24,7 +27,7 @@ pub(crate) struct Counted {
     left: HashMap<u64, Box<[u32]>>,
     /// The hashes of ids of comments that need a person.
     need_person: HashSet<u64>,
-    unresolved: BTreeMap<CommentId, String>,
+    unresolved: BTreeMap<CommentId, (String, Places)>,
 }
 
 impl Counted {
@@ -52,24 +55,27 @@ impl Counted {
         (new, was_counted)
     }
 
-    /// Counts a comment that needs a person; `false` when it was counted before.
-    pub(crate) fn add_unresolved(&mut self, id: &CommentId, what: &str) -> bool {
+    /// Counts a comment that needs a person, and where it was looked for; `false` when it was counted before.
+    pub(crate) fn add_unresolved(&mut self, id: &CommentId, what: &str, places: &Places) -> bool {
         let name = hash_of(id);
         if self.need_person.contains(&name) {
+            if let Some((_, before)) = self.unresolved.get_mut(id) {
+                before.join(places);
+            }
             return false;
         }
         if self.need_person.len() < COUNTED_MAX {
             self.need_person.insert(name);
         }
         if self.unresolved.len() < UNRESOLVED_MAX {
-            self.unresolved.insert(id.clone(), what.to_owned());
+            self.unresolved.insert(id.clone(), (what.to_owned(), places.clone()));
         }
         true
     }
 
-    /// The comments that need a person, and why; of many, some.
-    pub(crate) fn unresolved(&self) -> Vec<(CommentId, String)> {
-        self.unresolved.iter().map(|(id, what)| (id.clone(), what.clone())).collect()
+    /// The comments that need a person, why, and where each was looked for; of many, some.
+    pub(crate) fn unresolved(&self) -> Vec<(CommentId, String, Places)> {
+        self.unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
 }
 
@@ -101,9 +107,11 @@ mod tests {
         assert_eq!(counted.add_left(&id, std::slice::from_ref(&one)), (vec![one.clone()], false));
         assert_eq!(counted.add_left(&id, &[one.clone(), another.clone()]), (vec![another], true));
         assert_eq!(counted.add_left(&CommentId::parse("c2").unwrap(), std::slice::from_ref(&one)), (vec![one], false));
-        assert!(counted.add_unresolved(&id, "why"));
-        assert!(!counted.add_unresolved(&id, "why else"));
-        assert_eq!(counted.unresolved(), [(id, "why".to_owned())]);
+        let mut places = Places::default();
+        assert!(counted.add_unresolved(&id, "why", &places));
+        places.add(&ProductId::parse("p").unwrap(), None);
+        assert!(!counted.add_unresolved(&id, "why else", &places));
+        assert_eq!(counted.unresolved(), [(id, "why".to_owned(), places)]);
     }
 
     #[test]

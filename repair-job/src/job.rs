@@ -325,8 +325,8 @@ impl Run<'_> {
         self.report().add_unresolved(what);
     }
 
-    /// The comments that need a person, and why; of many, some.
-    pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String)> {
+    /// The comments that need a person, why, and where each was looked for; of many, some.
+    pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String, Places)> {
         self.counted().unresolved()
     }
 
@@ -392,7 +392,7 @@ impl Run<'_> {
                     Err(_) => self.fail(),
                     Ok(_) => {}
                 }
-                self.add_reconciled(&id, &reconciled);
+                self.add_reconciled(&id, &places, &reconciled);
                 (id, reconciled.state)
             });
             reconciling
@@ -410,7 +410,7 @@ impl Run<'_> {
 
     /// Adds what was found of a comment. What is found a second time, by another way, is counted once: a difference that
     /// is left, as a dry run leaves all of them, and that it needs a person.
-    fn add_reconciled(&self, id: &CommentId, reconciled: &Reconciled) {
+    fn add_reconciled(&self, id: &CommentId, places: &Places, reconciled: &Reconciled) {
         let mended = &reconciled.found.mended;
         let (left, was_counted) = self.counted().add_left(id, &reconciled.found.left);
         let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
@@ -431,7 +431,7 @@ impl Run<'_> {
         match &reconciled.state {
             Ok(State::Settled) | Err(_) => {}
             Ok(State::Unresolved(what)) => {
-                let is_new = self.counted().add_unresolved(id, what);
+                let is_new = self.counted().add_unresolved(id, what, places);
                 is_new.then(|| self.add_unresolved(what.clone()));
             }
             Ok(State::KeepsChanging) => {

@@ -38,7 +38,7 @@ mod sweep;
 mod unresolved;
 
 pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
-pub use check::Checked;
+pub use check::{Checked, CheckedRow};
 pub use config::{Command, Config, FunctionConfig};
 pub use error::RepairError;
 pub use explain::explain;

@@ -92,10 +92,11 @@ async fn run() -> anyhow::Result<ExitCode> {
         }
         Command::Check { id, product } => {
             let checked = Box::pin(job.check(id, product.as_ref())).await;
-            if !config.json {
-                print!("{}", checked.table);
+            match config.json {
+                true => println!("{}", serde_json::to_string_pretty(&checked.json())?),
+                false => println!("{}{}", checked.table, checked.report),
             }
-            checked.report
+            return Ok(ExitCode::from(checked.report.exit_code()));
         }
         command @ (Command::Recent { .. } | Command::Audit(_) | Command::Quarantine(_) | Command::Rebuild { .. }) => {
             let display = job.progress().show(command.name());

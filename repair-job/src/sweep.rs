@@ -502,7 +502,20 @@ impl Sweeper<'_> {
         };
         let index = &self.run.job.index;
         let sizes = index.sizes(&named.iter().map(whole).collect::<Vec<_>>()).await?;
-        Ok(named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name).collect())
+        let mut empty: Vec<_> =
+            named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name).collect();
+        if !empty.is_empty() {
+            // The last member takes its name with it, in one step: what was mended since the names were read has none any more.
+            let products: BTreeSet<&ProductId> = empty.iter().map(|(product, _)| *product).collect();
+            let names = index.names(products).await?;
+            empty.retain(|(product, language)| {
+                names.get(*product).is_some_and(|names| match language {
+                    None => names.is_named,
+                    Some(language) => names.languages.contains(*language),
+                })
+            });
+        }
+        Ok(empty)
     }
 
     /// Takes names away.

@@ -21,14 +21,18 @@ const UNRESOLVED: &str = "unresolved";
 struct Remembered {
     since: Instant,
     what: String,
+    /// Where it was looked for: what an id has left in the page index, the table may not tell any more.
+    #[serde(default)]
+    places: Places,
 }
 
 /// Looks at the comments again that needed a person, and forgets those that are in order.
 pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), RepairError> {
     let table = &run.job.table;
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
-    let ids = remembered.into_iter().filter_map(|(name, _)| CommentId::parse(&name).ok());
-    let comments: Vec<(CommentId, Places)> = ids.map(|id| (id, Places::default())).collect();
+    let comments =
+        remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places)));
+    let comments: Vec<(CommentId, Places)> = comments.collect();
     let scope = Scope { duplicates: true, index: follow.scope() };
     for (id, state) in run.reconcile_all(comments, &scope).await? {
         match state {
@@ -58,8 +62,8 @@ pub(crate) async fn remember(run: &Run<'_>) -> Result<(), RepairError> {
     let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
     let room = UNRESOLVED_MAX.saturating_sub(known.len());
-    for (id, what) in found.into_iter().filter(|(id, _)| !known.contains(id.as_str())).take(room) {
-        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since: run.began, what }).await?;
+    for (id, what, places) in found.into_iter().filter(|(id, ..)| !known.contains(id.as_str())).take(room) {
+        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since: run.began, what, places }).await?;
     }
     Ok(())
 }

@@ -73,6 +73,12 @@ async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
         let expected = inflict(&stores, &mut random, &comment, damage).await;
         let looked = check(false).await;
         assert_eq!(looked.report.drifted, expected, "{damage:?} {}", looked.table);
+        let wrong: Vec<_> = looked.rows.iter().filter(|row| row.state != "right").collect();
+        assert_eq!(u64::try_from(wrong.len()).unwrap(), expected.values().sum::<u64>(), "{damage:?} {}", looked.table);
+        for row in wrong {
+            assert_ne!(row.is, row.should_be, "{damage:?} {row:?}");
+            assert!(looked.table.contains(&row.is) && looked.table.contains(&row.should_be), "{}", looked.table);
+        }
         assert_eq!(check(true).await.report.drifted, expected, "{damage:?}");
         let after = check(true).await;
         assert_clean(&after.report);

@@ -8,8 +8,10 @@
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
+//! - `killed`: runs that are killed between any two of their writes.
 //! - `lost`: a page index that is lost, emptied or refused while a run looks at it.
 //! - `process`: the binary, killed at any point, twice at once, and as a function.
+//! - `unread`: no watermark passes what was not read.
 //! - `resumed`: what is gone on with, and what is begun anew.
 //! - `stopped`: a store that is away, time that is up, a lease that is lost.
 //! - `rebuild`: while writes go on; Redis restored from a snapshot.
@@ -18,6 +20,7 @@ mod audit;
 mod catalogue;
 mod cluster;
 mod concurrent;
+mod killed;
 mod kinds;
 mod local;
 mod lost;
@@ -27,6 +30,7 @@ mod rebuild;
 mod recent;
 mod resumed;
 mod stopped;
+mod unread;
 
 use std::time::Duration;
 

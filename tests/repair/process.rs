@@ -3,7 +3,7 @@
 use std::{process::Stdio, time::Duration};
 
 use model::CommentId;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::{Value, json};
 use tokio::{
@@ -25,8 +25,11 @@ use crate::fixture::{
 /// How often a run is killed before it may come to its end.
 const KILLS: usize = 12;
 
+/// Comments that are damaged before each.
+const DAMAGED: usize = 8;
+
 /// Begins a command, told about some stores by variables, as an operator would.
-async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Child {
+pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Child {
     let mut command = Command::new(function::binary("repair-job").await);
     command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
     command.envs(with(repair_job_variables(stores), others));
@@ -36,14 +39,14 @@ async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&s
 
 /// What a command said.
 #[derive(Debug)]
-struct Said {
+pub(super) struct Said {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
 impl Said {
-    fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         u8::try_from(self.code.unwrap_or(-1)).unwrap_or_else(|_| panic!("no exit code: {self:?}"))
     }
 
@@ -52,18 +55,18 @@ impl Said {
     }
 }
 
-async fn end(child: Child) -> Said {
+pub(super) async fn end(child: Child) -> Said {
     let output = tokio::time::timeout(function::TIMEOUT, child.wait_with_output()).await.expect("its end").unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-async fn run(stores: &Stores, arguments: &[&str]) -> Said {
+pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Said {
     end(begin(stores, &[], arguments).await).await
 }
 
 /// Runs a command when the lease of one that was killed has run out.
-async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
+pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
     wait_for("the end of the lease", async || {
         let said = run(stores, arguments).await;
         if said.code() & exit::HELD == 0 { Ok(said) } else { Err(said) }
@@ -72,12 +75,17 @@ async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
 }
 
 /// Kills a run when it is about to make its next write but `count` of those that a gate holds; one that ends before that is
-/// left to end.
-async fn kill_at(stores: &Stores, gates: [&Gate; 2], gate: &Gate, count: usize, arguments: &[&str]) {
+/// left to end. Returns whether it was killed.
+pub(super) async fn kill_at(
+    stores: &Stores,
+    variables: &[(&'static str, &str)],
+    gate: &Gate,
+    count: usize,
+    arguments: &[&str],
+) -> bool {
     wait_for("the end of the lease of the run before", async || {
         gate.hold_after(count);
-        let urls = [("PAGEMARK_DYNAMODB_URL", &*gates[0].url), ("PAGEMARK_REDIS_URL", &*gates[1].url)];
-        let mut child = begin(stores, &urls, arguments).await;
+        let mut child = begin(stores, variables, arguments).await;
         let ended = wait_for("the run's write, or its end", async || match child.try_wait().unwrap() {
             None if gate.is_holding() => Ok(None),
             None => Err(()),
@@ -88,9 +96,14 @@ async fn kill_at(stores: &Stores, gates: [&Gate; 2], gate: &Gate, count: usize, 
         child.wait().await.unwrap();
         gate.open();
         let is_held = ended.is_some_and(|status| status.code() == Some(exit::HELD.into()));
-        if is_held { Err(()) } else { Ok(()) }
+        if is_held { Err(()) } else { Ok(ended.is_none()) }
     })
-    .await;
+    .await
+}
+
+/// Where a run goes through two gates.
+fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
+    [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
 /// Comments with damage of every kind.
@@ -126,6 +139,10 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     let check = run(&stores, &["check", ids[0].as_str()]).await;
     assert_eq!(check.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{check:?}");
     assert!(check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"), "{check:?}");
+    assert!(check.stdout.contains("should be") && check.stdout.contains("like the primary item"), "{check:?}");
+    let rows = run(&stores, &["check", ids[1].as_str(), "--json"]).await.json()["rows"].clone();
+    let stale = rows.as_array().unwrap().iter().find(|row| row["state"] == "stale duplicate");
+    assert!(stale.is_some_and(|row| row["is"] != row["should_be"] && row["key"].is_string()), "{rows}");
 
     let mended = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
     assert_eq!(mended.code(), exit::DRIFT_FOUND, "{mended:?}");
@@ -165,16 +182,29 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
 async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(72);
-    damaged(&stores, 72).await;
-    let arguments = ["audit", "--segments", "2", "--apply"];
+    let mut comments = Vec::new();
+    for number in 0..40 {
+        comments.push(stores.create_numbered(number, super::product(number)).await);
+    }
+    stores.deliver_all().await;
+    let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
     let (table, index) = (Gate::for_transactions(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    let mut kills = 0;
     for kill in 0..KILLS {
         // Before any of its writes: of duplicates, or of rank entries. The one that was held is done after its process is
         // gone, as one that the network was slow with.
         let gate = if kill % 2 == 0 { &table } else { &index };
-        kill_at(&stores, [&table, &index], gate, random.random_range(0..4), &arguments).await;
+        // Something is left to write for each run.
+        for comment in comments.sample(&mut random, DAMAGED) {
+            for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
+                inflict(&stores, &mut random, comment, damage).await;
+            }
+        }
+        let count = random.random_range(0..4);
+        kills += usize::from(kill_at(&stores, &through(&table, &index), gate, count, &arguments).await);
     }
-    let last = run_when_free(&stores, &[&arguments[..], &["--restart"]].concat()).await;
+    assert!(kills >= KILLS * 3 / 4, "only {kills} runs were killed");
+    let last = run_when_free(&stores, &arguments).await;
     assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).audit(whole()).await);
@@ -188,9 +218,11 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
     let arguments = ["audit", "--segments", "3", "--apply"];
     let (table, index) = (Gate::for_checkpoints(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
     // It reads them first; then it writes where it is, and that a segment is done.
+    let mut kills = 0;
     for count in 1..6 {
-        kill_at(&stores, [&table, &index], &table, count, &arguments).await;
+        kills += usize::from(kill_at(&stores, &through(&table, &index), &table, count, &arguments).await);
     }
+    assert!(kills >= 3, "only {kills} runs were killed");
     // It goes on where the checkpoints say: one that is ahead of what was done would leave damage.
     let last = run_when_free(&stores, &arguments).await;
     assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
@@ -210,13 +242,15 @@ async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_a
     let (table, index) = (Gate::for_scans(&stores.redis_url).await, Gate::for_edits(&stores.redis_url).await);
     let engine = Gate::for_calls(&stores.engine_url()).await;
     let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
+    let mut kills = 0;
     for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
-        kill_at(&stores, [&engine, gate], gate, count, &arguments).await;
+        kills += usize::from(kill_at(&stores, &through(&engine, gate), gate, count, &arguments).await);
         // What was held goes on after its process is gone.
         println!("killed after {count}: {} partitions without a marker", unmarked().await);
         let readiness = job(&stores, true).recent().await;
         assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
     }
+    assert!(kills >= 2, "only {kills} runs were killed");
     let last = run_when_free(&stores, &arguments).await;
     assert_eq!(last.code(), 0, "{last:?}");
     assert_eq!(unmarked().await, 0);

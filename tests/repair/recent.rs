@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Instant, journal::JOURNAL_RETENTION_DAYS};
+use model::{BaseSet, Instant, journal::JOURNAL_RETENTION_DAYS};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
 use stores::{
@@ -13,7 +13,7 @@ use stores::{
     table::{Lease, TableConfig},
 };
 
-use super::{assert_clean, job, job_with, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::{
     fixture::{
         WAIT_MAX,
@@ -353,5 +353,26 @@ async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
     stores.assert_invariants().await;
     // The shared server is other tests' as well.
     assert!(redis_server::shared_url().await.starts_with("redis://"));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_deleted_comment_left_in_the_page_index_is_counted_until_it_is_in_order() {
+    let stores = ready_stores().await;
+    let comment = stores.create_numbered(1, product(1)).await;
+    stores.table.delete_comment(&comment.id, None).await.unwrap();
+    // Something else in the place of a set that the table says nothing of any more.
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    let set = BaseSet { product: comment.product.clone(), language: Some(comment.language.clone()), rating: None };
+    let key = stores.index.key_name(&set);
+    redis::cmd("SET").arg(&[&key, "text"]).exec_async(&mut raw).await.unwrap();
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::UNRESOLVED);
+    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    for _ in 0..2 {
+        let report = job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
+    }
+    redis::cmd("DEL").arg(&key).exec_async(&mut raw).await.unwrap();
+    assert_clean(&job_with(&stores, no_overlap, Stop::default()).recent().await);
     stores.finish().await;
 }

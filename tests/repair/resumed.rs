@@ -123,3 +123,39 @@ async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_ther
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     stores.assert_invariants().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
+    let stores = ready_stores().await;
+    create(&stores, COMMENTS).await;
+    let held = async |gate: &Gate| {
+        gate.hold_after(1);
+        let stop = Stop::default();
+        let lease = JobSettings { lease: Duration::from_secs(60), ..settings(true) };
+        let audit = patient_job_through(&stores, gate, lease, stop.clone()).await;
+        let progress = audit.progress().clone();
+        let run = tokio::spawn(async move { audit.audit(AuditOptions { at_once: 1, ..whole() }).await });
+        wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        let share = progress.share();
+        stop.ask();
+        gate.open();
+        run.await.unwrap();
+        share
+    };
+    // Of the table first, then, gone on with, of the sweep, of which a part is done then.
+    let of_table = held(&Gate::for_table_scans(&stores.engine_url()).await).await;
+    let of_sweep = held(&Gate::for_batch_gets(&stores.engine_url()).await).await;
+    assert!(of_table > 0.0 && of_table < 0.5, "{of_table}");
+    assert!(of_sweep > 0.6 && of_sweep < 0.99, "{of_sweep}");
+    // What is left begins where the share was.
+    let last = job(&stores, true);
+    let progress = last.progress().clone();
+    let stopped = Stop::default();
+    stopped.ask();
+    let begun = super::job_with(&stores, settings(true), stopped);
+    begun.audit(whole()).await;
+    assert!(begun.progress().share() > 0.6, "{}", begun.progress().share());
+    assert_eq!(last.audit(whole()).await.exit_code(), 0);
+    assert_eq!(progress.share(), 1.0);
+    stores.index.clear().await.unwrap();
+}

@@ -64,6 +64,9 @@ pub struct TableConfig {
     pub call_timeout: Duration,
     /// How often the SDK sends one call, the first time included.
     pub max_attempts: u32,
+    /// How long after its instant the transaction of a change may still be started: with `call_timeout`, clearly less than the
+    /// repair job's settle delay.
+    pub started_within: Duration,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
 }
@@ -77,6 +80,7 @@ impl TableConfig {
             attempt_timeout: Duration::from_secs(3),
             call_timeout: Duration::from_secs(8),
             max_attempts: 3,
+            started_within: writer::STARTED_WITHIN,
             comment_blob: BlobFormat::Map,
         }
     }
@@ -88,6 +92,7 @@ pub struct Table {
     client: Client,
     name: String,
     comment_blob: BlobFormat,
+    started_within: Duration,
     /// `None` when the HTTP client is of the caller's making.
     new_http_client: Option<NewHttpClient>,
     pub(crate) meter: Option<Arc<Meter>>,
@@ -104,12 +109,19 @@ impl Table {
     /// The same through an HTTP client of the caller's.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
         let table = Self::new(client(config, http_client).await, config.name.clone());
-        Self { comment_blob: config.comment_blob, ..table }
+        Self { comment_blob: config.comment_blob, started_within: config.started_within, ..table }
     }
 
     /// The table behind a client that somebody else configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), comment_blob: BlobFormat::Map, new_http_client: None, meter: None }
+        Self {
+            client,
+            name: name.into(),
+            comment_blob: BlobFormat::Map,
+            started_within: writer::STARTED_WITHIN,
+            new_http_client: None,
+            meter: None,
+        }
     }
 
     /// The table, its calls for the repair job counted and limited by a meter.

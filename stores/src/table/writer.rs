@@ -29,9 +29,9 @@ use crate::{
     retry::Backoff,
 };
 
-/// How long after its revision's instant a transaction may still be started. With the SDK's own attempts, 8 s at
-/// most, that stays below the 30 s that the repair job counts on.
-const STARTED_WITHIN_MS: i64 = 20_000;
+/// How long after its revision's instant a transaction may still be started, unless the table is configured otherwise.
+/// With the SDK's own attempts, 8 s at most, that stays below the 30 s that the repair job counts on.
+pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
 /// How often a change is planned anew because another writer was faster, or its journal key was taken.
 const PLANS_MAX: usize = 8;
@@ -395,8 +395,9 @@ impl Table {
 
     /// Sends a transaction, again while others get in its way.
     async fn transact(&self, actions: Vec<TransactWriteItem>, revision: Revision) -> Result<Outcome, StoreError> {
-        let left_ms = revision.instant().epoch_ms() + STARTED_WITHIN_MS - now().epoch_ms();
-        let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+        let passed =
+            Duration::from_millis(u64::try_from(now().epoch_ms() - revision.instant().epoch_ms()).unwrap_or(0));
+        let left = self.started_within.saturating_sub(passed);
         let mut backoff = Backoff::until(tokio::time::Instant::now() + left);
         loop {
             let sent = self

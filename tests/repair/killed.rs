@@ -1,0 +1,116 @@
+//! Runs of `recent` and `quarantine` that are killed between any two of their writes, whatever they write: duplicates, rank
+//! entries, watermarks, the quarantine itself. The next run makes good what they left.
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use repair_job::exit;
+use serde_json::{Value, json};
+use stores::{Quarantine, now, quarantine::Reason};
+
+use super::{
+    assert_clean, job,
+    process::{begin, end, kill_at},
+    product, ready_stores, whole,
+};
+use crate::fixture::{
+    gate::Gate,
+    s3::{BUCKET, S3},
+    stores::Stores,
+    wait_for,
+};
+
+/// How often a run is killed at each kind of write.
+const ROUNDS: u64 = 3;
+
+/// Comments that are created before each run.
+const COMMENTS: u64 = 6;
+
+async fn create(stores: &Stores, round: u64) {
+    for number in 0..COMMENTS {
+        let number = round * COMMENTS + number;
+        stores.create_numbered(number, product(number)).await;
+    }
+}
+
+/// Runs a command when the lease of one that was killed has run out; it must find things in order, or put them so.
+async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arguments: &[&str]) {
+    let last = wait_for("the end of the lease", async || {
+        let said = end(begin(stores, variables, arguments).await).await;
+        if said.code() & exit::HELD == 0 { Ok(said) } else { Err(said) }
+    });
+    let last = last.await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+}
+
+#[tokio::test]
+async fn a_run_of_recent_that_is_killed_at_any_point_is_made_good_by_the_next() {
+    let stores = ready_stores().await;
+    stores.table.advance_watermark(now()).await.unwrap();
+    let mut random = StdRng::seed_from_u64(111);
+    let arguments = ["recent", "--apply", "--settle", "0s"];
+    let duplicates = Gate::for_transactions(&stores.engine_url()).await;
+    let watermark = Gate::for_watermarks(&duplicates.url).await;
+    let ranks = Gate::for_edits(&stores.redis_url).await;
+    let scripts = Gate::for_scripts(&ranks.url).await;
+    let variables = [("PAGEMARK_DYNAMODB_URL", &*watermark.url), ("PAGEMARK_REDIS_URL", &*scripts.url)];
+    let gates = [(&duplicates, 0..3), (&ranks, 0..3), (&watermark, 1..3), (&scripts, 0..9)];
+    let mut kills = [0; 4];
+    for round in 0..ROUNDS {
+        for (kind, (gate, counts)) in gates.iter().enumerate() {
+            create(&stores, round * 4 + u64::try_from(kind).unwrap()).await;
+            let count = random.random_range(counts.clone());
+            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
+        }
+    }
+    println!("killed at duplicates, ranks, the watermark, scripts: {kills:?}");
+    assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
+    run_to_the_end(&stores, &[], &arguments).await;
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_of_quarantine_that_is_killed_at_any_point_is_made_good_by_the_next() {
+    let stores = ready_stores().await;
+    let s3 = S3::start().await;
+    let place = format!("s3://{BUCKET}/given-up");
+    let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
+    let reason = Reason {
+        function: "stream-writer".to_owned(),
+        condition: "RetryAttemptsExhausted".to_owned(),
+        detail: "Unhandled".to_owned(),
+        invoke_count: 21,
+    };
+    let mut random = StdRng::seed_from_u64(112);
+    let arguments = ["quarantine", "--apply"];
+    let duplicates = Gate::for_transactions(&stores.engine_url()).await;
+    let ranks = Gate::for_edits(&stores.redis_url).await;
+    let removals = Gate::for_removals(&s3.url).await;
+    let variables = [
+        ("PAGEMARK_DYNAMODB_URL", &*duplicates.url),
+        ("PAGEMARK_REDIS_URL", &*ranks.url),
+        ("PAGEMARK_QUARANTINE", &*place),
+        ("PAGEMARK_S3_URL", &*removals.url),
+    ];
+    let gates = [&duplicates, &ranks, &removals];
+    let (mut kills, mut given_up) = ([0; 3], 0);
+    for round in 0..ROUNDS {
+        for (kind, gate) in gates.iter().enumerate() {
+            create(&stores, round * 3 + u64::try_from(kind).unwrap()).await;
+            let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
+            given_up += records.len();
+            for batch in records.chunks(2) {
+                quarantine.put(&reason, &json!({ "Records": batch })).await.unwrap();
+            }
+            let count = random.random_range(0..2);
+            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
+        }
+    }
+    println!("killed at duplicates, ranks, removals: {kills:?}");
+    assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
+    run_to_the_end(&stores, &variables, &arguments).await;
+    assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.finish().await;
+}

@@ -1,0 +1,118 @@
+//! No watermark passes an entry of the journal that was not read: what arrives late, but within the settle delay, is found
+//! without any overlap. The handlers do not run, so everything that is derived from comments is the doing of `recent`.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use repair_job::{JobSettings, Stop, exit};
+use stores::{
+    Table, now,
+    table::{CommentPatch, Created, NewComment, TableConfig},
+};
+
+use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use crate::fixture::{
+    faults::table::{TableFault, chosen_faults_table},
+    wait_for,
+};
+
+/// Writers at the same time, and how many changes each makes.
+const WRITERS: u64 = 12;
+const CHANGES: u64 = 60;
+
+/// How late a transaction may be started, and may arrive after that.
+const STARTED_WITHIN: Duration = Duration::from_millis(200);
+const LATE_MS_MAX: u64 = 400;
+
+/// Longer than both together, with room for a busy machine.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// A table whose transactions arrive late, each by another time.
+async fn late_table(table: &Table, url: String) -> Table {
+    let config = TableConfig { started_within: STARTED_WITHIN, ..TableConfig::new(table.name(), Some(url)) };
+    let random = Mutex::new(StdRng::seed_from_u64(101));
+    chosen_faults_table(&config, move |body| {
+        let late = random.lock().unwrap().random_range(0..LATE_MS_MAX);
+        body.contains("TransactItems").then_some(TableFault::Late(late))
+    })
+    .await
+}
+
+/// Creates, changes and deletes comments of one writer.
+async fn write(table: &Table, writer: u64) {
+    let mut random = StdRng::seed_from_u64(writer);
+    let mut present: Vec<Comment> = Vec::new();
+    for change in 0..CHANGES {
+        let rating = Rating::new(random.random_range(1..=5)).unwrap();
+        match present.choose(&mut random).cloned() {
+            Some(comment) if random.random_range(0..3) == 0 => {
+                table.delete_comment(&comment.id, None).await.unwrap();
+                present.retain(|other| other.id != comment.id);
+            }
+            Some(comment) if random.random_range(0..2) == 0 => {
+                let patch = CommentPatch { rating: Some(rating), ..CommentPatch::default() };
+                table.patch_comment(&comment.id, None, &patch).await.unwrap();
+            }
+            _ => {
+                let new = comment(writer, change, product(change), rating);
+                match table.create_comment(new, None).await.unwrap() {
+                    Created::New(comment) | Created::Before(comment) => present.push(comment),
+                }
+            }
+        }
+    }
+}
+
+fn comment(writer: u64, number: u64, product: ProductId, rating: Rating) -> NewComment {
+    NewComment {
+        id: CommentId::parse(&format!("w{writer}-{number}")).unwrap(),
+        product,
+        language: Language::parse("en").unwrap(),
+        rating,
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_watermark_passes_what_arrives_within_the_settle_delay() {
+    let stores = ready_stores().await;
+    stores.table.advance_watermark(now()).await.unwrap();
+    let late = late_table(&stores.table, stores.engine_url()).await;
+    let exactly = JobSettings { overlap: Duration::ZERO, settle: SETTLE, ..settings(true) };
+    let run = async || job_with(&stores, exactly.clone(), Stop::default()).recent().await;
+    let is_over = AtomicBool::new(false);
+    let writers = async {
+        join_all((0..WRITERS).map(|writer| write(&late, writer))).await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let runs = async {
+        let mut mended = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let report = run().await;
+            assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
+            mended += report.mended;
+        }
+        mended
+    };
+    let ((), mended) = tokio::join!(writers, runs);
+    assert!(mended > 0, "the watermarks have not moved over anything meanwhile");
+    let written = now();
+    wait_for("the last change to settle", async || {
+        let report = run().await;
+        let watermark = stores.table.watermark().await.unwrap();
+        if watermark > Some(written) { Ok(()) } else { Err((watermark, report.exit_code())) }
+    })
+    .await;
+    stores.assert_invariants().await;
+    assert_clean(&job(&stores, false).audit(whole()).await);
+    stores.index.clear().await.unwrap();
+}
