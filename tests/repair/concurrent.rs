@@ -1,6 +1,7 @@
 //! Everything at once, from many seeds: comments are created, changed, deleted and created again; the handlers run, die
 //! between any two of their writes, and lose batches; somebody damages what they keep; the repair job reconciles the same
-//! comments meanwhile, also over a network that breaks. At the end, after one more run, I1, I2 and I3 hold, no
+//! comments meanwhile, and looks at everything a little at a time, also over a network that breaks; Redis is lost, or
+//! restored from a snapshot. At the end, after one more run, I1, I2 and I3 hold, no
 //! acknowledged write is lost, and a further run finds nothing.
 //!
 //! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes so many seeds instead of a thousand.
@@ -30,16 +31,16 @@ use rand::{
     rngs::StdRng,
     seq::{IndexedRandom, SliceRandom},
 };
-use repair_job::{Job, JobSettings, Report, Stop, exit};
+use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use stores::{
-    PageIndex,
+    PageIndex, Table,
     capacity::Meter,
     now,
     page_index::{PageIndexConfig, PageStartQuery},
     table::{CommentPatch, Created, NewComment, PageQuery},
 };
 use stream_writer::{FanOut, StreamWriter};
-use tokio::task::JoinSet;
+use tokio::{sync::RwLock, task::JoinSet};
 
 use super::{assert_clean, job, ready_stores, settings, whole};
 use crate::fixture::{
@@ -49,6 +50,7 @@ use crate::fixture::{
         page_index::{PageIndexFault, faulty_redis},
         table::{TableFault, faulty_table},
     },
+    redis_server::OwnRedis,
     stores::{INVOCATION, Stores},
 };
 
@@ -68,6 +70,8 @@ const LOST_PERCENT: u32 = 8;
 const KILLED_PERCENT: u32 = 12;
 /// Of a hundred calls of the repair job over a network that breaks, so many do.
 const FAULTS_PERCENT: u32 = 10;
+/// For so many seeds, there is another one in whose world Redis is lost.
+const LOSSES_ONE_IN: u64 = 10;
 /// How long the handlers may take to come to rest.
 const REST_MAX: Duration = Duration::from_secs(180);
 /// Products of which every page is compared.
@@ -84,23 +88,65 @@ type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journal_names() {
     // What only looking at everything finds is not the business of `recent`.
     let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
-    everything_at_once(0..seeds() / 2, &damages.collect::<Vec<_>>(), async |job| job.recent().await).await;
+    let world = World { damages: damages.collect(), has_audits: false, redis: None, up: RwLock::default() };
+    everything_at_once(&ready_stores().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happens_at_once_one_more_audit_restores_everything() {
     let damages = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropPrimary);
-    everything_at_once(seeds() / 2..seeds(), &damages.collect::<Vec<_>>(), async |job| job.audit(whole()).await).await;
+    let world = World { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() };
+    let one_more = async |job: Job| job.audit(anew()).await;
+    everything_at_once(&ready_stores().await, seeds() / 2..seeds(), &world, one_more).await;
 }
 
-async fn everything_at_once(seeds: std::ops::Range<u64>, damages: &[Damage], one_more: impl AsyncFn(Job) -> Report) {
-    let stores = ready_stores().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happens_at_once_and_however_redis_is_lost_one_more_audit_restores_everything() {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    // What is damaged in Redis may be lost with it.
+    let damages = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::AddDuplicate, Damage::GhostDuplicates];
+    let world = World { damages: damages.into(), has_audits: true, redis: Some(&redis), up: RwLock::default() };
+    let one_more = async |job: Job| {
+        // An index that has no markers any more is made anew.
+        if job.status(1, None).await.unwrap().index.unwrap().unmarked > 0 {
+            assert_clean(&job.rebuild(1).await);
+        }
+        job.audit(anew()).await
+    };
+    everything_at_once(&stores, seeds()..seeds() + seeds() / LOSSES_ONE_IN, &world, one_more).await;
+}
+
+/// Everything, also what an audit that was stopped has looked at before.
+fn anew() -> AuditOptions {
+    AuditOptions { restart: true, ..whole() }
+}
+
+/// What happens beside the changes of comments.
+struct World<'redis> {
+    /// How comments are damaged.
+    damages: Vec<Damage>,
+    /// Whether everything is looked at meanwhile.
+    has_audits: bool,
+    /// The server that is lost now and then.
+    redis: Option<&'redis OwnRedis>,
+    /// Whoever damages something needs the server, and waits while it is away.
+    up: RwLock<()>,
+}
+
+async fn everything_at_once(
+    stores: &Stores,
+    seeds: std::ops::Range<u64>,
+    world: &World<'_>,
+    one_more: impl AsyncFn(Job) -> Report,
+) {
     let mut random = StdRng::seed_from_u64(seeds.start);
     let mut mappings = JoinSet::new();
     let mut states = Vec::new();
     for (function, handler) in [
-        (stream_writer::FUNCTION, dying_writer(&stores, seeds.start)),
-        (page_indexer::FUNCTION, dying_indexer(&stores, seeds.start)),
+        (stream_writer::FUNCTION, dying_writer(stores, seeds.start)),
+        (page_indexer::FUNCTION, dying_indexer(stores, seeds.start)),
     ] {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = 1_000;
@@ -111,10 +157,10 @@ async fn everything_at_once(seeds: std::ops::Range<u64>, damages: &[Damage], one
         states.push(mapping.state());
         mappings.spawn(mapping.run());
     }
-    let broken = broken_job(&stores, &mut random).await;
+    let broken = broken_stores(stores, &mut random).await;
     let is_over = AtomicBool::new(false);
     let all_seeds = async {
-        let runs = stream::iter(seeds.clone()).map(|seed| one_seed(&stores, seed, damages, &broken));
+        let runs = stream::iter(seeds.clone()).map(|seed| one_seed(stores, seed, world, &broken));
         let acknowledged: Vec<Acknowledged> = runs.buffer_unordered(AT_ONCE).collect().await;
         is_over.store(true, Ordering::Relaxed);
         acknowledged.into_iter().flatten().collect::<Acknowledged>()
@@ -123,14 +169,22 @@ async fn everything_at_once(seeds: std::ops::Range<u64>, damages: &[Damage], one
         let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
         let mut count = 0;
         while !is_over.load(Ordering::Relaxed) {
-            let report = super::job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+            let report = super::job_with(stores, no_overlap.clone(), Stop::default()).recent().await;
             assert_eq!(report.exit_code() & (exit::FAILURE | exit::UNRESOLVED | exit::HELD), 0, "{report}");
             count += 1;
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         count
     };
-    let (acknowledged, runs) = tokio::join!(all_seeds, hourly_runs);
+    let audits =
+        async { if world.has_audits { audits_meanwhile(stores, &broken, seeds.start, &is_over).await } else { 0 } };
+    let losses = async {
+        if let Some(redis) = world.redis {
+            lose_meanwhile(stores, redis, &world.up, seeds.start, &is_over).await;
+        }
+    };
+    let (acknowledged, runs, audited, ()) = tokio::join!(all_seeds, hourly_runs, audits, losses);
+    assert!(audited > 0 || !world.has_audits, "no audit has looked at anything");
     let asked = tokio::time::Instant::now();
     for mut state in states {
         let done = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
@@ -138,20 +192,66 @@ async fn everything_at_once(seeds: std::ops::Range<u64>, damages: &[Damage], one
     }
     mappings.shutdown().await;
 
-    let last = one_more(job(&stores, true)).await;
-    println!("{} comments, {runs} runs meanwhile; the last:\n{last}", acknowledged.len());
+    let last = one_more(job(stores, true)).await;
+    let comments = acknowledged.len();
+    println!("{comments} comments; meanwhile {runs} runs, and audits of {audited} items; the last run:\n{last}");
     assert_eq!(last.exit_code() & !exit::DRIFT_FOUND, 0, "{last}");
     stores.assert_invariants().await;
-    assert_clean(&one_more(job(&stores, true)).await);
+    assert_clean(&one_more(job(stores, true)).await);
     for (id, expected) in &acknowledged {
         assert_eq!(stores.table.comment(id).await.unwrap().as_ref(), expected.as_ref(), "{id}");
     }
-    assert_pages(&stores, &acknowledged).await;
+    assert_pages(stores, &acknowledged).await;
     stores.index.clear().await.unwrap();
 }
 
-/// A repair job whose network breaks now and then; it gives a page index up that does not answer.
-async fn broken_job(stores: &Stores, random: &mut StdRng) -> Job {
+/// Looks at everything, a little at a time, one run in four over the network that breaks; returns how many items were read.
+async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u64, is_over: &AtomicBool) -> u64 {
+    let mut random = StdRng::seed_from_u64(seed);
+    let (mut items, mut runs) = (0, 0_u64);
+    while !is_over.load(Ordering::Relaxed) {
+        runs += 1;
+        let is_broken = runs.is_multiple_of(4);
+        let stop = Stop::after(Some(Duration::from_millis(random.random_range(50..400))));
+        let (table, index) = if is_broken { broken.clone() } else { (stores.table.clone(), stores.index.clone()) };
+        let job = Job::new(table, index, settings(true), Meter::default(), stop);
+        let report = job.audit(AuditOptions { at_once: 1, ..whole() }).await;
+        // The one whose network breaks may fail, and may not be able to give its lease back.
+        assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");
+        assert!(is_broken || report.exit_code() & exit::FAILURE == 0, "{report}");
+        items += report.items;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    items
+}
+
+/// Takes snapshots of Redis, restores the last one, empties it, and has it rebuilt, in an order that a seed draws.
+async fn lose_meanwhile(stores: &Stores, redis: &OwnRedis, up: &RwLock<()>, seed: u64, is_over: &AtomicBool) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut counts = [0; 4];
+    while !is_over.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(random.random_range(50..500))).await;
+        let what = random.random_range(0..counts.len());
+        counts[what] += 1;
+        match what {
+            0 => redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap(),
+            1 => {
+                let _down = up.write().await;
+                redis.kill().await;
+                redis.server.restart().await.unwrap();
+            }
+            2 => redis::cmd("FLUSHALL").exec_async(&mut redis.connection().await).await.unwrap(),
+            _ => {
+                let report = job(stores, true).rebuild(1).await;
+                assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");
+            }
+        }
+    }
+    println!("Redis: {counts:?} times saved, restored, emptied, rebuilt");
+}
+
+/// Stores for a repair job whose network breaks now and then.
+async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageIndex) {
     let calls = 20_000;
     let (of_table, of_index) = (random.random(), random.random());
     let table = Schedule::new(of_table, calls, FAULTS_PERCENT, &TableFault::ALL);
@@ -159,11 +259,11 @@ async fn broken_job(stores: &Stores, random: &mut StdRng) -> Job {
     let table = faulty_table(&stores.table, &stores.engine_url(), table).await;
     let url = faulty_redis(&stores.redis_url, index).await;
     let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
-    Job::new(table, index, settings(true), Meter::default(), Stop::default())
+    (table, index)
 }
 
 /// The comments of a seed, all that happens to them, and what must be left.
-async fn one_seed(stores: &Stores, seed: u64, damages: &[Damage], broken: &Job) -> Acknowledged {
+async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table, PageIndex)) -> Acknowledged {
     let mut random = StdRng::seed_from_u64(seed);
     let product = ProductId::parse(&format!("seed/{seed}")).unwrap();
     let ids: Vec<CommentId> =
@@ -183,7 +283,8 @@ async fn one_seed(stores: &Stores, seed: u64, damages: &[Damage], broken: &Job) 
         for _ in 0..DAMAGES {
             tokio::time::sleep(Duration::from_millis(of_damage.random_range(0..40))).await;
             if let Some(comment) = stores.table.comment(ids.choose(&mut of_damage).unwrap()).await.unwrap() {
-                let damage = *damages.choose(&mut of_damage).unwrap();
+                let damage = *world.damages.choose(&mut of_damage).unwrap();
+                let _up = world.up.read().await;
                 inflict(stores, &mut of_damage, &comment, damage).await;
             }
         }
@@ -191,8 +292,11 @@ async fn one_seed(stores: &Stores, seed: u64, damages: &[Damage], broken: &Job) 
     let reconcile = async {
         for round in 0..=seed % RECONCILED {
             for id in &ids {
-                let whole = job(stores, true);
-                let job = if (seed / RECONCILED + round).is_multiple_of(4) { broken } else { &whole };
+                let (table, index) = broken.clone();
+                let job = match (seed / RECONCILED + round).is_multiple_of(4) {
+                    true => Job::new(table, index, settings(true), Meter::default(), Stop::default()),
+                    false => job(stores, true),
+                };
                 let checked = job.check(id, Some(&product)).await;
                 assert_eq!(checked.report.unresolved_count, 0, "{}\n{}", checked.table, checked.report);
             }
@@ -293,8 +397,14 @@ fn dying_writer(stores: &Stores, seed: u64) -> Handler {
                     let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
                     // They run at the same time, so any of them may be done.
                     calls.shuffle(&mut *random.lock().unwrap());
-                    for call in part(calls, percent) {
-                        assert!(table.write_duplicates(call.writes().to_vec(), deadline).await.is_whole());
+                    let done = calls.len() * percent / 100;
+                    for (place, call) in calls.iter().enumerate().take(done + 1) {
+                        let mut writes = call.writes().to_vec();
+                        // Of the last one, only a part is done.
+                        if place == done {
+                            writes = part(writes, percent);
+                        }
+                        assert!(writes.is_empty() || table.write_duplicates(writes, deadline).await.is_whole());
                     }
                     died()
                 }
@@ -315,7 +425,8 @@ fn dying_indexer(stores: &Stores, seed: u64) -> Handler {
                 Fate::Lost => DynamoDbEventResponse::default(),
                 Fate::Killed(percent) => {
                     let edits = page_indexer::plan_edits(&decode_batch(&event.records).changes);
-                    index.apply(&part(edits, percent)).await.unwrap();
+                    // It dies of it, too, when the page index is away.
+                    index.apply(&part(edits, percent)).await.ok();
                     died()
                 }
             }
