@@ -9,6 +9,8 @@ use rand::{
     seq::{IndexedRandom, SliceRandom},
 };
 use repair_job::{AuditOptions, Stop, Which, exit};
+use serde_json::{Value, json};
+use stores::now;
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::fixture::{
@@ -110,6 +112,18 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
         let share = job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share;
         assert_eq!(share, f64::from(segment + 1) / f64::from(SEGMENTS));
     }
+    // What writers do in the time by which their clocks may differ is not vouched for.
+    let watermark = stores.table.watermark().await.unwrap().unwrap();
+    let overlap_ms = i64::try_from(settings(true).overlap.as_millis()).unwrap();
+    assert!(watermark <= now().plus_ms(-overlap_ms), "{watermark}");
+    // A pass that began too long ago covers nothing, whenever it ended.
+    let name = format!("{SEGMENTS}/000000");
+    let done: Value = stores.table.state("audit", &name).await.unwrap().unwrap();
+    let mut old = done.clone();
+    old["last_began"] = json!(now().plus_ms(-8 * 24 * 3_600_000));
+    stores.table.put_state("audit", &name, &old).await.unwrap();
+    assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.8);
+    stores.table.put_state("audit", &name, &done).await.unwrap();
     // Nothing is due, so a rolling run only sweeps; what it finds is what the table does not tell.
     let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
     let report = job(&stores, true).audit(rolling).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::plan::reconcile::DriftKind;
-use repair_job::{Job, JobSettings, Stop, StopReason, exit};
+use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
 use serde_json::{Value, json};
 use stores::{
     PageIndex, Table, capacity::Meter, now, page_index::PageIndexConfig, quarantine::Reason, table::TableConfig,
@@ -154,6 +154,10 @@ async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
     let report = job(&stores, true).audit(whole()).await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 0.0);
+    let quarantine = stores.quarantine();
+    let invoked = repair_job::invoked(&job(&stores, true), &quarantine, whole(), Asked::Hourly).await;
+    let metrics: Value = serde_json::from_str(&repair_job::metrics_line(&invoked, "Pagemark")).unwrap();
+    assert_eq!((&metrics["IndexReachable"], &metrics["IndexWatermarkAge"]), (&json!(0), &Value::Null), "{metrics}");
     redis.server.restart().await.unwrap();
     stores.index = PageIndex::connect(&stores.index_config).unwrap();
     let report = job(&stores, true).audit(whole()).await;
