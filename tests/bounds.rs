@@ -1,17 +1,26 @@
 //! What a request may take is bounded: its work counts as long as there is any, and nobody waits without bound for a body,
 //! for a store, or for a reader.
 
-use std::{io::Read, time::Instant};
+use std::{
+    io::{ErrorKind, Read},
+    time::{Duration, Instant},
+};
 
 use api::ApiSettings;
 use flate2::read::GzDecoder;
 use futures_util::future::join_all;
 use model::ProductId;
 use serde_json::Value;
+use stores::table::{CommentPatch, TableConfig};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::fixture::{
-    api::{ApiProcess, Served, api_variables},
-    http::{ids, product_path},
+    api::{ApiProcess, Served, api_variables, metric},
+    faults::table::{TableFault, chosen_faults_table},
+    http::{WRITE_TOKEN, ids, product_path},
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
@@ -144,4 +153,114 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     .await;
     assert_eq!(again["total"], 46);
     stores.finish().await;
+}
+
+/// What a client is answered that sends its request by hand, until the connection ends.
+async fn answer_by_hand(api: &Served, sent: &str) -> String {
+    let mut stream = connect(api).await;
+    stream.write_all(sent.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn connect(api: &Served) -> TcpStream {
+    TcpStream::connect(api.http.authority()).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_sends_a_body_too_slowly_is_told_so_and_the_connection_ends() {
+    let stores = Stores::start().await;
+    let settings = ApiSettings { body_timeout: Duration::from_millis(300), ..ApiSettings::default() };
+    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {WRITE_TOKEN}\r\nContent-Type: application/json\r\n\
+         Content-Length: 60\r\n\r\n",
+        listing("").trim_end_matches('?'),
+        api.http.authority()
+    );
+    for begun in ["", "{\"language\": \"en\", "] {
+        let answer = answer_by_hand(&api, &format!("{head}{begun}")).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        assert!(head.starts_with("HTTP/1.1 408 "), "{answer}");
+        let head = head.to_ascii_lowercase();
+        for header in [
+            "content-type: application/problem+json",
+            "connection: close",
+            "cache-control: no-store",
+            "x-content-type-options: nosniff",
+            "x-request-id: ",
+        ] {
+            assert!(head.contains(header), "{header}: {answer}");
+        }
+        assert!(body.contains("urn:pagemark:problem:body-too-slow"), "{answer}");
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_later_with_the_headers_of_any_other_answer() {
+    let stores = Stores::start().await;
+    filled(&stores).await;
+    let long = Duration::from_secs(600);
+    let config = TableConfig {
+        attempt_timeout: long,
+        call_timeout: long,
+        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
+    };
+    let stalled = chosen_faults_table(&config, |_| Some(TableFault::Stall)).await;
+    let settings = ApiSettings { request_timeout: Duration::from_millis(300), ..ApiSettings::default() };
+    let api = Served::start(stalled, stores.index.clone(), settings);
+    let by_the_load = {
+        let settings = ApiSettings { in_flight_max: 0, ..ApiSettings::default() };
+        let full = Served::start(stores.table.clone(), stores.index.clone(), settings);
+        let answer = full.http.get(&listing("page=1")).await;
+        full.finish().await;
+        answer
+    };
+    for target in ["/api/v1/comments/c0001", listing("page=1").as_str(), "/comments/c0001"] {
+        let answer = api.http.get(target).await;
+        assert_eq!(answer.status, 503, "{answer:?}");
+        let of_the_api = target.starts_with("/api");
+        if of_the_api {
+            assert_eq!(answer.problem()["type"], "urn:pagemark:problem:timed-out");
+        } else {
+            assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{answer:?}");
+        }
+        let only_of_the_api = ["access-control-allow-origin", "access-control-expose-headers"];
+        let names = by_the_load.headers.keys().filter(|name| of_the_api || !only_of_the_api.contains(&name.as_str()));
+        for name in names {
+            assert!(answer.headers.contains_key(name), "{name} is missing: {answer:?}");
+        }
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    }
+    assert_eq!(metric(&api.http, "pagemark_http_requests_in_flight").await, 0.0, "what was given up is not under way");
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_does_not_read_an_answer_loses_the_connection() {
+    let stores = Stores::start().await;
+    // A page of half a megabyte: more than the buffers of both sides take when it is asked for again and again.
+    let body = "x".repeat(10_000);
+    for number in 0..45 {
+        stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;
+        let patch = CommentPatch { body: Some(body.clone()), ..CommentPatch::default() };
+        stores.table.patch_comment(&format!("c{number:04}").try_into().unwrap(), None, &patch).await.unwrap();
+    }
+    let settings = ApiSettings { unread_timeout: Duration::from_millis(500), ..ApiSettings::default() };
+    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", listing("page_size=100"), api.http.authority());
+    let stream = connect(&api).await;
+    wait_for("the end of the connection", async || match stream.try_write(request.as_bytes()) {
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    assert_eq!(ids(&api.http.get(&listing("page_size=100")).await.expect(200)).len(), 45, "who reads is answered");
+    api.finish().await;
+    stores.index.clear().await.unwrap();
 }

@@ -2,13 +2,12 @@
 //! them, while the service stops, and where ranks and table differ. Nobody is told that something does not exist because
 //! a part is down (I5), and nobody waits without bound.
 
-use std::time::Duration;
-
 use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
 use model::{BaseSet, CommentId, Instant, Placement, ProductId, plan::index_edits};
 use serde_json::{Value, json};
+use stores::page_index::PageIndexConfig;
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
@@ -18,7 +17,7 @@ use crate::fixture::{
     },
     function::{SECRET, with},
     gate::Gate,
-    http::{Answer, Http, good_comment, ids, product_path},
+    http::{Answer, Http, good_comment, ids, product_path, without_index_within},
     redis_server::{self, OwnRedis},
     stores::Stores,
     wait_for,
@@ -26,9 +25,6 @@ use crate::fixture::{
 
 /// The product of these tests.
 const PRODUCT: &str = "a/b";
-
-/// The longest that a request may take by the service's own settings, and a little for a busy machine.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 fn product() -> ProductId {
     ProductId::parse(PRODUCT).unwrap()
@@ -53,12 +49,7 @@ fn assert_later(answer: &Answer) {
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
 }
 
-/// An answer, which must come in time.
-async fn within(answer: impl Future<Output = Answer>) -> Answer {
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.expect("an answer in time")
-}
-
-/// Every kind of reading, and of writing.
+/// Every kind of reading, and of writing. The client fails when an answer takes longer than the service allows.
 async fn everything(http: &Http) -> Vec<Answer> {
     let comment = good_comment("en", 5, SECRET);
     let reads = [
@@ -72,10 +63,10 @@ async fn everything(http: &Http) -> Vec<Answer> {
         "/product/a%2Fb/comments?page=2".to_owned(),
         "/comments/c0001".to_owned(),
     ];
-    let mut answers = join_all(reads.iter().map(|target| within(http.get(target)))).await;
-    answers.push(within(http.post(PRODUCT, &comment)).await);
-    answers.push(within(http.patch("c0001", &json!({ "rating": 4 }))).await);
-    answers.push(within(http.delete("c0002")).await);
+    let mut answers = join_all(reads.iter().map(|target| http.get(target))).await;
+    answers.push(http.post(PRODUCT, &comment).await);
+    answers.push(http.patch("c0001", &json!({ "rating": 4 })).await);
+    answers.push(http.delete("c0002").await);
     answers
 }
 
@@ -174,14 +165,19 @@ async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
     assert_eq!(api.metric("pagemark_page_index_available").await, 1.0);
 
     redis.signal("STOP");
-    let first = api.http.get(&listing("page=1")).await;
+    let within = without_index_within(PageIndexConfig::new("").timeout);
+    let get = async |target: String| {
+        let answer = tokio::time::timeout(within, api.http.get(&target)).await;
+        answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
+    };
+    let first = get(listing("page=1")).await;
     assert_eq!(first.header("cache-control"), Some("no-store"), "{first:?}");
     let first = first.expect(200);
     assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")));
     assert_eq!(ids(&first), ids(&ready));
-    assert_later(&api.http.get(&listing("page=2")).await);
-    assert_later(&api.http.get(&listing("page=1000")).await);
-    assert_later(&api.http.get("/product/a%2Fb/comments?page=2").await);
+    assert_later(&get(listing("page=2")).await);
+    assert_later(&get(listing("page=1000")).await);
+    assert_later(&get("/product/a%2Fb/comments?page=2".to_owned()).await);
     assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
     assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
     assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
@@ -395,6 +391,27 @@ async fn an_empty_page_is_looked_into() {
     stores.index.apply(&index_edits(&gone, Some((&placement, late.created_at)), &[])).await.unwrap();
     let empty = api.http.get(&at("empty", "page=1")).await.expect(200);
     assert_eq!((ids(&empty).len(), &empty["total"]), (0, &json!(0)));
+
+    // Many of them: a request looks up a page of the usual size, and no more.
+    let lookups = async || {
+        let labels = r#"store="table",call="comment",outcome="ok""#;
+        metric(&api.http, &format!("pagemark_store_call_duration_seconds_count{{{labels}}}")).await
+    };
+    let placement = Placement { product: ProductId::parse("ghosts").unwrap(), ..late.placement() };
+    for number in 0..60 {
+        let ghost = CommentId::parse(&format!("ghost-{number}")).unwrap();
+        stores.index.apply(&index_edits(&ghost, Some((&placement, late.created_at)), &[])).await.unwrap();
+    }
+    for (query, lookups_max) in [("page_size=100", 25.0), ("page_size=20&page=3", 20.0), ("page_size=20", 20.0)] {
+        let before = lookups().await;
+        let answer = api.http.get(&at("ghosts", query)).await;
+        assert_eq!(lookups().await - before, lookups_max, "{query}");
+        match query {
+            "page_size=20" => assert_eq!(answer.expect(200)["total"], 0),
+            "page_size=100" => assert_eq!(answer.problem()["type"], "urn:pagemark:problem:not-yet-listed"),
+            _ => assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end"),
+        }
+    }
     api.finish().await;
     stores.index.clear().await.unwrap();
 }

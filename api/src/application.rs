@@ -27,6 +27,7 @@ use crate::{
     sitemap,
     state::State,
     table_id::TableId,
+    unread,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds: as long as a request may take, and below the
@@ -160,7 +161,7 @@ impl Application {
         configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
-        let keep_alive = settings.keep_alive;
+        let (keep_alive, unread_timeout) = (settings.keep_alive, settings.unread_timeout);
         let state = web::Data::new(State::new(table, index, settings, address));
         let table_id = Arc::clone(&state.table_id);
         let operations = match operations_listen {
@@ -170,6 +171,7 @@ impl Application {
         let server = HttpServer::new(move || layers(state.clone(), configure.clone()))
             .max_connections(CONNECTIONS_MAX)
             .keep_alive(keep_alive)
+            .on_connect(move |connection, _| unread::bound(connection, unread_timeout))
             .shutdown_timeout(STOP_GRACE_SECONDS)
             .disable_signals()
             .listen(listener)

@@ -13,13 +13,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use stores::table::CommentPatch;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, state::State};
 
 /// The largest body. The longest allowed texts take 41 KB of UTF-8.
 pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
 
 /// The longest that a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The fields of a comment that a client may set.
 const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
@@ -139,7 +139,9 @@ pub(crate) async fn read(
     if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
         return Err(ApiError::BodyTooLarge);
     }
-    tokio::time::timeout(BODY_TIMEOUT, payload.to_bytes_limited(BODY_MAX_BYTES))
+    let state = request.app_data::<web::Data<State>>();
+    let timeout = state.map_or(BODY_TIMEOUT, |state| state.body_timeout);
+    tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
         .await
         .map_err(|_| ApiError::BodyTooSlow)?
         .map_err(|_| ApiError::BodyTooLarge)?

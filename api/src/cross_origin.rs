@@ -8,6 +8,7 @@ use actix_web::{
     Error, HttpResponse,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
+    error::InternalError,
     http::{
         Method,
         header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -42,11 +43,24 @@ pub(crate) async fn admit<B: MessageBody + 'static>(
         answer.insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
         return Ok(request.into_response(answer.finish()).map_into_right_body());
     }
-    let mut answer = next.call(request).await?.map_into_left_body();
-    let headers = answer.headers_mut();
+    match next.call(request).await {
+        Ok(answer) => {
+            let mut answer = answer.map_into_left_body();
+            expose(answer.headers_mut());
+            Ok(answer)
+        }
+        // The request was given up while it was answered.
+        Err(error) => {
+            let mut answer = error.error_response();
+            expose(answer.headers_mut());
+            Err(InternalError::from_response(error, answer).into())
+        }
+    }
+}
+
+fn expose(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
-    Ok(answer)
 }
 
 /// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other `OPTIONS` is no method of ours.

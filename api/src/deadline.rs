@@ -8,9 +8,13 @@ use actix_web::{
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
+    web,
 };
 
-use crate::error::{self, ApiError};
+use crate::{
+    error::{self, ApiError},
+    state::State,
+};
 
 /// The longest that a request may take: longer than one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
@@ -21,7 +25,9 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     let audience = error::Audience::of_path(request.path());
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.call(request)).await {
+    let state = request.app_data::<web::Data<State>>();
+    let timeout = state.map_or(REQUEST_TIMEOUT, |state| state.request_timeout);
+    match tokio::time::timeout(timeout, next.call(request)).await {
         Ok(answer) => Ok(answer?.map_into_left_body()),
         Err(_) => Err(audience.error(ApiError::TimedOut)),
     }

@@ -16,7 +16,10 @@
 //! that does not answer, or an index that is not ready, is 503.
 //!
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
-//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`).
+//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). On the wire, a client
+//! has 5 s for the head of its first request, and some 30 s to read an answer (`unread`). What is left to the load balancer in
+//! front, which sends whole requests only: a client that begins a further request on its connection and does not end its head
+//! keeps that connection, of [`Application`]'s number of them.
 
 mod application;
 mod auth;
@@ -43,6 +46,7 @@ mod site;
 mod sitemap;
 mod state;
 mod table_id;
+mod unread;
 
 pub use application::{Application, StartError};
 pub use deadline::REQUEST_TIMEOUT;

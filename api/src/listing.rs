@@ -20,8 +20,10 @@
 //! **Invariant:** an item of the table that is no comment as it must be is left out, takes its place in the page, and hides
 //! nothing else (`a_malformed_item_keeps_its_place_and_hides_nothing`).
 
+use futures_util::stream::{self, StreamExt};
 use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
 use stores::{
+    StoreError,
     page_index::{PageStart, PageStartQuery},
     table::{Page, PageQuery},
 };
@@ -32,6 +34,13 @@ use crate::{
     operations::metrics::DriftSign,
     state::State,
 };
+
+/// How many of the comments that the ranks promise are looked up when the table has none of a page: a page of the usual size,
+/// and what one request may cost, 13 read units.
+const LOOKED_INTO_MAX: u64 = 25;
+
+/// How many of them at the same time.
+const LOOKED_INTO_TOGETHER: usize = 5;
 
 /// Which comments, in which order and portions.
 #[derive(Debug, Clone)]
@@ -158,7 +167,8 @@ fn drift_sign(query: &ListingQuery, skip: u64, total: u64, page: &Page) -> Optio
 }
 
 /// How many comments there are when the ranks promise a page and the table has nothing for it: none from this page on,
-/// unless one of those promised exists, which then is still being fanned out. A page's worth is looked up at most.
+/// unless one of those promised exists, which then is still being fanned out. No more than [`LOOKED_INTO_MAX`] are looked up;
+/// when none of those exists and more are promised, nobody can tell.
 async fn existing_total(
     state: &State,
     query: &ListingQuery,
@@ -166,16 +176,23 @@ async fn existing_total(
     as_of: Option<Instant>,
     total: u64,
 ) -> Result<u64, ApiError> {
-    let end = total.min(skip + u64::from(query.page_size.get()));
-    for rank in skip..end {
-        let promised = state.first_of_page(&query.page_start(rank, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
-        let Some(promised) = promised else { break };
-        let comment = state.comment(&promised.id).await?;
-        if comment.is_some_and(|of| of.product == query.product && query.filter.matches(&of.placement())) {
+    let count = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
+    let looked_into = count.min(LOOKED_INTO_MAX);
+    let promised = state.promised(&query.page_start(skip, as_of), looked_into).await;
+    let promised = promised.ok_or(ApiError::IndexUnavailable)?;
+    let looks = promised.iter().map(async |promised| match state.comment(&promised.id).await {
+        Ok(comment) => Ok(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement()))),
+        // No page can show it.
+        Err(StoreError::Malformed(_)) => Ok(None),
+        Err(error) => Err(error),
+    });
+    let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
+    while let Some(found) = looks.next().await {
+        if found?.is_some() {
             return Err(ApiError::NotYetListed);
         }
     }
-    Ok(skip)
+    if looked_into < count { Err(ApiError::NotYetListed) } else { Ok(skip) }
 }
 
 /// Reads the page that a cursor leads to.

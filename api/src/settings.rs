@@ -8,7 +8,11 @@ use sha2::{Digest, Sha256};
 use stores::config::{CommentBlobArgs, PageIndexArgs, TableArgs};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::site::{PublicUrl, SiteArgs, SiteSettings};
+use crate::{
+    body::BODY_TIMEOUT,
+    deadline::REQUEST_TIMEOUT,
+    site::{PublicUrl, SiteArgs, SiteSettings},
+};
 
 /// Requests under way at the same time, unless told otherwise. A page of 100 of the longest comments takes some 5 MB
 /// while it is made, a usual one of 20 some 100 KB.
@@ -16,6 +20,10 @@ const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 
 /// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
+
+/// How long a client may leave an answer unread: somewhat longer than a request may take, so that a slow network is not cut off
+/// before a slow store is.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that after
 /// its duplicates are gone.
@@ -120,6 +128,12 @@ pub struct ApiSettings {
     pub cache_max_age_seconds: u32,
     /// How long idle connections are kept; a stop ends them.
     pub keep_alive: Duration,
+    /// The longest that a request may take.
+    pub request_timeout: Duration,
+    /// The longest that a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long a client may leave an answer unread.
+    pub unread_timeout: Duration,
     /// How many proxies every request comes through, which tell by whom they were asked.
     pub proxies: usize,
     /// Products that the start page links to.
@@ -139,6 +153,9 @@ impl ApiSettings {
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
             keep_alive: Duration::from_secs(DEFAULT_KEEP_ALIVE_SECONDS),
+            request_timeout: REQUEST_TIMEOUT,
+            body_timeout: BODY_TIMEOUT,
+            unread_timeout: UNREAD_TIMEOUT,
             proxies: 0,
             sample_products: Vec::new(),
             site: SiteSettings::default(),

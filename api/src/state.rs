@@ -1,7 +1,7 @@
 //! What every request shares. The stores are asked through here only, so that each of their calls is measured and an
 //! answer of the page index is judged in one place.
 
-use std::{fmt::Display, net::SocketAddr, sync::Arc};
+use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
 use model::{Cd, Comment, CommentId, Filter, Order, ProductId, Revision};
 use stores::{
@@ -40,6 +40,8 @@ pub(crate) struct State {
     /// Of health checks and metrics.
     pub(crate) operations_load: Load,
     pub(crate) cache_max_age_seconds: u32,
+    pub(crate) request_timeout: Duration,
+    pub(crate) body_timeout: Duration,
     /// How many proxies every request comes through.
     pub(crate) proxies: usize,
     pub(crate) site: Site,
@@ -64,6 +66,8 @@ impl State {
             sample_products: settings.sample_products,
             metrics: Metrics::new(),
             cache_max_age_seconds: settings.cache_max_age_seconds,
+            request_timeout: settings.request_timeout,
+            body_timeout: settings.body_timeout,
             proxies: settings.proxies,
             load: Load::new(settings.in_flight_max),
             operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
@@ -121,11 +125,11 @@ impl State {
         self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
-    /// The first comment that the ranks promise for a page; `None` within when it lies past the end.
-    pub(crate) async fn first_of_page(&self, query: &PageStartQuery<'_>) -> Option<Option<Cd>> {
+    /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
+    pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
         let partition = self.index.partition_of(query.product);
         let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.first_of_page(query, &table_id, now());
+        let asking = self.index.comments_of_page(query, count, &table_id, now());
         self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 

@@ -417,7 +417,7 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
 }
 
 /// How long one call to Redis may take: on somebody's own machine everything may be busy with something else.
-const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
+pub const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 /// The same of a call to the engine: all that a call with its retries takes elsewhere, which a writer's journal counts on.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 

@@ -157,6 +157,9 @@ pub struct PageStart {
     pub reached: Instant,
 }
 
+/// What the script answers: the marker's table and watermark, the total, a member with its score, and the newest score.
+type StartAnswer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
+
 /// Where a comment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
@@ -221,30 +224,36 @@ impl PageIndex {
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        self.start_of_page(query, Reach::JustBefore, table_id, now).await
+        let answer = self.ask(self.start_call(query, Reach::JustBefore)).await?;
+        self.read_start(answer, query, table_id, now)
     }
 
-    /// The first comment of a page; `None` when the page lies past the end.
+    /// The first `count` comments of a page, as many as there are, in one round trip. Each is looked for by itself, so what
+    /// changes meanwhile may shift them by a place.
     ///
     /// # Errors
     /// The store's.
-    pub async fn first_of_page(
+    pub async fn comments_of_page(
         &self,
         query: &PageStartQuery<'_>,
+        count: u64,
         table_id: &str,
         now: Instant,
-    ) -> Result<IndexAnswer<Option<Cd>>, StoreError> {
-        let answer = self.start_of_page(query, Reach::First, table_id, now).await?;
-        Ok(answer.map(|start| start.before))
+    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
+        let first_at = |skip| self.start_call(&PageStartQuery { skip, ..query.clone() }, Reach::First);
+        let answers: Vec<StartAnswer> =
+            self.ask_all((query.skip..query.skip.saturating_add(count)).map(first_at)).await?;
+        let mut comments = Vec::with_capacity(answers.len());
+        for answer in answers {
+            match self.read_start(answer, query, table_id, now)? {
+                Ok(start) => comments.extend(start.before),
+                Err(not_ready) => return Ok(Err(not_ready)),
+            }
+        }
+        Ok(Ok(comments))
     }
 
-    async fn start_of_page(
-        &self,
-        query: &PageStartQuery<'_>,
-        reach: Reach,
-        table_id: &str,
-        now: Instant,
-    ) -> Result<IndexAnswer<PageStart>, StoreError> {
+    fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
         let mut keys = vec![self.marker_of(query.product)];
         keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
         let mut call = Routed::call(&self.scripts.page_start, &keys);
@@ -254,8 +263,16 @@ impl PageIndex {
             Reach::JustBefore => 1,
             Reach::First => 0,
         });
-        type Answer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
-        let (table, watermark, total, member, score, newest): Answer = self.ask(call).await?;
+        call
+    }
+
+    fn read_start(
+        &self,
+        (table, watermark, total, member, score, newest): StartAnswer,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Instant,
+    ) -> Result<IndexAnswer<PageStart>, StoreError> {
         let watermark = match self.judge(table, watermark, table_id, now) {
             Ok(watermark) => watermark,
             Err(not_ready) => return Ok(Err(not_ready)),
