@@ -10,11 +10,14 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, CommentId, Filter, Instant, Language, Order, Placement, Rating, RatingSet,
+    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet,
     plan::{IndexEdit, index_edits},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::SliceRandom};
-use stores::{PageIndex, now, page_index::PageStartQuery};
+use stores::{
+    PageIndex, now,
+    page_index::{PageStartQuery, Stats},
+};
 
 use self::shapes::{Product, SHAPES};
 use crate::fixture::redis_server::{self, OwnRedis};
@@ -221,7 +224,9 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));
         *by_language.entry(&placement.language).or_default() += u64::from(is_wanted);
     }
-    assert!(found.by_language.iter().map(|(language, count)| (language, *count)).eq(by_language));
+    assert_eq!(found.languages, by_language.len() as u64);
+    let counted = by_language.into_iter().take(Stats::LANGUAGES_MAX);
+    assert!(found.by_language.iter().map(|(language, count)| (language, *count)).eq(counted));
     let times = product.comments.iter().filter(|comment| in_language(&comment.placement));
     assert_eq!(found.last_commented_at, times.map(|comment| comment.cd.created_at).max());
 }
@@ -239,6 +244,30 @@ async fn stats_count_what_there_is_and_forget_a_language_that_is_gone() {
                 let language = language.map(|tag| Language::parse(tag).unwrap());
                 check_stats(&index, product, &Filter::new(language, RatingSet::parse(ratings).ok())).await;
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_a_product_in_more_languages_than_people_speak_some_are_counted() {
+    let index = redis_server::own_index().await;
+    let rebuild = index.begin_rebuild().await.unwrap();
+    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    let id = ProductId::parse("every/tag").unwrap();
+    let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
+        let language = Language::parse(&format!("x-{number:04}")).unwrap();
+        let cd = Cd { created_at: now(), id: CommentId::parse(&format!("c{number}")).unwrap() };
+        let rating = Rating::new(1 + number as u64 % 5).unwrap();
+        shapes::Indexed { cd, placement: Placement { product: id.clone(), language, rating } }
+    });
+    let product = Product { shape: "one a language", id: id.clone(), comments: comments.collect() };
+    let edit =
+        |comment: &shapes::Indexed| index_edits(&comment.cd.id, Some((&comment.placement, comment.cd.created_at)), &[]);
+    index.apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>()).await.unwrap();
+    for ratings in ["~", "2", "1.3.5"] {
+        for language in [None, Some("x-0001"), Some("x-0599")] {
+            let language = language.map(|tag| Language::parse(tag).unwrap());
+            check_stats(&index, &product, &Filter::new(language, RatingSet::parse(ratings).ok())).await;
         }
     }
 }

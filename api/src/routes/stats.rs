@@ -20,7 +20,7 @@ use crate::{
         {"rating": 1, "total": 2}, {"rating": 2, "total": 1}, {"rating": 3, "total": 4}, {"rating": 4, "total": 12},
         {"rating": 5, "total": 26}
     ],
-    "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}],
+    "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}], "languages": 2,
     "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z"
 }))]
 pub(crate) struct Body<'stats> {
@@ -32,8 +32,11 @@ pub(crate) struct Body<'stats> {
     total: u64,
     /// By rating, all five, in the language when one is given.
     by_rating: Vec<RatingTotal>,
-    /// By language, always all of them.
+    /// By language, whichever is given: the first 200 by their tags.
+    #[schema(max_items = 200)]
     by_language: Vec<LanguageTotal<'stats>>,
+    /// How many languages there are.
+    languages: u64,
     /// The average rating, to two decimals; null without comments.
     #[schema(minimum = 1, maximum = 5, required)]
     average: Option<f64>,
@@ -82,6 +85,7 @@ pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Re
             .iter()
             .map(|(language, total)| LanguageTotal { language: language.as_str(), total: *total })
             .collect(),
+        languages: stats.languages,
         average: average_hundredths(&stats.by_rating).map(|hundredths| f64::from(hundredths) / 100.0),
         last_commented_at: stats.last_commented_at,
     }))

@@ -176,10 +176,19 @@ pub struct Stats {
     pub by_rating: Vec<(Rating, u64)>,
     /// The same whatever the language.
     pub by_rating_in_any_language: Vec<(Rating, u64)>,
-    /// By language, all that the product has, whichever the filter wants, ascending by tag; with its ratings.
+    /// By language, the first [`Stats::LANGUAGES_MAX`] that the product has by their tags, whichever the filter wants,
+    /// ascending; with its ratings.
     pub by_language: Vec<(Language, u64)>,
+    /// How many languages the product has.
+    pub languages: u64,
     /// When the last in the filter's language was made.
     pub last_commented_at: Option<Instant>,
+}
+
+impl Stats {
+    /// Of how many languages comments are counted: more than any product has whose languages are people's. There are no end of
+    /// well-formed tags, and counting takes up to four sets a language.
+    pub const LANGUAGES_MAX: usize = 200;
 }
 
 /// How often [`PageIndex::stats`] asks again because a language came or went meanwhile.
@@ -354,6 +363,8 @@ impl PageIndex {
                 .map(|tag| Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string())))
                 .collect::<Result<_, _>>()?;
             found.sort();
+            let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
+            found.truncate(Stats::LANGUAGES_MAX);
             if found != languages {
                 self.known_languages.keep(product, &found);
                 languages = found;
@@ -366,6 +377,7 @@ impl PageIndex {
                     .into_iter()
                     .zip(by_language.chunks(sets_a_language).map(|sets| sets.iter().sum()))
                     .collect(),
+                languages: count,
                 last_commented_at: last.map(instant_of).transpose()?,
             }));
         }

@@ -88,10 +88,12 @@ fn counted(filter: &Filter, statistics: &[(Option<Language>, Counters)]) -> (u64
     // As the page index has them: a language without comments is none of the product's.
     let of_languages = statistics.iter().filter(|(_, counters)| counters.total > 0);
     let of_languages = of_languages.filter_map(|(language, counters)| Some((language.clone()?, of_filter(*counters))));
+    let by_language: Vec<(Language, u64)> = of_languages.collect();
     let stats = Stats {
         by_rating: by_rating(wanted),
         by_rating_in_any_language: by_rating(of(None)),
-        by_language: of_languages.collect(),
+        languages: u64::try_from(by_language.len()).unwrap_or(u64::MAX),
+        by_language,
         last_commented_at: None,
     };
     (of_filter(wanted), stats)
