@@ -10,7 +10,7 @@ use crate::{
     comment::{Cd, Comment, Placement},
     error::Malformed,
     filter::FilterKey,
-    id::CommentId,
+    id::{CommentId, ProductId},
     instant::Instant,
     language::Language,
     rating::Rating,
@@ -119,6 +119,52 @@ impl CommentItem {
     }
 }
 
+/// Which comment a primary item is of, and where it stands: what its entries in the page index are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedComment {
+    /// The comment's id.
+    pub id: CommentId,
+    /// What decides the comment's keys.
+    pub placement: Placement,
+    /// When the comment was made.
+    pub created_at: Instant,
+}
+
+/// The attributes that tell this of a primary item whose product is known.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PlacementItem {
+    pk: String,
+    cd: String,
+    language: String,
+    rating: u64,
+    auto: Option<bool>,
+}
+
+impl PlacementItem {
+    /// Reads the primary item of a product; `None` of one that is a duplicate, or no comment's.
+    ///
+    /// # Errors
+    /// As of [`Image::of_primary`].
+    pub fn into_placed(self, product: &ProductId) -> Result<Option<PlacedComment>, Malformed> {
+        if self.auto.is_some() || !self.pk.starts_with(COMMENT_PREFIX) {
+            return Ok(None);
+        }
+        let malformed = |problem: String| Malformed::new("image", format!("{} of {product}: {problem}", self.pk));
+        let id = comment_id_of_pk(&self.pk).ok_or_else(|| malformed("pk is not a comment's".to_owned()))?;
+        let cd = Cd::parse(&self.cd)?;
+        if cd.id != id {
+            return Err(malformed(format!("cd {cd} is not of comment {id}")));
+        }
+        let language = Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?;
+        let rating = Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?;
+        Ok(Some(PlacedComment {
+            id,
+            placement: Placement { product: product.clone(), language, rating },
+            created_at: cd.created_at,
+        }))
+    }
+}
+
 /// The text in an attribute, `None` when it is missing or no text.
 pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     match item.get(name) {
@@ -173,6 +219,11 @@ impl<'item> Image<'item> {
         Ok(Self { id, placement, created_at: cd.created_at, item })
     }
 
+    /// The same without the item.
+    pub fn into_placed(self) -> PlacedComment {
+        PlacedComment { id: self.id, placement: self.placement, created_at: self.created_at }
+    }
+
     /// The attributes in which an item differs from the duplicate that it should be, ascending; its key is not looked at.
     pub fn differences(&self, found: &Item) -> Vec<String> {
         let is_right = |name: &str| match name {
@@ -199,7 +250,7 @@ impl<'item> Image<'item> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{comment::CommentText, id::ProductId};
+    use crate::comment::CommentText;
 
     pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
         let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
@@ -269,6 +320,27 @@ pub(crate) mod tests {
             let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
             assert!(duplicate.is_duplicate());
             assert_eq!(duplicate.into_comment().unwrap(), comment);
+        }
+    }
+
+    #[test]
+    fn a_primary_item_is_placed_alike_however_it_is_read() {
+        let comment = comment("c1", "a/b", "en", 4);
+        let item = primary_item(&comment);
+        let placed: PlacementItem = serde_dynamo::from_item(item.clone()).unwrap();
+        let by_image = Image::of_primary(&item).unwrap().into_placed();
+        assert_eq!(placed.clone().into_placed(&comment.product).unwrap(), Some(by_image));
+        assert_eq!(PlacementItem { auto: Some(true), ..placed.clone() }.into_placed(&comment.product).unwrap(), None);
+        let elsewhere = PlacementItem { pk: "STATE#c1".to_owned(), ..placed.clone() };
+        assert_eq!(elsewhere.into_placed(&comment.product).unwrap(), None);
+        for broken in [
+            PlacementItem { pk: "COMMENT#c 1".to_owned(), ..placed.clone() },
+            PlacementItem { pk: "COMMENT#c2".to_owned(), ..placed.clone() },
+            PlacementItem { cd: "today".to_owned(), ..placed.clone() },
+            PlacementItem { language: "e".to_owned(), ..placed.clone() },
+            PlacementItem { rating: 6, ..placed.clone() },
+        ] {
+            assert!(broken.clone().into_placed(&comment.product).is_err(), "{broken:?}");
         }
     }
 

@@ -29,7 +29,7 @@ use futures_util::{TryStreamExt, future::try_join, stream};
 use model::{
     FilterKey, Instant, ProductId,
     catalogue::{Catalogue, NotWhole},
-    item::{Image, attribute, text},
+    item::{Image, PlacedComment, attribute, text},
     plan::{IndexEdit, index_edits},
 };
 use serde_dynamo::Item;
@@ -291,7 +291,7 @@ impl Source<'_> {
                 }
                 let part = pipe.while_reading(table.primary_part(&product, position, READ_LIMIT)).await?;
                 self.run.add_items(part.read, self.items / ITEMS_OF_A_COMMENT);
-                pipe.take(&part.items);
+                pipe.take(part.comments.into_iter().map(|comment| comment.map_err(|what| what.to_string())));
                 position = part.next;
                 if position.is_none() {
                     break;
@@ -320,7 +320,7 @@ impl Source<'_> {
             let scan = table.scan_segment(ScanOf::Placements, position, segment, self.segments, READ_LIMIT);
             let scanned = pipe.while_reading(scan).await?;
             self.run.add_items(scanned.read, self.items);
-            pipe.take(&scanned.items);
+            pipe.take(scanned.items.iter().filter_map(|item| placed(item).transpose()));
             listing.list(scanned.items.iter().filter_map(product_of)).await?;
             position = scanned.next;
             if position.is_none() {
@@ -372,11 +372,14 @@ impl<'run> Pipe<'run> {
         Ok(read)
     }
 
-    fn take(&mut self, items: &[Item]) {
+    /// Takes comments, or what is wrong with such as cannot be read.
+    fn take(&mut self, comments: impl Iterator<Item = Result<PlacedComment, String>>) {
         let before = self.edits.len();
-        for item in items {
-            match edits_of(item) {
-                Ok(of_comment) => self.edits.extend(of_comment),
+        for comment in comments {
+            match comment {
+                Ok(PlacedComment { id, placement, created_at }) => {
+                    self.edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                }
                 Err(what) => self.run.add_unresolved(what),
             }
         }
@@ -402,13 +405,12 @@ fn product_of(item: &Item) -> Option<ProductId> {
     key.is_primary().then_some(key.product)
 }
 
-/// Where an item puts its comment; nothing for one that is no primary item; what is wrong with one that cannot be
-/// read.
-fn edits_of(item: &Item) -> Result<Vec<IndexEdit>, String> {
+/// Where the comment of an item stands; nothing of one that is no primary item; what is wrong with one that cannot be read.
+fn placed(item: &Item) -> Result<Option<PlacedComment>, String> {
     let (pk, sk) = (text(item, attribute::PK).unwrap_or_default(), text(item, attribute::SK).unwrap_or_default());
     if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let image = Image::of_primary(item).map_err(|malformed| format!("{pk} {sk}: {malformed}"))?;
-    Ok(index_edits(&image.id, Some((&image.placement, image.created_at)), &[]))
+    Ok(Some(image.into_placed()))
 }

@@ -157,6 +157,13 @@ impl Table {
         }
     }
 
+    /// Counts what a call that read says it has consumed.
+    pub(crate) fn charge_read_units(&self, units: f64) {
+        if let Some(meter) = &self.meter {
+            meter.read.charge(units);
+        }
+    }
+
     /// Counts what a call that read has consumed.
     pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {

@@ -33,10 +33,14 @@ use crate::{
 const COMMENTS: u64 = 20_000;
 /// Products that they are of.
 const PRODUCTS: u64 = 400;
-/// Read units a second that the rebuild may take.
+/// Read units a second that a rebuild may take, so that it takes some seconds.
 const READ_UNITS: u32 = 150;
-/// Between two writes while it goes on.
+/// Products, or segments of the table, that it reads at the same time.
+const SEGMENTS: u32 = 4;
+/// Between two writes while it goes on: 50 a second. One that comes late is followed the sooner by the next.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
+/// So many of them must have been acknowledged for each second of a rebuild, so that it is known what went on meanwhile.
+const WRITES_A_SECOND: f64 = 40.0;
 
 fn product(number: u64) -> ProductId {
     ProductId::parse(&format!("product {}", number % PRODUCTS)).unwrap()
@@ -88,7 +92,11 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
                 let old = comment(number * 7 % COMMENTS).id;
                 match number % 3 {
                     0 => {
-                        stores.table.create_comment(comment(COMMENTS + number), None).await.unwrap();
+                        // Some are of products that there were not.
+                        let new = ProductId::parse(&format!("new product {}", number / 30)).unwrap();
+                        let comment = comment(COMMENTS + number);
+                        let product = if number % 2 == 0 { new } else { comment.product.clone() };
+                        stores.table.create_comment(NewComment { product, ..comment }, None).await.unwrap();
                     }
                     1 => {
                         let patch = CommentPatch { rating: Rating::new(1 + number / 3 % 5).ok(), ..Default::default() };
@@ -150,15 +158,23 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
             }
         }
     });
-    // Slowly enough that some hundred comments are written meanwhile.
-    let (table, index, meter) = (stores.table.clone(), stores.index.clone(), Meter::new(Some(READ_UNITS), None));
-    let report = Job::new(table, index, settings(true), meter, Stop::default()).rebuild(1).await;
-    println!("{report}");
-    assert_eq!(report.exit_code(), 0, "{report}");
-    // Ready, and exact once the stream has been read.
-    let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
-    assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
-    assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
+    // Slowly enough that some hundred comments are written meanwhile; by the list of products that the first one makes, too.
+    for by_scan in [true, false] {
+        let (table, index, meter) = (stores.table.clone(), stores.index.clone(), Meter::new(Some(READ_UNITS), None));
+        let job = Job::new(table, index, settings(true), meter, Stop::default());
+        let (before, began) = (written.load(Ordering::Relaxed), tokio::time::Instant::now());
+        let report = if by_scan { job.rebuild_by_scan(SEGMENTS).await } else { job.rebuild(SEGMENTS).await };
+        let (writes, seconds) = (written.load(Ordering::Relaxed) - before, began.elapsed().as_secs_f64());
+        println!("{report}\n{writes} writes in {seconds:.1} s");
+        assert_eq!(report.exit_code(), 0, "{report}");
+        assert_eq!(report.notes.iter().any(|note| note.contains("scanned")), by_scan, "{report}");
+        assert!(writes > 100, "too little was written meanwhile: {writes}");
+        assert!(f64::from(u32::try_from(writes).unwrap()) > WRITES_A_SECOND * seconds, "{writes} in {seconds:.1} s");
+        // Ready, and exact once the stream has been read.
+        let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
+        assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
+        assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
+    }
     is_over.store(true, Ordering::Relaxed);
     writer.await.unwrap();
     let (told, not_yet) = asker.await.unwrap();
@@ -166,7 +182,6 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
     assert!(not_yet > 0, "nobody asked while the index was being filled");
     api.finish().await;
     reader.await.unwrap();
-    assert!(written.load(Ordering::Relaxed) > 100, "too little was written meanwhile");
     println!("{} writes, {} looks", written.load(Ordering::Relaxed), looked.load(Ordering::Relaxed));
     let asked = tokio::time::Instant::now();
     let caught_up = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));

@@ -7,9 +7,10 @@
 //!   same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and asks Redis for four
 //!   scores a comment; the bare scan throws its items away.
 //! - **Sweep.** Its own rate, and what it reads.
-//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (the same filter and
-//!   projection, answers thrown away), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first
-//!   against the last. Then a rebuild by a scan, a bare scan that leaves the duplicates to the server, and the pipeline.
+//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (answers thrown
+//!   away), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the last, of products
+//!   with as many comments as real ones have. The same of products with few comments, for which nearly every comment costs a
+//!   query. Then a rebuild by a scan, a bare scan that leaves the duplicates to the server, and the pipeline.
 //! - **Recent.** Comments that the journal names: nothing wrong with any; a duplicate and a rank entry of each missing.
 //! - **Memory.** The binary as a child process, auditing the table (with the sweep); the largest resident set that the
 //!   kernel reports while it runs. With an audit at two small sizes; by itself (`--only memory`) at 10,000 and 100,000 comments.
@@ -72,8 +73,8 @@ impl World {
     }
 
     /// With the table's index as well.
-    async fn with_index(count: u32) -> anyhow::Result<Self> {
-        Self::load_table(count, true).await?.made_ready().await
+    async fn with_index(comments: Vec<Comment>) -> anyhow::Result<Self> {
+        Self::load_table(comments, true).await?.made_ready().await
     }
 
     /// The page index is filled, and the product catalogue whole.
@@ -85,10 +86,10 @@ impl World {
 
     /// With an empty page index, which is not ready.
     pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
-        Self::load_table(count, false).await
+        Self::load_table(drawn(count)?, false).await
     }
 
-    async fn load_table(count: u32, with_index: bool) -> anyhow::Result<Self> {
+    async fn load_table(comments: Vec<Comment>, with_index: bool) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
@@ -99,7 +100,6 @@ impl World {
         }
         // The import goes past the engine's server, and a file has one owner.
         engine.stop().await;
-        let comments = Comments::new(7)?.take(count)?;
         let mut import = Import::open(&file)?;
         for comments in comments.chunks(IMPORT_COMMENTS) {
             comments.iter().flat_map(items_of).try_for_each(|item| import.push(TABLE, &item))?;
@@ -131,6 +131,11 @@ async fn connect(engine: &Engine) -> Table {
         ..TableConfig::new(TABLE, Some(engine.endpoint_url()))
     })
     .await
+}
+
+/// Comments as they are drawn.
+fn drawn(count: u32) -> anyhow::Result<Vec<Comment>> {
+    Comments::new(7)?.take(count)
 }
 
 /// The 32 items of a comment.

@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use model::ProductId;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use model::{Comment, ProductId};
 use repair_job::{Job, Report as RepairReport};
 use stores::{
     Table,
     table::{ItemKey, ScanOf},
 };
 
-use super::{ROUNDS, World};
+use super::{ROUNDS, World, drawn};
 use crate::{
     index::{add_members, base_set_members},
     report::{Limit, Report, count as number},
@@ -20,6 +21,10 @@ use crate::{
 
 pub(super) const SCAN_RATIO: &str = "rebuild_vs_scan_and_pipeline";
 const CATALOGUE_RATIO: &str = "rebuild_vs_queries_and_pipeline";
+/// Comments a product, as many as the real reviews that the design was made for have: 976 (42,943 of 44).
+const COMMENTS_OF_A_PRODUCT: usize = 976;
+/// Products that are read at the same time, as the command does unless it is told otherwise.
+const PRODUCTS_AT_ONCE: u32 = 4;
 /// Items that a query or a scan for primary items reads in one call: as the rebuild does.
 const READ_LIMIT: u32 = 4_000;
 
@@ -72,42 +77,77 @@ pub(super) async fn scan_rounds(world: &mut World) -> anyhow::Result<RebuildRoun
     rebuild_rounds(world, async |job| job.rebuild_by_scan(1).await, bare_placement_scan).await
 }
 
-/// Measures the rebuild of the page index of `comments` comments, by the product catalogue and by a scan.
-pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    report.step(&format!("loading {} comments with all their items", number(comments.into())));
-    let mut world = World::with_index(comments).await?;
+/// A rebuild by the product catalogue, bare queries of the same products and a bare pipeline in turn; and how many
+/// products there are.
+async fn catalogue_rounds(world: &mut World) -> anyhow::Result<(RebuildRounds, usize)> {
     let products = listed_products(&world.table).await?;
-    report.step(&format!("{ROUNDS} rounds of rebuild, bare queries and bare pipeline"));
     let queries = async |table: &Table| bare_queries(table, &products).await;
-    let by_catalogue = rebuild_rounds(&mut world, async |job| job.rebuild(1).await, queries).await?;
+    let rounds = rebuild_rounds(world, async |job| job.rebuild(PRODUCTS_AT_ONCE).await, queries).await?;
+    Ok((rounds, products.len()))
+}
+
+/// Measures the rebuild of the page index of `comments` comments: by the product catalogue, of products with few
+/// comments each and of products with as many as real ones have, and by a scan.
+pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
+    let (count, each) = (u64::from(comments), f64::from(comments.max(1)));
+    report.step(&format!("loading {} comments with all their items", number(count)));
+    let mut world = World::with_index(drawn(comments)?).await?;
+    report.step(&format!("{ROUNDS} rounds of rebuild, bare queries and bare pipeline"));
+    let (of_few, few_products) = catalogue_rounds(&mut world).await?;
     report.step(&format!("{ROUNDS} rounds of rebuild by scan, bare scan and bare pipeline"));
     let by_scan = scan_rounds(&mut world).await?;
     world.stop().await;
-    let (count, each) = (u64::from(comments), f64::from(comments.max(1)));
+    report.step(&format!("loading as many comments of {COMMENTS_OF_A_PRODUCT} a product"));
+    let mut world = World::with_index(drawn_by_product(comments)?).await?;
+    report.step(&format!("{ROUNDS} rounds of rebuild, bare queries and bare pipeline"));
+    let (of_many, many_products) = catalogue_rounds(&mut world).await?;
+    world.stop().await;
     let rate = |rounds: &RebuildRounds| rounds.against_pipeline.our_rate(count);
+    let reading = |rounds: &RebuildRounds| each / median(&rounds.reading_s);
+    for (name, rounds, products) in [("rebuild", &of_many, many_products), ("rebuild-few", &of_few, few_products)] {
+        report.add(
+            name,
+            &format!(
+                "by the product catalogue: {ROUNDS} rounds of {} comments of {} products each way, {PRODUCTS_AT_ONCE} \
+                 products at the same time",
+                number(count),
+                number(products as u64)
+            ),
+            &[
+                ("rebuild", rate(rounds), "comments/s"),
+                ("bare pipeline of ZADD", rounds.against_pipeline.bare_rate(count), "comments/s"),
+                ("bare queries for primary items", reading(rounds), "comments/s"),
+                ("read units", rounds.read_units / each, "units/comment"),
+            ],
+        );
+    }
     report.add(
-        "rebuild",
-        &format!(
-            "{ROUNDS} rounds of {} comments of {} products each way, one product or segment at a time",
-            number(count),
-            number(products.len() as u64)
-        ),
+        "rebuild-scan",
+        &format!("by a scan: {ROUNDS} rounds of {} comments each way, one segment", number(count)),
         &[
-            ("rebuild by the product catalogue", rate(&by_catalogue), "comments/s"),
-            ("rebuild by a scan", rate(&by_scan), "comments/s"),
-            ("bare pipeline of ZADD", by_catalogue.against_pipeline.bare_rate(count), "comments/s"),
-            ("bare queries for primary items", each / median(&by_catalogue.reading_s), "comments/s"),
-            ("bare scan for primary items", each / median(&by_scan.reading_s), "comments/s"),
-            ("by the product catalogue, read units", by_catalogue.read_units / each, "units/comment"),
-            ("by a scan, read units", by_scan.read_units / each, "units/comment"),
+            ("rebuild", rate(&by_scan), "comments/s"),
+            ("bare pipeline of ZADD", by_scan.against_pipeline.bare_rate(count), "comments/s"),
+            ("bare scan for primary items", reading(&by_scan), "comments/s"),
+            ("read units", by_scan.read_units / each, "units/comment"),
         ],
     );
-    report.ratio("rebuild_vs_pipeline", by_catalogue.against_pipeline.ratio(), Limit::AtLeast(0.5));
-    for (name, rounds) in [(CATALOGUE_RATIO, &by_catalogue), (SCAN_RATIO, &by_scan)] {
+    report.ratio("rebuild_vs_pipeline", of_many.against_pipeline.ratio(), Limit::AtLeast(0.5));
+    let few = format!("{} comments of {} products", number(count), number(few_products as u64));
+    report.ratio_noted("rebuild_vs_pipeline_few", of_few.against_pipeline.ratio(), Limit::None, &few);
+    for (name, rounds) in [(CATALOGUE_RATIO, &of_many), (SCAN_RATIO, &by_scan)] {
         let floor = rounds.against_reading_and_pipeline.ratio();
         report.ratio_noted(name, floor, Limit::None, "the nearer to 1 the better");
     }
     Ok(())
+}
+
+/// Comments of products that have as many as real ones.
+fn drawn_by_product(count: u32) -> anyhow::Result<Vec<Comment>> {
+    let mut comments = drawn(count)?;
+    for (place, comment) in comments.iter_mut().enumerate() {
+        comment.product = ProductId::parse(&format!("shop/item-{:05}", place / COMMENTS_OF_A_PRODUCT))?;
+    }
+    Ok(comments)
 }
 
 /// The products of the catalogue.
@@ -125,19 +165,19 @@ async fn listed_products(table: &Table) -> anyhow::Result<Vec<ProductId>> {
 
 /// Returns how many primary items there are.
 async fn bare_queries(table: &Table, products: &[ProductId]) -> anyhow::Result<usize> {
-    let mut found = 0;
-    for product in products {
-        let mut position = None;
+    let queries = products.iter().map(|product| async move {
+        let (mut found, mut position) = (0, None);
         loop {
             let part = table.primary_part(product, position, READ_LIMIT).await?;
-            found += part.items.len();
+            found += part.comments.len();
             position = part.next;
             if position.is_none() {
-                break;
+                return Ok(found);
             }
         }
-    }
-    Ok(found)
+    });
+    let queries = stream::iter(queries).buffer_unordered(PRODUCTS_AT_ONCE as usize);
+    queries.try_fold(0, async |sum, found: usize| Ok(sum + found)).await
 }
 
 /// Returns how many primary items there are.

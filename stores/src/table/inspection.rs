@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use model::{
     CommentId, FilterKey, Instant, Malformed, ProductId,
-    item::{COMMENT_PREFIX, attribute, comment_pk},
+    item::{COMMENT_PREFIX, PlacedComment, PlacementItem, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
 use serde_dynamo::Item;
 use tokio::time::Instant as Deadline;
 
-use super::{GSI, SdkItem, Table, from_sdk_item};
+use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::QueryReader};
 use crate::{
     error::{Store, StoreError},
     retry::Backoff,
@@ -61,9 +61,9 @@ pub struct PrimaryPosition(SdkItem);
 /// One answer about the primary items of a product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimaryPart {
-    /// What decides the keys of each.
-    pub items: Vec<Item>,
-    /// How many were read.
+    /// Where each comment stands, or why its item cannot be read.
+    pub comments: Vec<Result<PlacedComment, Malformed>>,
+    /// How many items were read.
     pub read: u64,
     /// Where to go on; `None` at the end.
     pub next: Option<PrimaryPosition>,
@@ -209,7 +209,7 @@ impl Table {
         let scan = match of {
             ScanOf::Everything => scan,
             ScanOf::Placements => scan
-                .filter_expression(ONLY_PRIMARY)
+                .filter_expression("attribute_not_exists(#auto) AND begins_with(pk, :comment)")
                 .projection_expression(PLACEMENT)
                 .set_expression_attribute_names(Some(placement_names()))
                 .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned())),
@@ -227,8 +227,8 @@ impl Table {
         })
     }
 
-    /// One answer about the primary items of a product, the oldest first: what decides their keys, from the index,
-    /// eventually consistent. `limit` items are read at most, and a megabyte.
+    /// One answer about the primary items of a product, the oldest first, from the index, eventually consistent. `limit`
+    /// items are read at most, and a megabyte.
     ///
     /// # Errors
     /// The store's.
@@ -239,28 +239,32 @@ impl Table {
         limit: u32,
     ) -> Result<PrimaryPart, StoreError> {
         self.admit_read().await;
-        let answer = self
-            .client
+        let reader = QueryReader::<PlacementItem>::default();
+        self.client
             .query()
             .table_name(&self.name)
             .index_name(GSI)
             .key_condition_expression("sk = :sk")
-            .filter_expression(ONLY_PRIMARY)
             .projection_expression(PLACEMENT)
             .set_expression_attribute_names(Some(placement_names()))
             .expression_attribute_values(":sk", AttributeValue::S(FilterKey::primary(product.clone()).to_string()))
-            .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned()))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(from.map(|position| position.0))
             .set_return_consumed_capacity(self.wants_capacity())
+            .customize()
+            .interceptor(reader.clone())
             .send()
             .await
             .map_err(StoreError::of_sdk)?;
-        self.charge_read(&answer.consumed_capacity);
+        let answer = reader.take()?;
+        self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
+        let malformed = answer.malformed.into_iter().filter(|item| item.pk.starts_with(COMMENT_PREFIX));
+        let malformed = malformed.map(|item| Err(Malformed::new("image", format!("{} {}", item.pk, item.problem))));
+        let comments = answer.items.into_iter().filter_map(|ItemJson(item)| item.into_placed(product).transpose());
         Ok(PrimaryPart {
-            read: u64::try_from(answer.scanned_count).unwrap_or(0),
-            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
-            next: answer.last_evaluated_key.map(PrimaryPosition),
+            comments: comments.chain(malformed).collect(),
+            read: answer.scanned_count,
+            next: answer.last_evaluated_key.map(|key| PrimaryPosition(key.into())),
         })
     }
 
@@ -306,9 +310,6 @@ impl Table {
         Ok(JournalPart { rows: rows.collect(), next: answer.last_evaluated_key.map(JournalPosition) })
     }
 }
-
-/// Comments' items, but no duplicates.
-const ONLY_PRIMARY: &str = "attribute_not_exists(#auto) AND begins_with(pk, :comment)";
 
 /// What [`model::item::Image::of_primary`] looks at. `language` is a reserved word.
 const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #auto";

@@ -42,6 +42,9 @@ pub struct QueryAnswer<T> {
     /// What cannot be read, and is not among the items.
     #[serde(skip, default = "Vec::new")]
     pub malformed: Vec<MalformedItem>,
+    /// How many items were read for them.
+    #[serde(default)]
+    pub scanned_count: u64,
     /// Where a further query goes on.
     pub last_evaluated_key: Option<Item>,
     /// What the query took, when it asked for that.
@@ -67,6 +70,8 @@ pub struct MalformedItem {
 struct UnreadAnswer {
     #[serde(default)]
     items: Vec<Value>,
+    #[serde(default)]
+    scanned_count: u64,
     last_evaluated_key: Option<Item>,
     consumed_capacity: Option<Consumed>,
 }
@@ -87,8 +92,8 @@ impl UnreadAnswer {
                 }
             }
         }
-        let Self { last_evaluated_key, consumed_capacity, .. } = self;
-        QueryAnswer { items, malformed, last_evaluated_key, consumed_capacity }
+        let Self { scanned_count, last_evaluated_key, consumed_capacity, .. } = self;
+        QueryAnswer { items, malformed, scanned_count, last_evaluated_key, consumed_capacity }
     }
 }
 
