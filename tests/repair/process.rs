@@ -272,8 +272,9 @@ async fn a_rebuild_that_is_killed_while_it_reads_products_is_made_good_by_the_ne
     let queries = Gate::for_index_queries(&stores.engine_url()).await;
     assert_clean(&job(&stores, true).recent().await);
     for count in [0, 3] {
-        kill_at(&stores, [&lists, &index], &lists, count, &rebuild).await;
-        kill_at(&stores, [&queries, &index], &queries, count, &rebuild).await;
+        for gate in [&lists, &queries] {
+            assert!(kill_at(&stores, &through(gate, &index), gate, count, &rebuild).await, "it ended before {count}");
+        }
         let status = job(&stores, false).status(1, None).await.unwrap();
         assert_eq!(status.index.unwrap().ready, 0, "killed after {count}");
         assert_eq!(job(&stores, true).recent().await.exit_code(), exit::SKIPPED);
