@@ -18,7 +18,7 @@
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
 //! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). On the wire, a client
 //! has 5 s for the head of its first request, and some 30 s to read an answer (`unread`). What is left to the load balancer in
-//! front, which sends whole requests only: a client that begins a further request on its connection and does not end its head
+//! front, which sends whole heads only: a client that begins a further request on its connection and does not end its head
 //! keeps that connection, of [`Application`]'s number of them.
 
 mod application;
