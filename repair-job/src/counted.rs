@@ -13,7 +13,7 @@ use model::{
     plan::reconcile::{Drift, Places},
 };
 
-/// How many comments are remembered as counted: 200,000 of which all 37 entries are wrong take some 50 MB. What is found
+/// How many comments are remembered as counted: 200,000 of which all 37 entries are wrong take some 60 MB. What is found
 /// twice of further ones counts twice.
 const COUNTED_MAX: usize = 200_000;
 
