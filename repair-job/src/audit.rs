@@ -22,6 +22,7 @@ use model::Instant;
 use stores::now;
 
 use crate::{
+    catalogue::Listing,
     error::RepairError,
     follow::Follow,
     job::{Job, Run},
@@ -93,7 +94,9 @@ impl Job {
 /// What an audit looks at.
 pub(crate) struct Audit<'run> {
     pub(crate) run: &'run Run<'run>,
+    pub(crate) table_id: String,
     pub(crate) follow: Follow,
+    pub(crate) listing: Listing<'run>,
     /// The page index answered at the beginning, and does not any more, or was lost: from then on only duplicates are looked at.
     pub(crate) is_index_gone: AtomicBool,
     pub(crate) segments: u32,
@@ -116,7 +119,9 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     let segments = options.segments.max(1);
     let audit = Audit {
         run,
+        table_id: described.id,
         follow,
+        listing: Listing::new(run),
         is_index_gone: AtomicBool::new(false),
         segments,
         items: described.items / u64::from(segments),
@@ -216,18 +221,21 @@ impl Audit<'_> {
 
     /// Moves the duplicates' watermark on when every segment has been checked: what has changed since the first of these
     /// passes began is in the journal, and what has not was checked. How far clocks of writers differ, and how late their
-    /// writes may come, is not counted on.
+    /// writes may come, is not counted on. If all of them listed products, the catalogue is whole by them.
     async fn vouch(&self) -> Result<(), RepairError> {
         let job = self.run.job;
         let states: BTreeMap<String, SegmentState> = job.table.states(AUDIT).await?.into_iter().collect();
-        let began = (0..self.segments)
-            .map(|segment| states.get(&state_name(segment, self.segments)).and_then(|state| state.last_began))
-            .collect::<Option<Vec<Instant>>>();
+        let of_segment = |segment| states.get(&state_name(segment, self.segments));
+        let done = (0..self.segments)
+            .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
+            .collect::<Option<Vec<(Instant, bool)>>>();
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        if let Some(first) = began.and_then(|began| began.into_iter().min()) {
-            job.table.advance_watermark(first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap))).await?;
+        let Some(first) = done.iter().flatten().map(|(began, _)| *began).min() else { return Ok(()) };
+        let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
+        if done.iter().flatten().all(|(_, lists)| *lists) {
+            self.listing.audited(&self.table_id, first).await?;
         }
-        Ok(())
+        Ok(job.table.advance_watermark(first).await?)
     }
 }
 

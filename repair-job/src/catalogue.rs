@@ -8,7 +8,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use model::{Instant, ProductId, catalogue::Catalogue};
+use model::{
+    FilterKey, Instant, ProductId,
+    catalogue::Catalogue,
+    item::{attribute, text},
+};
+use serde_dynamo::Item;
 use stores::{StoreError, now};
 
 use crate::{error::RepairError, job::Run};
@@ -71,6 +76,20 @@ impl<'run> Listing<'run> {
         self.say(|before| Catalogue::scanned(before, table_id, began, now())).await
     }
 
+    /// The same of scans of all segments, the first of which saw all that was written before `began`. Unless the products
+    /// of what was written since then are listed as well, nothing is said: that would make the next `recent` look at a week
+    /// again, and the next audit will do.
+    ///
+    /// # Errors
+    /// The table's.
+    pub(crate) async fn audited(&self, table_id: &str, began: Instant) -> Result<(), RepairError> {
+        let found = self.run.job.table.catalogue().await?;
+        match found.is_some_and(|found| found.table == table_id && found.from <= began) {
+            true => self.scanned(table_id, began).await,
+            false => Ok(()),
+        }
+    }
+
     async fn say(&self, after: impl Fn(Option<Catalogue>) -> Catalogue) -> Result<(), RepairError> {
         let table = &self.run.job.table;
         for _ in 0..TRIES_MAX {
@@ -88,4 +107,10 @@ impl<'run> Listing<'run> {
             .add_note("what the product catalogue is worth was not written down: others kept writing it".to_owned());
         Ok(())
     }
+}
+
+/// The product of a primary item, also of one that cannot be read otherwise.
+pub(crate) fn product_of(item: &Item) -> Option<ProductId> {
+    let sk = text(item, attribute::SK).filter(|sk| sk.ends_with(FilterKey::PRIMARY_SUFFIX))?;
+    Some(FilterKey::parse(sk).ok()?.product)
 }

@@ -30,12 +30,18 @@ pub(crate) struct SegmentState {
     /// When the pass began that is under way; of a pass over all segments, when that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
+    /// Whether it has listed the products of all that it has read up to there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) lists: bool,
     /// When the last pass began that came to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Instant>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Instant>,
+    /// Whether it had listed the products of all that it read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) last_lists: bool,
 }
 
 impl SegmentState {
@@ -140,6 +146,8 @@ mod tests {
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),
+            lists: true,
+            last_lists: false,
         }
     }
 

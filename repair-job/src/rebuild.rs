@@ -42,7 +42,7 @@ use stores::{
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
-    catalogue::Listing,
+    catalogue::{Listing, product_of},
     changed::{Reader, reconcile_part, windows},
     error::RepairError,
     job::{Job, JobSettings, Run},
@@ -397,12 +397,6 @@ impl<'run> Pipe<'run> {
     async fn apply(&self) -> Result<(), StoreError> {
         if self.run.job.settings.apply { self.run.job.index.apply(&self.edits).await } else { Ok(()) }
     }
-}
-
-/// The product of a primary item, also of one that cannot be read otherwise.
-fn product_of(item: &Item) -> Option<ProductId> {
-    let key = FilterKey::parse(text(item, attribute::SK)?).ok()?;
-    key.is_primary().then_some(key.product)
 }
 
 /// Where the comment of an item stands; nothing of one that is no primary item; what is wrong with one that cannot be read.

@@ -8,10 +8,12 @@
 //! Of a comment that is right in the table, the scores in its four base sets are asked for. Entries that should not be
 //! there are found by the sweep (`sweep`).
 //!
+//! The products of all comments are listed (`catalogue`): also of those that nobody wrote through a writer.
+//!
 //! **Invariant:** a position is remembered, and a segment counts as checked, only up to where everything was looked at,
 //! in the page index too (`tests/repair/resumed.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     BaseSet, CommentId,
@@ -27,6 +29,7 @@ use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
     audit::Audit,
+    catalogue::product_of,
     error::RepairError,
     job::{index_is_away, looked_at},
     pass::{SegmentState, state_name},
@@ -62,6 +65,8 @@ impl Audit<'_> {
         let mut read = state.items.unwrap_or(0);
         let name = state_name(segment, self.segments);
         let pass = state.began.unwrap_or(self.began);
+        // One that goes on from where a version left it that listed nothing, has not listed what lies before.
+        state.lists |= position.is_none();
         // Up to the position that the state tells, everything was looked at; it stays there when that ends.
         let mut counts = self.index_answers();
         let mut remembered = Clock::now();
@@ -122,7 +127,12 @@ impl Audit<'_> {
             }
             if position.is_none() && counts {
                 let ended = now();
-                let done = SegmentState { last_began: Some(pass), last_ended: Some(ended), ..SegmentState::default() };
+                let done = SegmentState {
+                    last_began: Some(pass),
+                    last_ended: Some(ended),
+                    last_lists: state.lists,
+                    ..SegmentState::default()
+                };
                 self.remember(&name, &done).await?;
             }
             if position.is_none() {
@@ -146,7 +156,7 @@ impl Audit<'_> {
     async fn check(&self, collections: &[Vec<Item>]) -> Result<Looked, RepairError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
-        let mut checked = 0;
+        let (mut products, mut checked) = (BTreeSet::new(), 0);
         for items in collections {
             let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
             if !pk.starts_with(COMMENT_PREFIX) {
@@ -157,6 +167,7 @@ impl Audit<'_> {
                 continue;
             };
             checked += 1;
+            products.extend(items.iter().filter_map(product_of));
             match Collection::whole(items) {
                 Some(image) => right.push(image),
                 None => {
@@ -164,6 +175,7 @@ impl Audit<'_> {
                 }
             }
         }
+        self.listing.list(products).await?;
         let index = match self.index_answers() {
             true => self.follow.scope(),
             false => IndexScope::Nothing,

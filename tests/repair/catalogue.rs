@@ -11,7 +11,7 @@ use model::{
     journal::{JOURNAL_RETENTION_DAYS, JournalEntry},
 };
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Report, Stop, exit};
+use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, Which, exit};
 use serde_dynamo::AttributeValue;
 use stores::{
     PageIndex, Table,
@@ -177,6 +177,43 @@ async fn a_product_put_there_behind_the_writers_backs_is_found_by_a_scan() {
     assert!(listed_products(&stores.table).await.contains(&product));
     let by_list = job(&stores, true).rebuild(1).await;
     assert!(by_catalogue(&by_list) && by_list.checked == 1, "{by_list}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_audit_lists_the_products_that_it_meets_and_one_of_all_segments_makes_the_catalogue_whole() {
+    let stores = ready_stores().await;
+    let product = put_behind_the_backs(&stores).await;
+    let options = AuditOptions { segments: 3, ..AuditOptions::default() };
+    assert_eq!(job(&stores, true).audit(options).await.exit_code(), exit::DRIFT_FOUND);
+    assert!(listed_products(&stores.table).await.contains(&product));
+    let by_list = job(&stores, true).rebuild(1).await;
+    assert!(by_catalogue(&by_list) && by_list.checked == 1, "{by_list}");
+    // One that `recent` has kept for an hour and a half, and nothing has looked through the table: as after an update.
+    let kept = |found: Catalogue| Catalogue { from: found.from.plus_ms(-5_400_000), is_whole: false, ..found };
+    let found = stores.table.catalogue().await.unwrap();
+    let before = found.clone().map(kept).unwrap();
+    assert!(stores.table.replace_catalogue(found.as_ref(), &before).await.unwrap());
+    let is_whole = async || stores.table.catalogue().await.unwrap().unwrap().is_whole;
+    // A segment that was last checked by a version that listed nothing, and one that is gone on with where such a one left it.
+    let name = "3/000001";
+    let done: serde_json::Value = stores.table.state("audit", name).await.unwrap().unwrap();
+    for lists_nothing in [("last_lists", false), ("lists", true)] {
+        let mut old = done.as_object().unwrap().clone();
+        old.insert(lists_nothing.0.to_owned(), false.into());
+        if lists_nothing.1 {
+            old.insert("began".to_owned(), now().to_string().into());
+            old.insert("position".to_owned(), serde_json::json!({ "pk": "COMMENT#0", "sk": "PRODUCT#p/~/~" }));
+            old.remove("last_began");
+        }
+        stores.table.put_state("audit", name, &serde_json::Value::Object(old)).await.unwrap();
+        let which = if lists_nothing.1 { Which::One(1) } else { Which::One(0) };
+        assert_clean(&job(&stores, true).audit(AuditOptions { which, sweep: false, ..options }).await);
+        assert!(!is_whole().await, "{lists_nothing:?}");
+    }
+    assert_clean(&job(&stores, true).audit(AuditOptions { restart: true, ..options }).await);
+    assert!(is_whole().await);
+    assert!(by_catalogue(&job(&stores, true).rebuild(1).await));
     stores.finish().await;
 }
 
