@@ -148,7 +148,7 @@ pub(crate) async fn read_page(
 
 /// As of when pages are numbered that nobody asked for as of an instant: when the newest comment was made that the page index
 /// counts, and not the present, because comments that it has not seen yet are dated before. What the page shows is counted
-/// too, although the index may be behind, so that the next page goes on after it (ADR 0035).
+/// too, although the index may be behind, so that the next page goes on after it (ADR 33).
 fn numbered_as_of(start: &PageStart, page: &Page) -> Instant {
     let shown = page.comments.iter().map(|comment| comment.created_at).max();
     shown.map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
