@@ -33,6 +33,7 @@ DYNAMODB_LOCAL_TESTS := deployed:: described:: designs:: edits:: engines:: failu
 # do, and those of the repair job that write fast or much.
 DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: faults:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
+    --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread \
     --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
