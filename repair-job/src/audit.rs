@@ -111,9 +111,8 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     let described = job.table.describe().await?;
     let follow = Follow::read(run, &described.id).await?;
     // A dry run remembers nothing, and does not begin in the middle.
-    let goes_on = job.settings.apply && !options.restart;
     let states: BTreeMap<String, SegmentState> =
-        if goes_on { job.table.states(AUDIT).await?.into_iter().collect() } else { BTreeMap::new() };
+        if job.settings.apply { job.table.states(AUDIT).await?.into_iter().collect() } else { BTreeMap::new() };
     let pass = plan_pass(&states, options, run.began);
     pass.notes.iter().for_each(|note| run.add_note(note.clone()));
     let segments = options.segments.max(1);
@@ -225,7 +224,8 @@ impl Audit<'_> {
     async fn vouch(&self) -> Result<(), RepairError> {
         let job = self.run.job;
         let states: BTreeMap<String, SegmentState> = job.table.states(AUDIT).await?.into_iter().collect();
-        let of_segment = |segment| states.get(&state_name(segment, self.segments));
+        let is_of_table = |state: &&SegmentState| state.table.as_ref() == Some(&self.table_id);
+        let of_segment = |segment| states.get(&state_name(segment, self.segments)).filter(is_of_table);
         let done = (0..self.segments)
             .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
             .collect::<Option<Vec<(Instant, bool)>>>();

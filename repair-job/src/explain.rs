@@ -58,14 +58,14 @@ async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, Repa
         Ok(listed_to) => (
             format!(
                 "the product catalogue; {segments} products at the same time, of each its primary items in the index, \
-                 eventually\n\x20       consistent; the journal since {listed_to}, and since the rebuild began"
+                 eventually\n\x20       consistent; the journal since some minutes before {listed_to}, or before the rebuild began"
             ),
             "a lease, a record of the run",
         ),
         Err(why) => (
             format!(
                 "the whole table by {segments} scans at the same time, eventually consistent, because: {why};\n\
-                 \x20       then the journal since the rebuild began"
+                 \x20       then the journal since some minutes before the rebuild began"
             ),
             "the product catalogue, an item a product; a lease, a record of the run",
         ),

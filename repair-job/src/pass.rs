@@ -27,6 +27,9 @@ pub(crate) struct SegmentState {
     /// How many items it has read up to there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<u64>,
+    /// The id of the table that it was checked in: a restored table has the states of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) table: Option<String>,
     /// When the pass began that is under way; of a pass over all segments, when that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
@@ -78,17 +81,23 @@ pub(crate) struct Pass {
 pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Instant) -> Pass {
     let segments = options.segments.max(1);
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    let is_gone_on_with = |began: Instant| options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN));
-    let state = |segment| states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
+    // What is later than the present was written by a clock that was fast: when that was is not known.
+    let is_gone_on_with =
+        |began: Instant| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
+    let state = |segment| {
+        let state = states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
+        if options.restart { state.begun_anew() } else { state }
+    };
     let all = (0..segments).map(|segment| (segment, state(segment)));
     let mut pass = Pass { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
     match options.which {
         Which::All => {
-            let before = states.get(&pass_name(segments)).and_then(|pass| pass.began);
+            let before = states.get(&pass_name(segments)).and_then(|pass| pass.began).filter(|_| !options.restart);
             pass.began = before.filter(|began| is_gone_on_with(*began)).unwrap_or(present);
             let began = pass.began;
             // A rolling run may have done some since, or be in the middle of some; what it left before is begun anew.
-            let left = all.filter(|(_, state)| state.last_began.is_none_or(|last| last < began));
+            let is_done = |last: Instant| before == Some(began) && (began..=present).contains(&last);
+            let left = all.filter(|(_, state)| !state.last_began.is_some_and(is_done));
             pass.segments = left
                 .map(|(segment, state)| match state.began {
                     Some(since) if since >= began => (segment, state),
@@ -122,7 +131,8 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
         // It vouches for nothing as a whole: what it takes long for counts as checked when its pass began.
         Which::Due => {
             let due_before = present.plus_ms(-ms(EVERY - EARLIER));
-            pass.segments = all.filter(|(_, state)| state.last_began.is_none_or(|began| began < due_before)).collect();
+            let is_checked = |began: Instant| (due_before..=present).contains(&began);
+            pass.segments = all.filter(|(_, state)| !state.last_began.is_some_and(is_checked)).collect();
             pass.segments.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
         }
     }
@@ -143,6 +153,7 @@ mod tests {
         SegmentState {
             position: Some(ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
             items: Some(7),
+            table: Some("t".to_owned()),
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),

@@ -177,6 +177,7 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     };
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     let source = Source { run, segments: segments.max(1), items: described.items };
+    let listed_to = reaches.as_ref().ok().copied();
     let (mut filled, read_from) = match reaches {
         Ok(listed_to) => {
             let read = source.by_catalogue().await?;
@@ -198,12 +199,21 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     };
     let Some(rebuild) = rebuild else { return Ok(filled) };
     let mut is_whole = job.stop.reason().is_none();
+    // Reading may have taken hours, and entries expire.
+    if read_from < oldest_entry(now()) {
+        is_whole = false;
+        run.add_skipped(
+            "the journal does not reach back any more to where the product catalogue ends: repair-job rebuild --scan"
+                .to_owned(),
+        );
+    }
     let mut reconciled_to = read_from;
     let mut unreadable = BTreeSet::new();
     for _ in 0..PASSES_MAX {
         let present = now();
         // Clocks of writers may be ahead.
-        let changed = follow_journal(run, reconciled_to, present.plus_ms(ms(job.settings.settle)), &mut unreadable);
+        let to = present.plus_ms(ms(job.settings.settle));
+        let changed = follow_journal(run, reconciled_to, to, listed_to, &mut unreadable);
         let (comments, was_whole) = Box::pin(changed).await?;
         filled.changed_meanwhile += comments;
         is_whole &= was_whole;
@@ -225,11 +235,13 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
 }
 
 /// Reconciles what the journal names; returns how many comments, and whether all of them. An entry that cannot be read and
-/// is not among the `unreadable` is reported.
+/// is not among the `unreadable` is reported. Where products were read by the catalogue, which lists all until `listed_to`, one
+/// of later may name a product that was not read: then not all of them were reconciled.
 async fn follow_journal(
     run: &Run<'_>,
     from: Instant,
     to: Instant,
+    listed_to: Option<Instant>,
     unreadable: &mut BTreeSet<String>,
 ) -> Result<(u64, bool), RepairError> {
     let scope = Scope { duplicates: false, index: IndexScope::All };
@@ -239,7 +251,11 @@ async fn follow_journal(
         while !run.must_stop(next_begins_anew)
             && let Some(part) = reader.next(&run.job.table).await?
         {
-            for (_, what) in part.unreadable {
+            for (at, what) in part.unreadable {
+                if listed_to.is_some_and(|listed_to| at >= listed_to) {
+                    is_whole = false;
+                    run.add_skipped(format!("products that {what} may name: repair-job rebuild --scan"));
+                }
                 if unreadable.len() >= UNREADABLE_KNOWN_MAX || unreadable.insert(what.clone()) {
                     run.add_unresolved(what);
                 }

@@ -83,6 +83,7 @@ impl Audit<'_> {
                 }
                 return Ok(false);
             }
+            state.table = Some(self.table_id.clone());
             let before = SegmentState { began: Some(pass), ..state.clone() };
             state.began = Some(pass);
             let scanned =
@@ -96,8 +97,8 @@ impl Audit<'_> {
                     state.position = open.last().and_then(key_of);
                     closed.push(std::mem::take(&mut open));
                 }
-                // What is cut off here is suspect for what is kept, and read again as a whole.
-                if open.len() < COLLECTION_MAX {
+                // What is cut off here is suspect for what is kept, and read again as a whole; but its product is to be listed.
+                if open.len() < COLLECTION_MAX || product_of(&item).is_some() {
                     open.push(item);
                 }
             }
@@ -128,6 +129,7 @@ impl Audit<'_> {
             if position.is_none() && counts {
                 let ended = now();
                 let done = SegmentState {
+                    table: state.table.clone(),
                     last_began: Some(pass),
                     last_ended: Some(ended),
                     last_lists: state.lists,

@@ -93,7 +93,9 @@ impl Job {
         let leases: Vec<(String, Lease)> = table.leases().await?;
         let audited: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
         let week = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
-        let is_recent = |state: &SegmentState| state.last_began.is_some_and(|began| began >= present.plus_ms(-week));
+        let is_recent = |state: &SegmentState| {
+            state.last_began.is_some_and(|began| (present.plus_ms(-week)..=present).contains(&began))
+        };
         let segments = segments.max(1);
         let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
         let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();

@@ -163,10 +163,13 @@ async fn sweep_all(
     since: Option<Instant>,
 ) -> Result<(), RepairError> {
     let (job, index) = (run.job, &run.job.index);
-    let mut state: SweepState = match job.settings.apply && !options.restart {
+    let mut state: SweepState = match job.settings.apply {
         true => job.table.state(SWEEP, POSITION).await?.unwrap_or_default(),
         false => SweepState::default(),
     };
+    if options.restart {
+        (state.position, state.members, state.began) = (None, None, None);
+    }
     if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began.or(state.last_ended)) {
         return Ok(());
     }

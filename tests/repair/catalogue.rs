@@ -337,3 +337,44 @@ async fn an_entry_of_the_journal_that_cannot_be_read_is_counted_once_and_ends_wh
     assert!(by_catalogue(&job(&stores, true).rebuild(1).await));
     stores.finish().await;
 }
+
+#[tokio::test]
+async fn a_rebuild_that_meets_an_entry_of_an_unknown_product_marks_nothing_ready() {
+    let stores = ready_stores().await;
+    let comment = stores.create_numbered(0, super::product(0)).await;
+    stores.deliver_all().await;
+    assert_clean(&job(&stores, true).recent().await);
+    // Since the catalogue ends, and before the next run of `recent`.
+    let (id, revision) = (CommentId::parse("c1").unwrap(), Revision::after(None, now(), 1));
+    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
+    let entry: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item()).unwrap();
+    let mut broken = entry.into_inner();
+    broken.insert("revision".to_owned(), AttributeValue::S("no revision".to_owned()));
+    stores.put_raw(broken.into()).await;
+    let report = job(&stores, true).rebuild(1).await;
+    assert!(by_catalogue(&report), "{report}");
+    assert_eq!(report.exit_code(), exit::UNRESOLVED | exit::SKIPPED, "{report}");
+    assert_eq!(job(&stores, false).status(1, None).await.unwrap().index.unwrap().ready, 0);
+    // A scan needs no entry to find a product.
+    assert_eq!(job(&stores, true).rebuild_by_scan(1).await.exit_code(), exit::UNRESOLVED);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_indexed() {
+    let stores = Stores::start().await;
+    stores.put_primary_items(comments(30)).await;
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    let damaged = super::rebuild::comment(7);
+    let whole = stores.table.items_of(&damaged.id).await.unwrap().pop().unwrap();
+    let mut without_rating = whole.clone().into_inner();
+    without_rating.remove("rating");
+    stores.put_raw(without_rating.into()).await;
+    let report = job(&stores, true).rebuild(2).await;
+    assert!(by_catalogue(&report), "{report}");
+    assert_eq!((report.exit_code(), report.checked), (exit::UNRESOLVED, 29), "{report}");
+    assert!(report.unresolved.iter().any(|what| what.contains(damaged.id.as_str())), "{report}");
+    stores.put_raw(whole).await;
+    assert_clean(&job(&stores, true).rebuild(2).await);
+    stores.index.clear().await.unwrap();
+}

@@ -87,8 +87,8 @@ impl PageIndex {
         let nonce = crate::new_ulid();
         let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
         if self.server_identity().await? != rebuild.servers {
-            let detail =
-                "its servers were started again or replaced during the rebuild, and may lack some of its edits";
+            let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
+                          (or a first replica came, or the last one is gone)";
             return Err(StoreError::unavailable(Store::PageIndex, detail));
         }
         if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {

@@ -21,7 +21,8 @@ pub enum Marked {
 }
 
 /// Which servers answer: changes when one is started again, when another takes over, and when one has followed another in
-/// between, so that it has that one's data.
+/// between, so that it has that one's data. A
+/// master that gets its first replica, or lost its last one an hour ago, looks the same: it begins a history of a new name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerIdentity(String);
 

@@ -256,7 +256,8 @@ impl Table {
             .send()
             .await
             .map_err(StoreError::of_sdk)?;
-        let answer = reader.take()?;
+        // One that cannot be read must not stop a rebuild: it is reported among the others.
+        let answer = reader.take_readable()?;
         self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
         let malformed = answer.malformed.into_iter().filter(|item| item.pk.starts_with(COMMENT_PREFIX));
         let malformed = malformed.map(|item| Err(Malformed::new("image", format!("{} {}", item.pk, item.problem))));
