@@ -4,6 +4,7 @@
 #
 #   scripts/repair-task.sh STACK status
 #   scripts/repair-task.sh STACK recent --apply --max-run-time 2h
+#   PAGEMARK_LOG=info scripts/repair-task.sh STACK audit --apply    # names what it mends
 #
 # It needs the AWS command line, Python 3, and credentials that may describe the stack, run and describe tasks, pass their
 # roles and read the log. Ctrl-C ends this script, not the task: `aws ecs stop-task` does, and the run remembers where it is.
@@ -29,8 +30,11 @@ subnets=$(output RepairTaskSubnets)
 group=$(output RepairTaskSecurityGroupId)
 log=$(output RepairTaskLogGroup)
 overrides=$(python3 -c '
-import json, sys
-print(json.dumps({"containerOverrides": [{"name": "repair-job", "command": sys.argv[1:]}]}))' "$@")
+import json, os, sys
+container = {"name": "repair-job", "command": sys.argv[1:]}
+if "PAGEMARK_LOG" in os.environ:
+    container["environment"] = [{"name": "PAGEMARK_LOG", "value": os.environ["PAGEMARK_LOG"]}]
+print(json.dumps({"containerOverrides": [container]}))' "$@")
 
 task=$(aws ecs run-task --cluster "$cluster" --launch-type FARGATE --task-definition "$definition" \
     --network-configuration "awsvpcConfiguration={subnets=[$subnets],securityGroups=[$group],assignPublicIp=ENABLED}" \
@@ -43,14 +47,20 @@ told() {
     aws ecs describe-tasks --cluster "$cluster" --tasks "$task" --query "tasks[0].$1" --output text
 }
 
-# One wait ends after ten minutes, whatever the task does.
-status=$(told lastStatus)
+# One wait ends after ten minutes, whatever the task does; and a call may fail meanwhile without the task having ended.
+status=$(told lastStatus || echo unknown)
 while [ "$status" != STOPPED ]; do
-    aws ecs wait tasks-stopped --cluster "$cluster" --tasks "$task" || true
-    status=$(told lastStatus)
+    if [ "$status" = None ]; then
+        echo "it ended longer ago than tasks are described for (an hour); what it said:" >&2
+        echo "aws logs filter-log-events --log-group-name $log --log-stream-names by-hand/repair-job/$id" >&2
+        exit 1
+    fi
+    aws ecs wait tasks-stopped --cluster "$cluster" --tasks "$task" || sleep 30
+    status=$(told lastStatus || echo unknown)
 done
 
-aws logs get-log-events --log-group-name "$log" --log-stream-name "by-hand/repair-job/$id" --start-from-head \
+# This call is paged by the command line, get-log-events is not: a long run says more than fits into one answer.
+aws logs filter-log-events --log-group-name "$log" --log-stream-names "by-hand/repair-job/$id" \
     --query 'events[].[message]' --output text || echo "it has said nothing" >&2
 code=$(told 'containers[0].exitCode')
 if [ "$code" = None ]; then
