@@ -72,9 +72,9 @@ impl World {
         Self::load(count).await?.made_ready().await
     }
 
-    /// With the table's index as well.
-    async fn with_index(comments: Vec<Comment>) -> anyhow::Result<Self> {
-        Self::load_table(comments, true).await?.made_ready().await
+    /// With the table's index as well, and so much of each comment.
+    async fn with_index(comments: Vec<Comment>, loaded: Loaded) -> anyhow::Result<Self> {
+        Self::load_table(comments, true, loaded).await?.made_ready().await
     }
 
     /// The page index is filled, and the product catalogue whole.
@@ -86,10 +86,10 @@ impl World {
 
     /// With an empty page index, which is not ready.
     pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
-        Self::load_table(drawn(count)?, false).await
+        Self::load_table(drawn(count)?, false, Loaded::AllItems).await
     }
 
-    async fn load_table(comments: Vec<Comment>, with_index: bool) -> anyhow::Result<Self> {
+    async fn load_table(comments: Vec<Comment>, with_index: bool, loaded: Loaded) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
@@ -102,7 +102,11 @@ impl World {
         engine.stop().await;
         let mut import = Import::open(&file)?;
         for comments in comments.chunks(IMPORT_COMMENTS) {
-            comments.iter().flat_map(items_of).try_for_each(|item| import.push(TABLE, &item))?;
+            let items = comments.iter().flat_map(|comment| match loaded {
+                Loaded::AllItems => items_of(comment),
+                Loaded::PrimaryItems => primary_item_of(comment).into_iter().collect(),
+            });
+            items.into_iter().try_for_each(|item| import.push(TABLE, &item))?;
             import.flush()?;
         }
         drop(import);
@@ -138,9 +142,22 @@ fn drawn(count: u32) -> anyhow::Result<Vec<Comment>> {
     Comments::new(7)?.take(count)
 }
 
+/// What of each comment a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loaded {
+    /// All 32.
+    AllItems,
+    /// Enough for who reads nothing else.
+    PrimaryItems,
+}
+
+fn primary_item_of(comment: &Comment) -> Option<serde_dynamo::Item> {
+    serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)).ok()
+}
+
 /// The 32 items of a comment.
 fn items_of(comment: &Comment) -> Vec<serde_dynamo::Item> {
-    let Ok(primary) = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)) else { return Vec::new() };
+    let Some(primary) = primary_item_of(comment) else { return Vec::new() };
     let Ok(image) = Image::of_primary(&primary) else { return Vec::new() };
     let duplicates = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect::<Vec<_>>();
     duplicates.into_iter().chain([primary.clone()]).collect()
