@@ -106,6 +106,10 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
         _ => web::block(move || coding.compress(&body)).await?,
     };
     let compressed = compressed.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
-    answer.headers_mut().insert(header::CONTENT_ENCODING, coding.name());
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_ENCODING, coding.name());
+    if !headers.contains_key(header::VARY) {
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
     Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(Bytes::from(compressed)))))
 }

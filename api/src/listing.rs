@@ -134,8 +134,9 @@ pub(crate) async fn read_page(
     let mut page = state.page(&plan).await?;
     if let Some(as_of) = as_of {
         page.comments.retain(|comment| comment.created_at <= as_of);
+        page.malformed.retain(|item| item.cd.as_ref().is_none_or(|cd| cd.created_at <= as_of));
     }
-    let as_of = as_of.or_else(|| start.as_ref().map(|start| numbered_as_of(start, &page)));
+    let numbered = as_of.or_else(|| start.as_ref().map(|start| numbered_as_of(start, &page)));
     let mut total = start.map(|start| start.total);
     if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &page)) {
         state.metrics.count_drift_sign(sign);
@@ -143,7 +144,7 @@ pub(crate) async fn read_page(
             total = Some(existing_total(state, query, skip, as_of, total.unwrap_or(0)).await?);
         }
     }
-    Ok(Listing { as_of, ..cut_page(query, number, total, page)? })
+    Ok(Listing { as_of: numbered, ..cut_page(query, number, total, page)? })
 }
 
 /// As of when pages are numbered that nobody asked for as of an instant: when the newest comment was made that the page index

@@ -163,7 +163,8 @@ impl State {
     }
 
     /// How many partitions of the page index are ready, of how many; `None` when the table's id, which alone tells
-    /// whether the index belongs to it, is unknown. Checks ask this often, so partitions that no reader asks for are known, too.
+    /// whether the index belongs to it, is unknown. Checks ask this often, so partitions that no reader asks for are known, too;
+    /// one that fails as a whole does not tell which partitions it concerns, and notes nothing.
     pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
         let Some(table_id) = self.table_id.get().await else {
             self.index.ping().await?;

@@ -94,7 +94,7 @@ impl Filters {
             link: to(None, set),
             current: language.is_none(),
         };
-        let mut languages: Vec<LanguageChoice> = known_languages(language, stats)
+        let mut languages: Vec<LanguageChoice> = known_languages(language, set, stats)
             .into_iter()
             .map(|(known, count)| LanguageChoice::new(known, count, to(Some(known.clone()), set), language))
             .collect();
@@ -140,6 +140,7 @@ impl LanguageChoice {
 /// The languages of the product, the most frequent first, and the one in use. Without stats only that is known.
 fn known_languages<'query>(
     current: Option<&'query Language>,
+    set: Option<RatingSet>,
     stats: Option<&'query Stats>,
 ) -> Vec<(&'query Language, Option<u64>)> {
     let mut known: Vec<(&Language, Option<u64>)> = match stats {
@@ -150,7 +151,8 @@ fn known_languages<'query>(
     if let Some(current) = current
         && !known.iter().any(|(language, _)| *language == current)
     {
-        known.push((current, stats.map(|_| 0)));
+        // It has no comments, or the product has more languages than are counted.
+        known.push((current, stats.map(|stats| wanted(&stats.by_rating, set))));
     }
     known
 }

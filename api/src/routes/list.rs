@@ -132,8 +132,9 @@ pub(crate) struct Body<'listing> {
     /// How many pages there are; null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// As of when pages are numbered: given back, it keeps them from shifting. It is when the newest comment was made that
-    /// the page numbers count. Null for a cursor, and while the page index is away.
+    /// As of when pages are numbered: given back, it keeps them from shifting. The one that was asked for; otherwise when the
+    /// newest comment was made that the page numbers count, or how far the page index is when there is none. Null for a
+    /// cursor, and while the page index is away unless it was asked for.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Instant>,
     index: IndexState,

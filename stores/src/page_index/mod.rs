@@ -153,7 +153,8 @@ pub struct PageStart {
     /// The comment just before the page, `None` when the page starts at the beginning (or lies past the end).
     pub before: Option<Cd>,
     /// An instant that the page index has reached under the filter, never later than the present: it counts no comment that
-    /// is dated later, and later ones are still to come. The `as_of` that was asked for, where one was.
+    /// is dated later (unless that is dated later than the present), and later ones are still to come. The `as_of` that was
+    /// asked for, where one was.
     pub reached: Instant,
 }
 

@@ -93,9 +93,9 @@ impl Node {
     /// Sends commands in one round trip. What the server refuses is among the answers, as [`Value::ServerError`].
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let Some((name, shunned)) = &self.shunned else { return self.send_anyway(pipeline).await };
-        shunned.admit(name)?;
+        let turn = shunned.admit(name)?;
         let answers = self.send_anyway(pipeline).await;
-        shunned.note(name, &answers);
+        turn.note(&answers);
         answers
     }
 

@@ -39,24 +39,51 @@ struct Silence {
     until: Instant,
 }
 
+/// Leave to ask a server. Who was to find out whether it answers again, and is dropped before that, leaves it to the next
+/// caller.
+#[derive(Debug)]
+pub(super) struct Turn<'server> {
+    shunned: &'server Shunned,
+    server: &'server str,
+    finds_out: bool,
+}
+
+impl Turn<'_> {
+    /// Notes what the server has answered.
+    pub(super) fn note<T>(mut self, answer: &RedisResult<T>) {
+        self.finds_out = false;
+        self.shunned.note(self.server, answer);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.finds_out
+            && let Some(silence) = self.shunned.servers().get_mut(self.server)
+        {
+            silence.until = Instant::now();
+        }
+    }
+}
+
 impl Shunned {
     /// Lets a caller ask a server, or tells that it did not answer just now.
     ///
     /// # Errors
     /// A time-out, as the server's own would be.
-    pub(super) fn admit(&self, server: &str) -> RedisResult<()> {
+    pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Turn<'server>> {
+        let anybodys = Turn { shunned: self, server, finds_out: false };
         if !self.any.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(anybodys);
         }
         let now = Instant::now();
         match self.servers().get_mut(server) {
             Some(silence) if now < silence.until => Err(silent()),
-            // This one finds out.
             Some(silence) => {
                 silence.until = now + PAUSE;
-                Ok(())
+                Ok(Turn { finds_out: true, ..anybodys })
             }
-            None => Ok(()),
+            None => Ok(anybodys),
         }
     }
 
@@ -75,7 +102,7 @@ impl Shunned {
     }
 
     /// Notes what a server has answered.
-    pub(super) fn note<T>(&self, server: &str, answer: &RedisResult<T>) {
+    fn note<T>(&self, server: &str, answer: &RedisResult<T>) {
         match answer {
             Err(error) if error.is_timeout() => {
                 let now = Instant::now();
@@ -123,7 +150,13 @@ mod tests {
         // A pause later.
         shunned.servers().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
-        assert!(shunned.admit("a").is_ok() && shunned.still_admit("a", later).is_ok(), "this one finds out");
+        let turn = shunned.admit("a").unwrap();
+        assert!(shunned.still_admit("a", later).is_ok(), "this one finds out");
+        assert!(shunned.admit("a").is_err());
+        drop(turn);
+        let next = shunned.admit("a").unwrap();
+        assert!(shunned.admit("a").is_err(), "the next one does");
+        next.note::<()>(&Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
         assert!(shunned.admit("a").is_err());
         shunned.note("b", &Ok(()));
         assert!(shunned.admit("a").is_err());
