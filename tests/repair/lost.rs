@@ -67,7 +67,7 @@ async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
 /// Runs an audit, and loses the page index while it waits at a gate.
 async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
     let gate = match is_sweep {
-        true => Gate::for_batch_gets(&stores.engine_url()).await,
+        true => Gate::for_sweeps(&stores.engine_url()).await,
         false => Gate::for_table_scans(&stores.engine_url()).await,
     };
     gate.hold_after(1);

@@ -35,7 +35,7 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
 /// Runs an audit and stops it while it waits for its second answer of the table, and for the second batch of its sweep.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
     let scans = Gate::for_table_scans(&stores.engine_url()).await;
-    let gets = Gate::for_batch_gets(&scans.url).await;
+    let gets = Gate::for_sweeps(&scans.url).await;
     scans.hold_after(1);
     gets.hold_after(1);
     let stop = Stop::default();
@@ -144,7 +144,7 @@ async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
     };
     // Of the table first, then, gone on with, of the sweep, of which a part is done when that is gone on with.
     let of_table = held(&Gate::for_table_scans(&stores.engine_url()).await).await;
-    let of_sweep = held(&Gate::for_batch_gets(&stores.engine_url()).await).await;
+    let of_sweep = held(&Gate::for_sweeps(&stores.engine_url()).await).await;
     assert!(of_table > 0.0 && of_table < 0.5, "{of_table}");
     assert!(of_sweep > 0.6 && of_sweep < 0.99, "{of_sweep}");
     // What is left begins where the share was.
