@@ -253,8 +253,10 @@ async fn follow_journal(
         {
             for (at, what) in part.unreadable {
                 if listed_to.is_some_and(|listed_to| at >= listed_to) {
+                    if is_whole {
+                        run.add_skipped(format!("the product that {what} may name, and others: rebuild --scan"));
+                    }
                     is_whole = false;
-                    run.add_skipped(format!("products that {what} may name: repair-job rebuild --scan"));
                 }
                 if unreadable.len() >= UNREADABLE_KNOWN_MAX || unreadable.insert(what.clone()) {
                     run.add_unresolved(what);
