@@ -19,7 +19,7 @@ use futures_util::{
     stream,
 };
 use model::Instant;
-use stores::now;
+use stores::{StoreError, Table};
 
 use crate::{
     catalogue::Listing,
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The state of segments.
-pub(crate) const AUDIT: &str = "audit";
+const AUDIT: &str = "audit";
 
 /// Into how many parts the table is divided unless it is told otherwise.
 pub const SEGMENTS: u32 = 64;
@@ -112,7 +112,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     let follow = Follow::read(run, &described.id).await?;
     // A dry run remembers nothing, and does not begin in the middle.
     let states: BTreeMap<String, SegmentState> =
-        if job.settings.apply { job.table.states(AUDIT).await?.into_iter().collect() } else { BTreeMap::new() };
+        if job.settings.apply { segment_states(&job.table, &described.id).await? } else { BTreeMap::new() };
     let pass = plan_pass(&states, options, run.began);
     pass.notes.iter().for_each(|note| run.add_note(note.clone()));
     let segments = options.segments.max(1);
@@ -127,7 +127,8 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
         began: pass.began,
     };
     if options.which == Which::All {
-        let began = SegmentState { began: Some(pass.began), ..SegmentState::default() };
+        let table = Some(audit.table_id.clone());
+        let began = SegmentState { table, began: Some(pass.began), ..SegmentState::default() };
         audit.remember(&pass_name(segments), &began).await?;
     }
     audit.expect(&pass, described.items, options);
@@ -223,9 +224,8 @@ impl Audit<'_> {
     /// writes may come, is not counted on. If all of them listed products, the catalogue is whole by them.
     async fn vouch(&self) -> Result<(), RepairError> {
         let job = self.run.job;
-        let states: BTreeMap<String, SegmentState> = job.table.states(AUDIT).await?.into_iter().collect();
-        let is_of_table = |state: &&SegmentState| state.table.as_ref() == Some(&self.table_id);
-        let of_segment = |segment| states.get(&state_name(segment, self.segments)).filter(is_of_table);
+        let states = segment_states(&job.table, &self.table_id).await?;
+        let of_segment = |segment| states.get(&state_name(segment, self.segments));
         let done = (0..self.segments)
             .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
             .collect::<Option<Vec<(Instant, bool)>>>();
@@ -239,8 +239,14 @@ impl Audit<'_> {
     }
 }
 
-/// When a rolling run takes something up again that it last began to check at this time.
-pub(crate) fn is_due(last_began: Option<Instant>) -> bool {
-    let age = i64::try_from((EVERY / 7 * 6).as_millis()).unwrap_or(i64::MAX);
-    last_began.is_none_or(|began| began < now().plus_ms(-age))
+/// How far each segment of this table is. A restored table has the states of another one, which say nothing of it.
+///
+/// # Errors
+/// The table's.
+pub(crate) async fn segment_states(
+    table: &Table,
+    table_id: &str,
+) -> Result<BTreeMap<String, SegmentState>, StoreError> {
+    let states: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
+    Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
 }

@@ -1,17 +1,17 @@
 //! `--explain`: what a command would read and write, without doing it. Only the job's own state and the markers are read.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use model::{Instant, journal::JOURNAL_SHARDS};
 use stores::{now, page_index::Marked};
 
 use crate::{
-    audit::{AUDIT, Which},
+    audit::{Which, segment_states},
     changed::windows,
     config::Command,
     error::RepairError,
     job::{Job, index_is_away},
-    pass::{SegmentState, plan_pass},
+    pass::plan_pass,
     rebuild::catalogue_reaches,
     recent::oldest_entry,
 };
@@ -126,9 +126,11 @@ async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError
 }
 
 async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, RepairError> {
-    let states: Vec<(String, SegmentState)> = job.table.states(AUDIT).await?;
-    let goes_on = job.settings.apply && !options.restart;
-    let pass = plan_pass(&states.into_iter().filter(|_| goes_on).collect(), options, now());
+    let states = match job.settings.apply {
+        true => segment_states(&job.table, &job.table.describe().await?.id).await?,
+        false => BTreeMap::new(),
+    };
+    let pass = plan_pass(&states, options, now());
     let under_way = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
     let done = pass.done;
     let which = match options.which {

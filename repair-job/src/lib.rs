@@ -1,7 +1,7 @@
 //! The repair job: finds differences between comments and what is derived from them, and mends them.
 //!
 //! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
-//! - `recent`, `audit` (with `pass`, `segment` and `sweep`), `quarantine`, `rebuild`, `check`: the ways of finding
+//! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of finding
 //!   differences; `changed` is what `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by,
 //!   `follow` which partitions of the page index are kept up to date.
 //! - `unresolved`: what needs a person is counted until it is in order.
@@ -35,6 +35,7 @@ mod segment;
 mod status;
 mod stop;
 mod sweep;
+mod sweeper;
 mod unresolved;
 
 pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};

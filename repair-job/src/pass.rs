@@ -77,6 +77,13 @@ pub(crate) struct Pass {
     pub(crate) notes: Vec<String>,
 }
 
+/// Whether a rolling run takes something up again that it last began to check at this time. One that is later than the present
+/// was written by a clock that was fast.
+pub(crate) fn is_due(last_began: Option<Instant>, present: Instant) -> bool {
+    let age_ms = i64::try_from((EVERY - EARLIER).as_millis()).unwrap_or(i64::MAX);
+    !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
+}
+
 /// Plans an audit by the states of segments.
 pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Instant) -> Pass {
     let segments = options.segments.max(1);
@@ -130,9 +137,7 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
         }
         // It vouches for nothing as a whole: what it takes long for counts as checked when its pass began.
         Which::Due => {
-            let due_before = present.plus_ms(-ms(EVERY - EARLIER));
-            let is_checked = |began: Instant| (due_before..=present).contains(&began);
-            pass.segments = all.filter(|(_, state)| !state.last_began.is_some_and(is_checked)).collect();
+            pass.segments = all.filter(|(_, state)| is_due(state.last_began, present)).collect();
             pass.segments.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
         }
     }

@@ -11,7 +11,7 @@ use stores::{
 };
 
 use crate::{
-    audit::{AUDIT, EVERY},
+    audit::{EVERY, segment_states},
     error::RepairError,
     job::{Job, RUN, RunRecord, index_is_away},
     pass::{SegmentState, state_name},
@@ -91,7 +91,7 @@ impl Job {
         let watermark = table.watermark().await?;
         let runs: Vec<(String, RunRecord)> = table.states(RUN).await?;
         let leases: Vec<(String, Lease)> = table.leases().await?;
-        let audited: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
+        let audited = segment_states(table, &table_id).await?;
         let week = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
         let is_recent = |state: &SegmentState| {
             state.last_began.is_some_and(|began| (present.plus_ms(-week)..=present).contains(&began))

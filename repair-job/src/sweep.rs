@@ -7,37 +7,29 @@
 //!
 //! It reads the table eventually consistent: half a read unit a comment.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
 };
 
 use futures_util::{
-    StreamExt, TryStreamExt,
+    StreamExt,
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use model::{
-    BaseSet, CommentId, Instant, Language, Placement, ProductId,
-    item::Image,
-    plan::reconcile::{Drift, Names, Places, Ranks, base_sets_in, plan_ranks},
-};
+use model::Instant;
 use serde::{Deserialize, Serialize};
-use stores::{
-    Remedy, StoreError, now,
-    page_index::{SweepPosition, Swept},
-};
+use stores::{now, page_index::SweepPosition};
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
-    audit::{AuditOptions, ITEMS_PER_COMMENT, Which, is_due},
+    audit::{AuditOptions, ITEMS_PER_COMMENT, Which},
     error::RepairError,
-    follow::{Follow, Kept},
+    follow::Follow,
     job::{Run, index_is_away},
-    reconcile::{Scope, State},
+    pass::is_due,
+    reconcile::Scope,
+    sweeper::{Compared, Sweeper},
 };
 
 /// The state of the sweep.
@@ -45,20 +37,8 @@ pub(crate) const SWEEP: &str = "sweep";
 /// Its name.
 pub(crate) const POSITION: &str = "position";
 
-/// How many members are compared together.
-const TOGETHER: usize = 500;
-
-/// How many names are compared together.
-const NAMES_TOGETHER: usize = 500;
-
-/// How many steps may pass without anything to compare before the position may be remembered.
-const STEPS_TOGETHER: usize = 200;
-
 /// How often the position is remembered.
 const REMEMBER_EVERY: Duration = Duration::from_secs(10);
-
-/// How long a throttled table is waited for.
-const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How far the sweep is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -81,45 +61,6 @@ pub(crate) struct SweepState {
     /// When the last one ended that came to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Instant>,
-}
-
-/// What is compared together.
-#[derive(Default)]
-struct Batch {
-    /// Members of whole sets.
-    comments: BTreeMap<(CommentId, ProductId), ()>,
-    /// Members of other sets.
-    others: BTreeMap<BaseSet, BTreeSet<CommentId>>,
-    other_count: usize,
-    products: Vec<ProductId>,
-    languages: Vec<(ProductId, Language)>,
-    steps: usize,
-}
-
-impl Batch {
-    fn is_full(&self) -> bool {
-        self.comments.len() + self.other_count >= TOGETHER
-            || self.products.len() + self.languages.len() >= NAMES_TOGETHER
-            || self.steps >= STEPS_TOGETHER
-    }
-
-    /// The same, each product by itself.
-    fn by_product(self) -> BTreeMap<ProductId, Self> {
-        let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for ((id, product), ()) in self.comments {
-            parts.entry(product.clone()).or_default().comments.insert((id, product), ());
-        }
-        for (set, ids) in self.others {
-            parts.entry(set.product.clone()).or_default().others.insert(set, ids);
-        }
-        for product in self.products {
-            parts.entry(product.clone()).or_default().products.push(product);
-        }
-        for (product, language) in self.languages {
-            parts.entry(product.clone()).or_default().languages.push((product, language));
-        }
-        parts
-    }
 }
 
 /// How much a sweep of so many comments is beside reading their items: the time of each, about, as measured by `bench`.
@@ -170,7 +111,8 @@ async fn sweep_all(
     if options.restart {
         (state.position, state.members, state.began) = (None, None, None);
     }
-    if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began.or(state.last_ended)) {
+    if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began.or(state.last_ended), now())
+    {
         return Ok(());
     }
     let is_of_this_pass = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
@@ -245,22 +187,6 @@ async fn remember(run: &Run<'_>, state: &SweepState) -> Result<(), RepairError> 
     Ok(())
 }
 
-/// What was read of the page index, and up to where.
-struct Read {
-    batch: Batch,
-    position: SweepPosition,
-    is_last: bool,
-}
-
-/// What was compared, up to where.
-struct Compared {
-    comments: u64,
-    /// Whether no comment was left out.
-    is_whole: bool,
-    position: SweepPosition,
-    is_last: bool,
-}
-
 /// Reads batches from a position on while others are compared, in order, until the run must stop or is ending.
 fn compared<'sweep>(
     sweeper: &'sweep Sweeper<'sweep>,
@@ -283,277 +209,4 @@ fn compared<'sweep>(
         comparing
     });
     compared.buffered(at_once.max(1)).boxed()
-}
-
-struct Sweeper<'run> {
-    run: &'run Run<'run>,
-    follow: &'run Follow,
-    kept: Option<&'run Kept>,
-    scope: Scope,
-    /// Products that have been reported because something else is in the place of one of their keys.
-    refused: Mutex<BTreeSet<ProductId>>,
-}
-
-impl Sweeper<'_> {
-    /// Reads what is compared together, from a position on.
-    async fn read(&self, mut position: SweepPosition) -> Result<Read, RepairError> {
-        let mut batch = Batch::default();
-        while !batch.is_full() {
-            match self.run.job.index.sweep_on(&mut position).await? {
-                Some(swept) => self.add(&mut batch, swept),
-                None => return Ok(Read { batch, position, is_last: true }),
-            }
-        }
-        Ok(Read { batch, position, is_last: false })
-    }
-
-    async fn compare_read(&self, read: Result<Read, RepairError>) -> Result<Compared, RepairError> {
-        let Read { batch, position, is_last } = read?;
-        let comments = u64::try_from(batch.comments.len()).unwrap_or(u64::MAX);
-        let is_whole = Box::pin(self.compare(batch)).await?;
-        Ok(Compared { comments, is_whole, position, is_last })
-    }
-
-    /// Adds what a step gave to what is compared.
-    fn add(&self, batch: &mut Batch, swept: Swept) {
-        batch.steps += 1;
-        let index = &self.run.job.index;
-        let is_kept = |product: &ProductId| self.follow.watermarks.contains_key(&index.partition_of(product));
-        let unreadable = |what: String| self.run.add_unresolved(format!("{what}: repair-job rebuild removes it"));
-        match swept {
-            Swept::Nothing => {}
-            Swept::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
-            Swept::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
-            Swept::Members(set, members) => {
-                if !is_kept(&set.product) {
-                    return;
-                }
-                self.run.report().members += u64::try_from(members.len()).unwrap_or(u64::MAX);
-                for (member, _) in members {
-                    let Ok(id) = CommentId::parse(&member) else {
-                        unreadable(format!("the member {member:?} of {set} is no comment's id"));
-                        continue;
-                    };
-                    if set.language.is_none() && set.rating.is_none() {
-                        batch.comments.insert((id, set.product.clone()), ());
-                    } else if batch.others.entry(set.clone()).or_default().insert(id) {
-                        batch.other_count += 1;
-                    }
-                }
-            }
-            Swept::Products(partition, names) => {
-                if !self.follow.watermarks.contains_key(&partition) {
-                    return;
-                }
-                for name in names {
-                    let parsed = model::FilterKey::parse(&format!("PRODUCT#{name}/~/~"));
-                    match parsed.ok().map(|key| key.product).filter(|name| index.partition_of(name) == partition) {
-                        Some(product) => batch.products.push(product),
-                        None => unreadable(format!("the name {name:?} is no product's of its partition")),
-                    }
-                }
-            }
-            Swept::Languages(product, names) => {
-                if !is_kept(&product) {
-                    return;
-                }
-                for name in names {
-                    match Language::parse(&name).ok().filter(|language| language.as_str() == name) {
-                        Some(language) => batch.languages.push((product.clone(), language)),
-                        None => unreadable(format!("the name {name:?} is no language's, of {product}")),
-                    }
-                }
-            }
-        }
-    }
-
-    /// Compares; `false` when some comments were left out.
-    async fn compare(&self, batch: Batch) -> Result<bool, RepairError> {
-        match Box::pin(self.compare_together(&batch)).await {
-            Err(RepairError::Store(error)) if error.remedy() == Remedy::Quarantine => {}
-            compared => return compared,
-        }
-        // Something else is in the place of a key: the others are compared without the product that this concerns.
-        let mut is_whole = true;
-        for (product, part) in batch.by_product() {
-            match Box::pin(self.compare_together(&part)).await {
-                Err(RepairError::Store(error)) if error.remedy() == Remedy::Quarantine => self.refuse(product, &error),
-                compared => is_whole &= compared?,
-            }
-        }
-        Ok(is_whole)
-    }
-
-    fn refuse(&self, product: ProductId, error: &StoreError) {
-        let what = format!("product {product} in the page index: {error}: repair-job rebuild removes what is wrong");
-        if self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(product) {
-            self.run.add_unresolved(what);
-        }
-    }
-
-    /// Compares; nothing has been changed if that fails because the page index rejects what it is asked.
-    async fn compare_together(&self, batch: &Batch) -> Result<bool, RepairError> {
-        let empty = self.empty_names(batch).await?;
-        if let (Some(kept), false) = (self.kept, empty.is_empty()) {
-            kept.assert_still(&self.run.job.index, empty.iter().map(|(product, _)| *product)).await?;
-        }
-        let products: BTreeSet<&ProductId> = batch
-            .comments
-            .keys()
-            .map(|(_, product)| product)
-            .chain(batch.others.keys().map(|set| &set.product))
-            .collect();
-        let names = self.run.job.index.names(products).await?;
-        let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
-        self.compare_comments(batch, &names, &mut suspects).await?;
-        self.compare_others(batch, &names, &mut suspects).await?;
-        self.forget_names(empty).await?;
-        let states = self.run.reconcile_all(suspects, &self.scope).await?;
-        were_looked_at(&states)
-    }
-
-    /// Compares the members of whole sets with the table, and with all sets of their products.
-    async fn compare_comments(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-        suspects: &mut BTreeMap<CommentId, Places>,
-    ) -> Result<(), RepairError> {
-        let job = self.run.job;
-        let keys: Vec<(CommentId, ProductId)> = batch.comments.keys().cloned().collect();
-        let items = job.table.primary_items_of(&keys, Clock::now() + TIME_MAX).await?;
-        let mut found: BTreeMap<(CommentId, ProductId), (Placement, Instant)> = BTreeMap::new();
-        for item in &items {
-            // One that cannot be read is missing here, and so suspect.
-            if let Ok(image) = Image::of_primary(item) {
-                let key = (image.id.clone(), image.placement.product.clone());
-                found.insert(key, (image.placement, image.created_at));
-            }
-        }
-        let mut by_product: BTreeMap<&ProductId, Vec<&CommentId>> = BTreeMap::new();
-        for (id, product) in &keys {
-            by_product.entry(product).or_default().push(id);
-        }
-        let none = Names::default();
-        for (product, ids) in by_product {
-            let names = names.get(product).unwrap_or(&none);
-            let sets = base_sets_in(product, &names.languages);
-            let members: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-            let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, members.clone())).collect();
-            let scores = job.index.scores(&asked).await?;
-            for (place, id) in ids.into_iter().enumerate() {
-                let scores = sets
-                    .iter()
-                    .zip(&scores)
-                    .filter_map(|(set, scores)| Some((set.clone(), scores.get(place).copied().flatten()?)));
-                let ranks = Ranks { names: [(product.clone(), names.clone())].into(), scores: scores.collect() };
-                let found = found.get(&(id.clone(), product.clone()));
-                let last = found.map(|(placement, created_at)| (placement, *created_at));
-                // A language that is not named is a difference too, so no set was left out of a comment that is right.
-                if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
-                    suspects.entry(id.clone()).or_default().add(product, None);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares the members of other sets with the whole sets of their products, and their languages with the names.
-    async fn compare_others(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-        suspects: &mut BTreeMap<CommentId, Places>,
-    ) -> Result<(), RepairError> {
-        let whole = |set: &BaseSet| BaseSet { product: set.product.clone(), language: None, rating: None };
-        let wholes: Vec<BaseSet> = batch.others.keys().map(whole).collect();
-        let asked: Vec<(&BaseSet, Vec<&str>)> = wholes
-            .iter()
-            .zip(batch.others.values())
-            .map(|(whole, ids)| (whole, ids.iter().map(CommentId::as_str).collect()))
-            .collect();
-        let scores = self.run.job.index.scores(&asked).await?;
-        for ((set, ids), scores) in batch.others.iter().zip(scores) {
-            let is_named = set
-                .language
-                .as_ref()
-                .is_none_or(|language| names.get(&set.product).is_some_and(|names| names.languages.contains(language)));
-            for (id, score) in ids.iter().zip(scores) {
-                if score.is_none() || !is_named {
-                    suspects.entry(id.clone()).or_default().add(&set.product, set.language.as_ref());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Names of what has no comments.
-    async fn empty_names<'batch>(
-        &self,
-        batch: &'batch Batch,
-    ) -> Result<Vec<(&'batch ProductId, Option<&'batch Language>)>, RepairError> {
-        let named: Vec<(&ProductId, Option<&Language>)> = batch
-            .products
-            .iter()
-            .map(|product| (product, None))
-            .chain(batch.languages.iter().map(|(product, language)| (product, Some(language))))
-            .collect();
-        let whole = |(product, language): &(&ProductId, Option<&Language>)| BaseSet {
-            product: (*product).clone(),
-            language: language.cloned(),
-            rating: None,
-        };
-        let index = &self.run.job.index;
-        let sizes = index.sizes(&named.iter().map(whole).collect::<Vec<_>>()).await?;
-        let mut empty: Vec<_> =
-            named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name).collect();
-        if !empty.is_empty() {
-            // The last member takes its name with it, in one step: what was mended since the names were read has none any more.
-            let products: BTreeSet<&ProductId> = empty.iter().map(|(product, _)| *product).collect();
-            let names = index.names(products).await?;
-            empty.retain(|(product, language)| {
-                names.get(*product).is_some_and(|names| match language {
-                    None => names.is_named,
-                    Some(language) => names.languages.contains(*language),
-                })
-            });
-        }
-        Ok(empty)
-    }
-
-    /// Takes names away.
-    async fn forget_names(&self, empty: Vec<(&ProductId, Option<&Language>)>) -> Result<(), RepairError> {
-        let index = &self.run.job.index;
-        stream::iter(empty.into_iter().map(Ok::<_, RepairError>))
-            .try_for_each(async |(product, language)| {
-                if self.run.job.settings.apply {
-                    match index.forget_if_empty(product, language).await {
-                        Err(error) if error.remedy() == Remedy::Quarantine => {
-                            self.refuse(product.clone(), &error);
-                            return Ok(());
-                        }
-                        forgotten => forgotten?,
-                    }
-                }
-                self.run.add_drift(&Drift::ExtraName(product.clone(), language.cloned()));
-                Ok(())
-            })
-            .await
-    }
-}
-
-/// Whether all comments were looked at, `false` when some were left out.
-///
-/// # Errors
-/// The page index did not answer for some of them, or was lost.
-fn were_looked_at(states: &[(CommentId, State)]) -> Result<bool, RepairError> {
-    let mut is_whole = true;
-    for (_, state) in states {
-        match state {
-            State::IndexAway(error) => return Err(RepairError::IndexAway(error.clone())),
-            State::LeftOut(_) => is_whole = false,
-            State::Settled | State::Unresolved(_) | State::KeepsChanging => {}
-        }
-    }
-    Ok(is_whole)
 }
