@@ -2,7 +2,10 @@
 # (for the bundled SQLite), redis-server, and PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser
+.PHONY: help run test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
+
+# Cargo's target folder.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 # rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -15,9 +18,10 @@ run: tools redis ## Run the whole stack on this machine with generated comments 
 
 # The doc tests come before the others because cargo would run them last: so the output ends on the summary of the
 # package `tests`, the guarantees.
-test: tools redis python-tools browser ## Format, lints, docs and all tests
+test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	$(TARGET)/cargo-deny/bin/cargo-deny --log-level error check bans licenses sources
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 	cargo test --workspace --doc
 	cargo test --workspace --lib --bins --tests
@@ -39,20 +43,20 @@ DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent -
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
 test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven)
 	@sh scripts/ensure-dynamodb-local.sh
-	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(or $(CARGO_TARGET_DIR),target))/dynamodb-local \
+	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
 # All that is measured in one command: cargo then gives the dependencies the same features and compiles them once. bench
 # runs what lies beside it, and has cargo run this same command when something is older than its code.
 BENCH_BUILD := cargo build --release --package bench --package api --package repair-job
-BENCH := $(or $(CARGO_TARGET_DIR),target)/release/bench
+BENCH := $(TARGET)/release/bench
 
 bench: tools redis postgres ## Measure everything (15 minutes), or NAME=import,api; see target/bench/report.html
 	$(BENCH_BUILD)
 	$(BENCH) $(if $(NAME),--only $(NAME))
 
 bench-publish: ## Copy the report in target/bench to docs/benchmarks.md
-	@sh scripts/bench-publish.sh $(or $(CARGO_TARGET_DIR),target)/bench
+	@sh scripts/bench-publish.sh $(TARGET)/bench
 
 bench-check: tools redis ## Measure the overheads of our own code and compare with bench/baseline.json (half a minute or more)
 	$(BENCH_BUILD)
@@ -92,6 +96,9 @@ postgres:
 
 python-tools:
 	@sh scripts/ensure-python-tools.sh
+
+cargo-deny:
+	@sh scripts/ensure-cargo-deny.sh
 
 browser:
 	@sh scripts/ensure-chromium.sh
