@@ -38,10 +38,10 @@ if [ -n "$triple" ]; then
         exit 1
     }
     # shellcheck disable=SC2086 # one word a package
-    cargo zigbuild --profile "$profile" --target "$triple" --bins $packages
+    cargo zigbuild --locked --profile "$profile" --target "$triple" --bins $packages
 else
     # The whole workspace is named, so that dependencies have the features that they have in the tests.
-    cargo build --profile "$profile" --workspace --bin api $(for function in $functions; do echo --bin "$function"; done)
+    cargo build --locked --profile "$profile" --workspace --bin api $(for function in $functions; do echo --bin "$function"; done)
 fi
 folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "$profile")
 
@@ -79,17 +79,7 @@ if [ -n "$in_image" ]; then
     mkdir "$out/api"
     cp infra/Containerfile "$out/api/"
     for program in $in_image; do cp "$folder/$program" "$out/api/"; done
-    # The authorities that they trust.
-    for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
-        if [ -e "$bundle" ]; then
-            cp -L "$bundle" "$out/api/ca-certificates.crt"
-            break
-        fi
-    done
-    [ -e "$out/api/ca-certificates.crt" ] || {
-        echo "no certificates of authorities were found; install ca-certificates" >&2
-        exit 1
-    }
+    sh scripts/ca-certificates.sh "$out/api/ca-certificates.crt"
 fi
 
 echo "for $arch, in $out:"

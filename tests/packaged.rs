@@ -70,6 +70,29 @@ async fn a_program_that_needs_another_to_be_started_is_told_from_a_static_one() 
 }
 
 #[tokio::test]
+async fn the_image_trusts_the_pinned_authorities() {
+    let (project, target) = folders();
+    let made = tempfile::tempdir().unwrap();
+    let bundle = made.path().join("ca-certificates.crt");
+    let written = Command::new("sh")
+        .args([Path::new("scripts/ca-certificates.sh"), &bundle])
+        .current_dir(&project)
+        .env("CARGO_TARGET_DIR", &target)
+        .output()
+        .await
+        .unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let pinned = std::fs::read_to_string(project.join("scripts/ca-certificates.txt")).unwrap();
+    let installed = target.join("ca-certificates/installed.txt");
+    assert_eq!(std::fs::read_to_string(installed).unwrap(), pinned);
+    // The authority of AWS's own servers.
+    let bundle = std::fs::read_to_string(bundle).unwrap();
+    assert!(bundle.contains("Amazon Root CA 1") && bundle.contains("-----BEGIN CERTIFICATE-----"));
+    let script = std::fs::read_to_string(project.join("scripts/package.sh")).unwrap();
+    assert!(!script.contains("/etc/"), "the package holds a file of this machine's");
+}
+
+#[tokio::test]
 async fn each_zip_holds_a_program_that_asks_for_work() {
     let (project, target) = folders();
     let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().file_name().unwrap().to_owned();

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Writes the certificate authorities that the image trusts to the file named first: Mozilla's, in the version that
+# scripts/ca-certificates.txt pins. What the building machine trusts does not matter.
+set -eu
+cd "$(dirname "$0")/.."
+
+sh scripts/ensure-python-tools.sh scripts/ca-certificates.txt ca-certificates
+python=${CARGO_TARGET_DIR:-target}/ca-certificates/bin/python
+cp "$("$python" -m certifi)" "$1"
