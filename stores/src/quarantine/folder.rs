@@ -1,8 +1,8 @@
 //! A quarantine in files.
 
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
-use super::Document;
+use super::{Document, RETENTION};
 use crate::error::{Store, StoreError};
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
@@ -59,8 +59,26 @@ pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Writes a file; a reader sees the whole of it or none.
+/// Removes the files that were written before `oldest`: a batch holds comments' texts, which must not stay for ever.
+fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
+    for name in list(folder, None, usize::MAX)? {
+        let path = folder.join(&name);
+        let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
+        match written {
+            Ok(written) if written < oldest => remove(folder, &name)?,
+            // Somebody else has just removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            written => drop(written.map_err(failed(&path))?),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file; a reader sees the whole of it or none. Removes the files that have expired.
 pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
+    if let Some(oldest) = SystemTime::now().checked_sub(RETENTION) {
+        expire(folder, oldest)?;
+    }
     let failed = failed(folder);
     let path = folder.join(&document.name);
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
@@ -70,4 +88,28 @@ pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> 
     let partial = directory.join(format!(".{}.partial", name.to_string_lossy()));
     std::fs::write(&partial, &document.body).map_err(&failed)?;
     std::fs::rename(&partial, &path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_expires_and_a_younger_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let batch = |name: &str| Document { name: name.to_owned(), body: "{}".to_owned() };
+        let age = |name: &str, age: Duration| {
+            let file = std::fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        for name in ["day/expired", "day/young"] {
+            put(folder.path(), &batch(name)).unwrap();
+        }
+        age("day/expired", RETENTION + Duration::from_secs(60));
+        age("day/young", RETENTION - Duration::from_secs(60));
+        put(folder.path(), &batch("day/new")).unwrap();
+        assert_eq!(list(folder.path(), None, 10).unwrap(), ["day/new", "day/young"]);
+    }
 }

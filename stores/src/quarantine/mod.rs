@@ -13,7 +13,7 @@ mod contents;
 mod document;
 mod folder;
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use aws_lambda_events::dynamodb::Event;
 use model::Malformed;
@@ -24,6 +24,10 @@ use crate::error::{Store, StoreError};
 use bucket::Bucket;
 pub use contents::QuarantinedBatch;
 use document::Document;
+
+/// How long a batch is kept at most. It holds comments' texts, and a deleted comment must not outlive its deletion for
+/// ever. Alarms have called for a person long before. In S3 the bucket's lifecycle rule removes it (`infra/template.yaml`).
+pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Where the quarantine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
