@@ -21,7 +21,7 @@ impl InvalidInput {
     }
 }
 
-/// An item or a stream record that does not have the shape DESIGN.md section 2 gives it, and never will:
+/// An item or a stream record that does not have the shape described in [`crate::item`], and never will:
 /// trying again does not help, so a stream handler puts it into quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("malformed {what}: {problem}")]

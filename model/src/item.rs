@@ -95,7 +95,7 @@ impl CommentItem {
     /// The comment that the item, primary or duplicate, holds.
     ///
     /// # Errors
-    /// An attribute that is not as DESIGN.md section 2 says. Limits of texts are not checked: what is stored is shown.
+    /// An attribute that does not have its form, as the fields of this type describe it. Limits of texts are not checked: what is stored is shown.
     pub fn into_comment(self) -> Result<Comment, Malformed> {
         let malformed = |problem: String| Malformed::new("item", problem);
         let id = comment_id_of_pk(&self.pk).ok_or_else(|| malformed(format!("pk {:?} is not a comment's", self.pk)))?;
