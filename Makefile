@@ -1,5 +1,5 @@
-# `make` shows what there is. Everything is plain cargo underneath; the Makefile sees to what cargo cannot: a C compiler
-# (for the bundled SQLite), redis-server, and PostgreSQL for measurements.
+# `make` lists the targets. Everything is plain cargo underneath. The scripts install what cargo cannot: a C compiler (for
+# the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
@@ -18,13 +18,17 @@ run: tools redis ## Run the whole stack on this machine with generated comments 
 
 # The doc tests come before the others because cargo would run them last: so the output ends on the summary of the
 # package `tests`, the guarantees.
-test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests
+test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
+ifdef NAME
+	cargo test --workspace --test guarantees -- $(NAME)
+else
 	cargo fmt --all --check
 	$(TARGET)/cargo-deny/bin/cargo-deny --log-level error check bans licenses sources
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 	cargo test --workspace --doc
 	cargo test --workspace --lib --bins --tests
+endif
 
 test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)
 	PAGEMARK_TEST_FULL=1 cargo test --release --workspace --lib --bins --tests
@@ -35,7 +39,7 @@ DYNAMODB_LOCAL_TESTS := deployed:: described:: designs:: edits:: engines:: failu
 # These write faster than DynamoDB Local takes it (`faults`), or are about Redis, or about what pages say (`pages`) or what is
 # deployed (`packaged`, `template`). Skipped are a test about the removal of what has expired, which DynamoDB Local does not
 # do, and those of the repair job that write fast or much.
-DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: faults:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
+DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: faults:: installing:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread \
     --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments
@@ -79,14 +83,7 @@ doc: tools ## Build the documentation of all crates
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 
 tools:
-	@command -v cargo >/dev/null 2>&1 || { \
-	    echo "cargo was not found. Install Rust: https://rustup.rs (rust-toolchain.toml names the version)" >&2; exit 1; }
-	@command -v cc >/dev/null 2>&1 || { \
-	    echo "No C compiler (cc) was found, and the bundled SQLite needs one. Install it:" >&2; \
-	    echo "  Debian, Ubuntu: sudo apt-get install build-essential" >&2; \
-	    echo "  Fedora:         sudo dnf install gcc" >&2; \
-	    echo "  Alpine:         sudo apk add build-base" >&2; \
-	    echo "  macOS:          xcode-select --install" >&2; exit 1; }
+	@sh scripts/ensure-compiler.sh
 
 redis:
 	@sh scripts/ensure-redis.sh

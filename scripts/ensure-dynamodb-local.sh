@@ -1,8 +1,8 @@
 #!/bin/sh
-# Sees to it that DynamoDB Local, AWS's own engine for tests, lies in target/dynamodb-local: fetched once by Maven, in the
-# version that scripts/dynamodb-local.xml names. Its licence lets it be used but not passed on, so it is no part of the
-# project.
+# Ensures that target/dynamodb-local holds DynamoDB Local, AWS's own engine for tests: fetched once by Maven, in the version
+# that scripts/dynamodb-local.xml names. Its licence allows to use it but not to pass it on, so it is no part of the project.
 set -eu
+. "$(dirname "$0")/system-packages.sh"
 cd "$(dirname "$0")/.."
 
 pom=scripts/dynamodb-local.xml
@@ -10,18 +10,16 @@ folder=${CARGO_TARGET_DIR:-target}/dynamodb-local
 # Version 2.6 and newer need it (Amazon DynamoDB Developer Guide, "Deploying DynamoDB locally on your computer").
 java_least=17
 
-need() {
-    echo "$1 The tests on DynamoDB Local need Java $java_least or newer, and Maven to fetch it. Install them:" >&2
-    echo "  Debian, Ubuntu: sudo apt-get install openjdk-$java_least-jre-headless maven" >&2
-    echo "  Fedora:         sudo dnf install java-$java_least-openjdk-headless maven" >&2
-    echo "  macOS:          brew install openjdk@$java_least maven" >&2
-    exit 1
-}
-
-command -v java >/dev/null 2>&1 || need "java was not found."
+if ! command -v java >/dev/null 2>&1 || ! command -v mvn >/dev/null 2>&1; then
+    install_packages "Java $java_least and Maven, for DynamoDB Local" "default-jre-headless maven" \
+        "java-latest-openjdk-headless maven" "openjdk$java_least-jre-headless maven" "openjdk@$java_least maven"
+fi
 # 17.0.15, 21, and 1.8.0 for what everybody calls 8.
 java_version=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
-[ "${java_version:-0}" -ge "$java_least" ] || need "java is too old ($(java -version 2>&1 | head -n 1))."
+if [ "${java_version:-0}" -lt "$java_least" ]; then
+    echo "java is too old ($(java -version 2>&1 | head -n 1)); DynamoDB Local needs Java $java_least or newer." >&2
+    exit 1
+fi
 
 # The list of what was fetched is written last, and for this version: with it, the folder was complete once.
 version=$(sed -n 's/.*<dynamodb-local.version>\(.*\)<.*/\1/p' "$pom")
@@ -34,7 +32,6 @@ is_complete() {
 }
 
 is_complete && exit 0
-command -v mvn >/dev/null 2>&1 || need "mvn was not found."
 echo "fetching DynamoDB Local $version into $folder" >&2
 rm -rf "$folder"
 mkdir -p "$folder"

@@ -1,9 +1,8 @@
 #!/bin/sh
-# Sees to it that PostgreSQL's programs postgres and initdb can be run: the measurements compare with it. No server has to
-# run: they start one of their own. On a continuous-integration machine (CI=true) that allows it, it is installed; on
-# anybody's own machine nothing is installed unasked: the line to type is printed instead.
+# Ensures that PostgreSQL's programs postgres and initdb are installed: the measurements start a server of their own and
+# compare with it. PAGEMARK_POSTGRES_BIN names the folder of those elsewhere.
 set -eu
-. "$(dirname "$0")/packages.sh"
+. "$(dirname "$0")/system-packages.sh"
 
 has_both() {
     [ -x "$1/postgres" ] && [ -x "$1/initdb" ]
@@ -31,47 +30,10 @@ check_user() {
     exit 1
 }
 
-have_postgres && check_user && exit 0
-
-install_postgres() {
-    if command -v brew >/dev/null 2>&1; then
-        brew install postgresql
-    elif ! can_be_root; then
-        return 1
-    elif command -v apt-get >/dev/null 2>&1; then
-        install_debian postgresql
-    elif command -v dnf >/dev/null 2>&1; then
-        as_root dnf install -y -q postgresql-server
-    elif command -v apk >/dev/null 2>&1; then
-        as_root apk add --no-cache postgresql
-    else
-        return 1
-    fi
-}
-
-if [ "${CI:-}" = true ]; then
-    echo "PostgreSQL was not found; installing it" >&2
-    # The package manager's chatter is no result of ours.
-    install_postgres >&2 </dev/null || true
-    have_postgres && check_user && exit 0
+if ! have_postgres; then
+    install_packages "PostgreSQL" postgresql postgresql-server postgresql postgresql || {
+        echo "or name the folder of its programs by PAGEMARK_POSTGRES_BIN." >&2
+        exit 1
+    }
 fi
-
-if command -v apt-get >/dev/null 2>&1; then
-    line="sudo apt-get install postgresql"
-elif command -v dnf >/dev/null 2>&1; then
-    line="sudo dnf install postgresql-server"
-elif command -v apk >/dev/null 2>&1; then
-    line="sudo apk add postgresql"
-elif command -v brew >/dev/null 2>&1; then
-    line="brew install postgresql"
-else
-    line="your system's package manager for postgresql (https://www.postgresql.org/download/)"
-fi
-cat >&2 <<END
-PostgreSQL was not found. Type:
-
-    $line
-
-or name the folder of its programs by PAGEMARK_POSTGRES_BIN.
-END
-exit 1
+check_user

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Sees to it that target/python is a Python environment with what scripts/python-tools.txt names, which the tests run; or,
-# with a list and a name, that another is: `ensure-python-tools.sh scripts/package-tools.txt package-tools`. On a continuous-integration machine (CI=true) that allows it, a missing Python is installed.
+# ensure-python-tools.sh [LIST NAME]: ensures that target/NAME is a Python environment with the packages of LIST. Without
+# arguments that is target/python with scripts/python-tools.txt, which the tests run.
 set -eu
-. "$(dirname "$0")/packages.sh"
+. "$(dirname "$0")/system-packages.sh"
 cd "$(dirname "$0")/.."
 
 list=${1:-scripts/python-tools.txt}
@@ -17,20 +17,12 @@ make_environment() {
 }
 
 if ! make_environment; then
-    if [ "${CI:-}" = true ] && command -v apt-get >/dev/null 2>&1; then
-        echo "Python with its module venv was not found; installing it" >&2
-        {
-            install_debian python3-venv
-        } >&2 </dev/null || true
-    fi
-    if ! make_environment; then
-        echo "Python 3.9 or newer with its module venv is needed, for what $list names. Install it:" >&2
-        echo "  Debian, Ubuntu: sudo apt-get install python3-venv" >&2
-        echo "  Fedora:         sudo dnf install python3" >&2
-        echo "  Alpine:         sudo apk add python3" >&2
-        echo "  macOS:          brew install python" >&2
+    install_packages "Python with its module venv" python3-venv python3 python3 python
+    make_environment || {
+        echo "Python cannot make an environment; the end of what it printed ($folder.log):" >&2
+        tail -n 5 "$folder.log" >&2
         exit 1
-    fi
+    }
 fi
 
 echo "installing the Python packages of $list into $folder" >&2

@@ -20,5 +20,5 @@ for dark in false true; do
     echo "{\"base\": \"$base\", \"pages\": [\"$path\", \"$path?page=7\"], \"dark\": $dark,
         \"categories\": [\"performance\", \"seo\", \"accessibility\", \"best-practices\"],
         \"least\": {\"performance\": 95, \"seo\": 100, \"accessibility\": 100, \"best-practices\": 100}}" |
-        node --preserve-symlinks --preserve-symlinks-main "$target/node-tools/browser/lighthouse.mjs"
+        "$target/node-tools/node" --preserve-symlinks --preserve-symlinks-main "$target/node-tools/browser/lighthouse.mjs"
 done

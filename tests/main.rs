@@ -22,6 +22,7 @@ mod faults;
 mod fixture;
 mod import;
 mod input;
+mod installing;
 mod ordering;
 mod outage;
 mod packaged;

@@ -1,0 +1,114 @@
+//! What a fresh machine is missing, the scripts install: by the package manager that is there, after one line that says so.
+//! They install nothing where that is forbidden, and then print what to type. Package managers of four systems cannot all run
+//! here, so small programs of their names write down how they were called.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A machine that has nothing but a shell, a few basic programs, and one package manager.
+struct Machine {
+    programs: TempDir,
+}
+
+impl Machine {
+    fn new(manager: &str) -> Self {
+        let machine = Self { programs: tempfile::tempdir().unwrap() };
+        for program in ["sh", "cat", "chmod", "dirname", "env", "grep", "id", "mktemp", "rm", "sed", "tail"] {
+            let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+                .map(|folder| folder.join(program))
+                .find(|path| path.exists());
+            std::os::unix::fs::symlink(found.unwrap(), machine.path(program)).unwrap();
+        }
+        let log = machine.path("calls");
+        // It puts a server of the newest version where it is looked for.
+        machine.add(
+            manager,
+            &format!(
+                "echo \"$@\" >>{log}; printf '#!/bin/sh\\necho Redis server v=7.4.0\\n' >{server}; chmod +x {server}",
+                log = log.display(),
+                server = machine.path("redis-server").display(),
+            ),
+        );
+        machine
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.programs.path().join(name)
+    }
+
+    fn add(&self, name: &str, script: &str) {
+        // A link to the real program would be written through.
+        let _absent = fs::remove_file(self.path(name));
+        fs::write(self.path(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Somebody who is not root; sudo, which is there, needs a password.
+    fn as_user(self) -> Self {
+        self.add("id", "echo 1000");
+        self.add("sudo", "exit 1");
+        self
+    }
+
+    fn ensure_redis(&self, variables: &[(&str, &str)]) -> Output {
+        Command::new(self.path("sh"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/ensure-redis.sh"))
+            .env_clear()
+            .env("PATH", self.programs.path())
+            .envs(variables.iter().copied())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// How the package manager was called.
+    fn calls(&self) -> String {
+        fs::read_to_string(self.path("calls")).unwrap_or_default()
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_missing_server_is_installed_with_one_line() {
+    for (manager, package) in [("apt-get", "redis-server"), ("dnf", "valkey"), ("apk", "redis"), ("brew", "redis")] {
+        let machine = Machine::new(manager);
+        machine.add("id", "echo 0");
+        let ensured = machine.ensure_redis(&[]);
+        assert!(ensured.status.success(), "{manager}: {}", said(&ensured));
+        assert_eq!(said(&ensured), format!("installing redis-server: {package}\n"));
+        assert!(machine.calls().lines().last().unwrap().ends_with(package), "{manager}: {}", machine.calls());
+        // Now it is there.
+        assert_eq!(said(&machine.ensure_redis(&[])), "");
+    }
+}
+
+#[test]
+fn nothing_is_installed_where_it_is_forbidden_or_needs_a_password() {
+    let forbidden = [("PAGEMARK_INSTALL", "no")];
+    for (machine, variables) in
+        [(Machine::new("apt-get"), forbidden.as_slice()), (Machine::new("apt-get").as_user(), [].as_slice())]
+    {
+        let ensured = machine.ensure_redis(variables);
+        assert!(!ensured.status.success());
+        assert!(said(&ensured).contains("    sudo apt-get install redis-server\n"), "{}", said(&ensured));
+        assert_eq!(machine.calls(), "");
+    }
+}
+
+#[test]
+fn a_failed_installation_shows_its_end() {
+    let machine = Machine::new("dnf");
+    machine.add("id", "echo 0");
+    machine.add("dnf", "echo no such package; exit 3");
+    let ensured = machine.ensure_redis(&[]);
+    assert!(!ensured.status.success());
+    assert!(said(&ensured).contains("no such package\n"), "{}", said(&ensured));
+    assert!(said(&ensured).contains("    sudo dnf install valkey\n"), "{}", said(&ensured));
+}
