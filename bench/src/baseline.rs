@@ -47,7 +47,7 @@ impl Baseline {
     }
 }
 
-/// What has become of a ratio.
+/// How a ratio compares with its baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Kept,

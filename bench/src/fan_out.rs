@@ -32,7 +32,7 @@ use crate::{
 const WRITE_CONCURRENCY: usize = 8;
 /// Of a full measurement; the comments of a half are what it is told.
 const ROUNDS: u32 = 7;
-/// Of a quick one.
+/// Sizes of a quick measurement.
 pub(crate) const QUICK: Effort = Effort { rounds: 7, a_half: 100 };
 pub(crate) const RATIO: &str = "fan_out_vs_batch_write";
 /// No half of a round comes near it.

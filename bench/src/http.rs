@@ -1,4 +1,4 @@
-//! Requests over HTTP, each on a connection of its own, as `ab` makes them without `-k`.
+//! Requests over HTTP, each on a new connection, as `ab` makes them without `-k`.
 
 use std::{
     net::SocketAddr,

@@ -19,7 +19,7 @@ const GIB: f64 = 1_073_741_824.0;
 /// The comments that the limit on memory is for.
 const LIMIT_FROM: u64 = 42_943;
 
-/// Imports into a stack of its own and measures.
+/// Imports into a fresh stack and measures.
 pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
     let mut stack = Stack::start(StackSettings::ephemeral("bench".parse().map_err(anyhow::Error::msg)?)).await?;
     stack.wait_until_index_ready().await?;

@@ -1,4 +1,4 @@
-//! What a run is told.
+//! The command line of a run.
 
 use std::path::PathBuf;
 

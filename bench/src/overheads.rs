@@ -1,7 +1,7 @@
 //! The ratios of our own code's overheads, measured in seconds: what `--check` compares with the baseline.
 //!
 //! Each comparison is the one of the full measurement of its name, in fewer and smaller rounds: ours and bare alternate, and
-//! the median of the rounds' ratios counts. Each measurement of a ratio starts stores of its own.
+//! the median of the rounds' ratios counts. Each measurement of a ratio starts fresh stores.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Some ratio has regressed.
 const REGRESSED: u8 = 1;
-/// There is nothing to compare with, or not for every ratio.
+/// The baseline is missing, or lacks a ratio.
 pub(crate) const NOT_COMPARED: u8 = 2;
 
 /// Ratios that are measured together, because they share what must be filled first.

@@ -32,7 +32,7 @@ use crate::{
 
 /// Calls for random pages: enough that 20 of them lie beyond the 99th percentile.
 const RANDOM_PAGES: u32 = 2_000;
-/// The same in a quick run.
+/// Sizes of a quick run.
 const QUICK_PAGES: u32 = 500;
 /// Calls for the same page.
 const SAME_PAGE: u32 = 100;

@@ -121,7 +121,7 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// Starts stores of its own and fills them.
+    /// Starts fresh stores and fills them.
     pub(crate) async fn fill(comments: u32, with_union: bool) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
@@ -216,7 +216,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Opens the engine's file; nobody else may have it open.
+    /// Opens the engine's file, which no other process may have open.
     pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
         let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
         // It ends with this connection.

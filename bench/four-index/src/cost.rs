@@ -47,7 +47,7 @@ impl AddAssign for ReadCost {
 /// What a write took, in write units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WriteCost {
-    /// Of the table.
+    /// Consumed by the table.
     pub table_units: f64,
     /// Of all four indexes.
     pub index_units: f64,
@@ -72,7 +72,7 @@ impl WriteCost {
     }
 }
 
-/// What a change of a comment takes by the rules; `None` is no comment.
+/// What a change of a comment takes by the rules; `None` stands for an absent comment.
 pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counters: KeepCounters) -> WriteCost {
     let (old_item, new_item) = (old.map(comment_item), new.map(comment_item));
     let placement = |comment: Option<&Comment>| comment.map(Comment::placement);

@@ -52,7 +52,7 @@ impl Counters {
     /// The counters of a statistics item.
     ///
     /// # Errors
-    /// A counter is no number of comments.
+    /// A counter holds no valid number of comments.
     pub(crate) fn of_item(item: &Item) -> Result<Self, Malformed> {
         let count = |name: &str| match item.get(name) {
             // One that was never added to.
@@ -115,7 +115,7 @@ pub(crate) struct CounterChange {
     pub(crate) add: BTreeMap<String, i64>,
 }
 
-/// What a comment's change adds to the counters; `None` is no comment. A change of its text adds nothing.
+/// What a comment's change adds to the counters; `None` stands for an absent comment. A change of its text adds nothing.
 pub(crate) fn counter_changes(old: Option<&Placement>, new: Option<&Placement>) -> Vec<CounterChange> {
     let mut changes: BTreeMap<StatisticsKey, BTreeMap<String, i64>> = BTreeMap::new();
     for (placement, sign) in [(old, -1), (new, 1)].into_iter().filter_map(|(placement, sign)| Some((placement?, sign)))

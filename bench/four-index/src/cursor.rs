@@ -26,16 +26,16 @@ const TEXT_BYTES_MAX: usize = JSON_BYTES_MAX / 3 * 4 + 64;
 const BEGIN: &str = "begin";
 const END: &str = "end";
 
-/// Why a text is no cursor of a query.
+/// Why a text is not a cursor of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CursorError {
-    /// It is longer than any cursor, or holds more.
+    /// The text is longer than any cursor, or holds more.
     #[error("the cursor is too long")]
     TooLong,
-    /// It is not base64url.
+    /// The text is not base64url.
     #[error("the cursor is not base64url")]
     NotBase64,
-    /// It is not compressed, or cut off.
+    /// The text is not compressed, or cut off.
     #[error("the cursor cannot be decompressed")]
     NotCompressed,
     /// It holds something else than a map of positions.
@@ -46,7 +46,7 @@ pub enum CursorError {
     OfAnotherQuery,
 }
 
-/// Where each partition of a query goes on.
+/// The position at which each partition of a query resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(BTreeMap<String, Position>);
 
@@ -112,7 +112,7 @@ impl Cursor {
     /// The cursor that a text is.
     ///
     /// # Errors
-    /// It is none, or another query's.
+    /// The text is not a cursor, or belongs to another query.
     pub fn decode(text: &str, query: &PageQuery) -> Result<Self, CursorError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(CursorError::TooLong);

@@ -8,13 +8,13 @@ use crate::cursor::CursorError;
 /// Why a call did not do what it should.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Somebody made a comment with this id: nothing was written.
+    /// A comment with this id exists: nothing was written.
     #[error("a comment with this id exists")]
     Exists,
     /// The comment is not, or no longer, as it was read: nothing was written. Read it again.
     #[error("the comment has changed since it was read")]
     Changed,
-    /// What was to be written is no later state of the comment: nothing was sent.
+    /// The given state is not later than the comment's: nothing was sent.
     #[error("this is no edit of the comment: {0}")]
     NoEdit(&'static str),
     /// The cursor is none, or another query's.

@@ -14,7 +14,7 @@ use crate::key::{Index, PK, SK, SORT_KEY};
 /// The comment's text, a map as Pagemark has it.
 const COMMENT_BLOB: &str = "comment_blob";
 
-/// What is projected into every index besides the keys: what a page shows. The keys of the other indexes are not.
+/// Attributes projected into every index besides the keys: those that a page shows. The keys of the other indexes are not.
 pub(crate) const PROJECTED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, COMMENT_BLOB];
 
 fn text(text: impl Into<String>) -> AttributeValue {
@@ -45,7 +45,7 @@ pub fn comment_item(comment: &Comment) -> Item {
     Item::from(item)
 }
 
-/// What stands of an item in an index.
+/// The part of an item that an index holds.
 pub fn projection(item: &Item, index: Index) -> Item {
     let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
     let kept = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|kept| kept == name));
@@ -58,7 +58,7 @@ pub(crate) fn item_key(id: &CommentId) -> Item {
     Item::from(HashMap::from([(PK.to_owned(), text(&key)), (SK.to_owned(), text(key))]))
 }
 
-/// Where a query of a partition goes on after a comment, whether that is still there or not.
+/// The position at which a query of a partition resumes after a comment, which may have been deleted.
 pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
     let mut key = item_key(&after.id).into_inner();
     key.insert(SORT_KEY.to_owned(), text(after.to_string()));

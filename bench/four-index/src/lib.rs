@@ -21,7 +21,7 @@
 //!
 //! - `key`: the indexes and their keys; which partitions a filter asks.
 //! - `item`: the items, and what stands in the indexes.
-//! - `merge`: what the answers of partitions make of a page, and where each goes on.
+//! - `merge`: merges the answers of partitions into a page, with the position at which each resumes.
 //! - `cursor`: the combined key as text.
 //! - `counters`: the statistics items.
 //! - `cost`: what calls took, and what writes take by DynamoDB's rules.

@@ -1,11 +1,11 @@
-//! What the answers of partitions make of a page, and where each partition goes on. No I/O.
+//! Merges the answers of partitions into a page, with the position at which each partition resumes. No I/O.
 //!
 //! **Invariant:** what follows a page in a partition is what its next position leads to: neither a comment that was read and
 //! discarded, nor one that was not read, is lost (`walks_give_everything_once_in_order`).
 
 use model::Cd;
 
-/// Where a partition goes on.
+/// The position at which a partition resumes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
     /// At its newest comment: none of it was on a page.
@@ -16,12 +16,12 @@ pub(crate) enum Position {
     End,
 }
 
-/// What was read of a partition for a page.
+/// The comments that were read from a partition for a page.
 #[derive(Debug)]
 pub(crate) struct Part<T> {
     /// Where reading began.
     pub(crate) from: Position,
-    /// Newest first; as many as a page has, unless there are no more.
+    /// Newest first; a full page unless the partition ends.
     pub(crate) entries: Vec<(Cd, T)>,
     /// Whether there may be more.
     pub(crate) more: bool,
@@ -37,11 +37,11 @@ impl<T> Part<T> {
 /// A page of several partitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Merged<T> {
-    /// What is on the page, newest first.
+    /// The page's comments, newest first.
     pub(crate) visible: Vec<T>,
-    /// What was read for nothing: the overscan.
+    /// The comments that were read and dropped: the overscan.
     pub(crate) discarded: Vec<T>,
-    /// Where each partition goes on.
+    /// The position at which each partition resumes.
     pub(crate) positions: Vec<Position>,
 }
 

@@ -137,7 +137,7 @@ impl FourIndexTable {
         }
     }
 
-    /// Reads a page: a query of each partition that has not ended, all at the same time.
+    /// Reads a page: one query of each partition that has not ended, all in parallel.
     ///
     /// # Errors
     /// The first of any query; [`Error::Cursor`] when the cursor is another query's.
@@ -273,7 +273,7 @@ impl FourIndexTable {
     }
 }
 
-/// Where a walk begins in a partition. Without counters nobody knows that it is empty.
+/// Where a walk begins in a partition. Only counters show that a partition is empty.
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
     let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
     if count == Some(0) { Position::End } else { Position::Beginning }

@@ -55,7 +55,7 @@ impl Read {
     }
 }
 
-/// What is done to the comment's item.
+/// The change of the comment's item.
 enum Write {
     Put { item: Item, replaces: Option<Read> },
     Delete { key: Item, read: Read },

@@ -1,4 +1,4 @@
-//! Who asks for pages: over HTTP, or by the bare SDK.
+//! Callers that ask for pages: over HTTP, or by the bare SDK.
 
 use std::{
     sync::{
@@ -34,7 +34,7 @@ const CALLERS_A_CLIENT: usize = 8;
 /// How often a page is asked for.
 const TRIES_MAX: usize = 5;
 
-/// Somebody who asks for one page after the other.
+/// A caller that asks for one page after the other.
 pub(crate) trait Caller: Send + 'static {
     /// Asks for a page of the listing, from 1.
     fn ask(&mut self, page: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
@@ -156,7 +156,7 @@ impl Caller for HttpCaller {
     }
 }
 
-/// Who knows all start keys and asks the table itself.
+/// A caller that knows all start keys and asks the table itself.
 #[derive(Clone)]
 pub(super) struct SdkCaller {
     table: Table,

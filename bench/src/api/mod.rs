@@ -115,7 +115,7 @@ pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'st
     Ok(ratios)
 }
 
-/// What is measured.
+/// A case to measure.
 struct Subject {
     comments: u32,
     shop: Shop,
@@ -123,7 +123,7 @@ struct Subject {
     rng: StdRng,
 }
 
-/// What is asked for.
+/// A request of the case.
 struct Kind {
     /// The name of its ratio.
     ratio: &'static str,

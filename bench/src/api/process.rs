@@ -1,4 +1,4 @@
-//! The API as a process of its own, and what processes take.
+//! The API as a separate process, and the resources that processes take.
 
 use std::{
     fs::{self, File},
@@ -58,7 +58,7 @@ impl ApiProcess {
             .stdout(File::create(&log)?)
             .spawn()
             .with_context(|| binary.display().to_string())?;
-        // Whatever happens from here on, it is ended.
+        // From here on the process is ended on every path.
         let unknown = ([127, 0, 0, 1], 0).into();
         let mut api = Self { child, address: unknown, unavailable: Arc::default(), _folder: folder };
         let began = Instant::now();

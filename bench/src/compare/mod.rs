@@ -38,7 +38,7 @@ pub(crate) use contestants::{Comments, Contestants, Listing};
 use network::Road;
 use reads::{Depth, Load, Reading};
 
-/// Clients that ask at the same time.
+/// Concurrent clients.
 const CLIENTS: [usize; 3] = [1, 4, 16];
 /// The round trips of the road with a delay. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
 /// DynamoDB?"), Redis in the same zone in a good deal less than one. Both are assumptions.

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is read at a time.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks on the road.
 const CHUNKS_MAX: usize = 64;

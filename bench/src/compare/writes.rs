@@ -40,7 +40,7 @@ const WRITE_CONCURRENCY: usize = 8;
 /// No invocation comes near it.
 const TIME_MAX: Duration = Duration::from_secs(600);
 
-/// What is done to a comment.
+/// A kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Write {
     Insert,

@@ -19,7 +19,7 @@ use crate::{
 
 const TABLE: &str = "four-index";
 
-/// The design's table, in an engine of its own.
+/// The design's table, in a separate engine.
 pub(super) struct FourIndex {
     table: FourIndexTable,
     engine: Engine,
@@ -69,7 +69,7 @@ impl FourIndex {
         (1..=listing.pages()).take_while(is_whole).last().unwrap_or(0)
     }
 
-    /// Somebody who walks from the first page on.
+    /// A reader that walks from the first page on.
     pub(super) async fn walker(&self, listing: &Listing) -> anyhow::Result<FourIndexWalker<'_>> {
         let query = PageQuery {
             product: listing.key.product.clone(),
@@ -88,7 +88,7 @@ impl FourIndex {
     }
 }
 
-/// The oldest of so many of the newest comments, or of all.
+/// The oldest of the newest `count` comments, or of all.
 fn oldest_of_newest(comments: u32, count: usize) -> anyhow::Result<Cd> {
     let mut cds = drawn(comments)?.map(|comment| Ok(comment?.cd())).collect::<anyhow::Result<Vec<Cd>>>()?;
     let last = count.min(cds.len()).checked_sub(1).context("there are comments")?;
@@ -96,7 +96,7 @@ fn oldest_of_newest(comments: u32, count: usize) -> anyhow::Result<Cd> {
     Ok(oldest.clone())
 }
 
-/// Who goes from page to page.
+/// A reader that goes from page to page.
 pub(super) struct FourIndexWalker<'store> {
     table: &'store FourIndexTable,
     query: PageQuery,

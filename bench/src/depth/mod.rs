@@ -47,7 +47,7 @@ use result::{Measured, losses};
 use sql::Way;
 use sqlite::Sqlite;
 
-/// Measures with a product of so many comments.
+/// Measures with a product of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     let effort = if is_quick { Effort::QUICK } else { Effort::FULL };
     report.step(&format!("loading {comments} comments into four stores"));
@@ -95,7 +95,7 @@ struct Stores<'stores> {
 }
 
 impl Stores<'_> {
-    /// Everybody who can jump to any page of a listing.
+    /// All contestants that can jump to any page of a listing.
     async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<Lane>> {
         let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
             Box::new(Pagemark::new(self.shop, listing).await?),

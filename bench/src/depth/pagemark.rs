@@ -12,7 +12,7 @@ use stores::{
 use super::race::Contestant;
 use crate::shop::{Listing, PAGE_SIZE, Shop};
 
-/// Who asks for pages.
+/// A reader of pages.
 pub(super) struct Pagemark<'shop> {
     index: PageIndex,
     table: Table,

@@ -5,7 +5,7 @@
 
 use crate::report::{Cell, Table};
 
-/// A limit that somebody published.
+/// A published limit.
 struct Limit {
     system: &'static str,
     /// What can be reached by page or offset.

@@ -12,7 +12,7 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 
-/// Who shows any page of a listing, given its number.
+/// A contestant that shows any page of a listing, given its number.
 pub(super) trait Contestant {
     fn name(&self) -> &'static str;
 
@@ -20,7 +20,7 @@ pub(super) trait Contestant {
     fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>>;
 }
 
-/// Who shows the next page of a listing only, the first page first.
+/// A contestant that shows only the next page of a listing, the first page first.
 pub(super) trait Walker {
     fn name(&self) -> &'static str;
 
@@ -49,7 +49,7 @@ impl Effort {
     /// Enough requests that two lie beyond the 99th percentile; what is slow is asked less often.
     pub(super) const FULL: Self =
         Self { rounds: 40, time: Duration::from_millis(500), walk: Duration::from_secs(15), walk_pages: 20_000 };
-    /// The same in some seconds.
+    /// A shorter race of some seconds.
     pub(super) const QUICK: Self =
         Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500), walk_pages: 500 };
 }

@@ -57,7 +57,7 @@ impl Sqlite {
         Ok(Self { connection, _folder: folder })
     }
 
-    /// Somebody who finds the listing's pages this way.
+    /// A reader that finds the listing's pages this way.
     pub(super) fn caller<'store>(&'store self, listing: &'store Listing, way: Way) -> SqliteCaller<'store> {
         SqliteCaller { store: self, statement: way.statement(&listing.filter), listing, way }
     }
@@ -70,7 +70,7 @@ impl Sqlite {
     }
 }
 
-/// Who asks for pages.
+/// A reader of pages.
 pub(super) struct SqliteCaller<'store> {
     store: &'store Sqlite,
     statement: String,

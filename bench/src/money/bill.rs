@@ -79,7 +79,7 @@ impl Bill {
     }
 }
 
-/// One page view of so many read units.
+/// The cost of one page view that takes `units` read units.
 pub(super) fn page_view_usd(read_units: f64, prices: &Prices) -> f64 {
     read_units / MILLION * prices.million_read_units.usd
 }

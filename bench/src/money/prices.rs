@@ -40,7 +40,7 @@ pub(crate) struct Price {
     pub(crate) usd: f64,
     /// The address.
     pub(crate) source: String,
-    /// What was found there, and how old it is.
+    /// The text that was found there, and its age.
     pub(crate) found: String,
 }
 

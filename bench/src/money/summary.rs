@@ -1,4 +1,4 @@
-//! What is said about two designs' money: tables, a plot, and where ours loses.
+//! The report on two designs' money: tables, a plot, and where ours loses.
 
 use crate::report::{Axis, Cell, Plot, Series, Table};
 
@@ -28,7 +28,7 @@ pub(crate) struct Compared<'compared> {
     pub(crate) workloads: &'compared [Workload],
 }
 
-/// What is said.
+/// The sentences of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Summary {
     /// "money", "money-month", "break-even", "faster-for-money".

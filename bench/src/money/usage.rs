@@ -8,7 +8,7 @@ pub(crate) struct PerRatings<T> {
     pub(crate) two: T,
     pub(crate) three: T,
     pub(crate) four: T,
-    /// All five, which is no filter by rating.
+    /// All five: a page without a filter by rating.
     pub(crate) any: T,
 }
 
@@ -45,7 +45,7 @@ impl<T: Copy> PerWrite<T> {
 pub(crate) struct WriteUsage {
     /// In the table and all its indexes, of the writer and of the functions.
     pub(crate) write_units: f64,
-    /// What is read in order to write.
+    /// Reads that a write needs.
     pub(crate) read_units: f64,
     /// Of all functions together: a batch of many writes is a fraction of an invocation each.
     pub(crate) function_invocations: f64,
@@ -63,12 +63,12 @@ pub(crate) struct Usage {
     /// Latency of a page, p50, in microseconds; of all designs measured the same way.
     pub(crate) page_latency_us: PerRatings<Option<f64>>,
     pub(crate) write: PerWrite<WriteUsage>,
-    /// Of the functions; 0.25 is 256 MB.
+    /// Memory of the functions in GB; 0.25 is 256 MB.
     pub(crate) function_memory_gb: f64,
     /// Of a comment in the table and in all indexes, each with the 100 bytes that are billed for storing an item.
     pub(crate) table_bytes: f64,
     pub(crate) index_bytes: f64,
-    /// Of a comment; 0 in a design without Redis.
+    /// Bytes of a comment in Redis; 0 in a design without Redis.
     pub(crate) redis_bytes: f64,
     /// Of a comment and month, for upkeep: Pagemark audits each comment once a week.
     pub(crate) upkeep_read_units: f64,

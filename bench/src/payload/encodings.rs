@@ -10,7 +10,7 @@ use super::size::value_bytes;
 /// A text of the measurement: the format byte comes first in every binary value.
 const FORMAT_BYTE: usize = 1;
 
-/// What is compressed: the content of `model`'s zstd frames.
+/// The uncompressed content of `model`'s zstd frames.
 pub(super) fn content(text: &CommentText) -> Vec<u8> {
     let mut content = Vec::new();
     for part in [&text.title, &text.author] {

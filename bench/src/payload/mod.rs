@@ -250,7 +250,7 @@ fn table(name: &str, about: &str, columns: &[&str]) -> Table {
     Table { name: name.to_owned(), about: about.to_owned(), columns, rows: Vec::new() }
 }
 
-/// The same by the length of the text: which comments gain.
+/// The sizes by the length of the text: which comments gain.
 fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) -> anyhow::Result<()> {
     let columns = [
         "bytes of text",

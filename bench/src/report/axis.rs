@@ -10,7 +10,7 @@ pub(super) struct Scale {
     from: f64,
     to: f64,
     is_log: bool,
-    /// What is labelled, and how.
+    /// The values that get labels, and their texts.
     pub(super) ticks: Vec<(f64, String)>,
     /// Lines between them.
     pub(super) minor: Vec<f64>,

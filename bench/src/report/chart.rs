@@ -35,7 +35,7 @@ struct Chart<'plot> {
     plot: &'plot Plot,
     id: String,
     description: String,
-    /// Whether it brings its style along: a file of its own does.
+    /// Whether it contains its style, as a separate file must.
     is_file: bool,
     height: f64,
     left: f64,

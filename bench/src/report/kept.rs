@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) failure: Option<String>,
 }
 
-/// Figures of a measurement that are no table.
+/// Figures of a measurement outside of its tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// The measurement.
@@ -53,7 +53,7 @@ pub(crate) struct Figures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NamedFigure {
     pub(crate) name: String,
-    /// Nothing if it is no number.
+    /// Does nothing unless the value is finite.
     pub(crate) value: Option<f64>,
     pub(crate) unit: String,
 }

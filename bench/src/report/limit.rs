@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Limit {
     AtLeast(f64),
     AtMost(f64),
-    /// It is only reported.
+    /// The value is only reported.
     None,
 }
 

@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// Digits that are shown of what is no whole number.
+/// Significant digits of a fraction.
 const DIGITS: i32 = 3;
 
 /// A figure with three digits that count, whole numbers and large ones with all of theirs and separators of thousands, as

@@ -11,7 +11,7 @@ use super::number::{column, figure};
 pub(crate) struct Table {
     /// Unique in the report, as in "read".
     pub(crate) name: String,
-    /// What is compared, and how, in a sentence or two.
+    /// The comparison in a sentence or two.
     pub(crate) about: String,
     /// What each column holds, with its unit, as in "p50, us".
     pub(crate) columns: Vec<String>,

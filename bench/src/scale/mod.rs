@@ -167,7 +167,7 @@ fn table(name: &str, about: String, columns: &[&str], rows: impl Iterator<Item =
     Table { name: name.to_owned(), about, columns, rows }
 }
 
-/// What is promised of a quantity.
+/// The promised bound of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Promise {
     /// It does not grow, or by this exponent at most.

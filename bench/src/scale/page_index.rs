@@ -122,7 +122,7 @@ impl Drawing {
         })
     }
 
-    /// The `ZADD`s of so many comments.
+    /// The `ZADD`s of `count` comments.
     fn draw(&mut self, count: u32) -> anyhow::Result<redis::Pipeline> {
         let mut members: Vec<Vec<Vec<(i64, String)>>> =
             self.keys.iter().map(|keys| keys.iter().map(|_| Vec::new()).collect()).collect();
@@ -154,7 +154,7 @@ impl Drawing {
     }
 }
 
-/// Memory that the machine has left, if it tells.
+/// The machine's free memory, where the system reports it.
 pub(super) fn available_memory_bytes() -> anyhow::Result<f64> {
     let file = "/proc/meminfo";
     let info = std::fs::read_to_string(file).with_context(|| format!("{file}: how much memory is left?"))?;

@@ -14,7 +14,7 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 
-/// Callers at the same time.
+/// Concurrent callers.
 pub(super) const CALLERS: usize = 16;
 /// Callers that share connections: the API has some for each of its threads, here two.
 const CALLERS_A_THREAD: usize = CALLERS / 2;

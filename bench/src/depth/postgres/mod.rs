@@ -69,7 +69,7 @@ impl Postgres {
         Ok(Self { client, about, _server: server })
     }
 
-    /// Somebody who finds the listing's pages this way.
+    /// A reader that finds the listing's pages this way.
     pub(super) async fn caller<'store>(
         &'store self,
         listing: &'store Listing,
@@ -79,7 +79,7 @@ impl Postgres {
         Ok(PostgresCaller { client: &self.client, statement, listing, way })
     }
 
-    /// Somebody who walks from the first page on.
+    /// A reader that walks from the first page on.
     pub(super) async fn walker<'store>(
         &'store self,
         listing: &'store Listing,
@@ -97,7 +97,7 @@ impl Postgres {
     }
 }
 
-/// Who asks for pages.
+/// A reader of pages.
 pub(super) struct PostgresCaller<'store> {
     client: &'store Client,
     statement: Statement,

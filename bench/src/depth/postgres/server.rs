@@ -146,7 +146,7 @@ fn watchdog(pid: u32) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Who runs a program.
+/// The user that runs a program.
 #[derive(Debug, Clone, Copy)]
 struct User {
     uid: u32,
