@@ -39,7 +39,7 @@ DYNAMODB_LOCAL_TESTS := deployed:: described:: designs:: edits:: engines:: failu
 # These write faster than DynamoDB Local takes it (`faults`), or are about Redis, or about what pages say (`pages`) or what is
 # deployed (`packaged`, `template`). Skipped are a test about the removal of what has expired, which DynamoDB Local does not
 # do, and those of the repair job that write fast or much.
-DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: faults:: installing:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
+DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: connections:: faults:: installing:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread \
     --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments

@@ -12,6 +12,7 @@
 
 mod bounds;
 mod cluster;
+mod connections;
 mod deployed;
 mod described;
 mod designs;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use actix_web::{
-    App, HttpServer,
+    App,
     body::MessageBody,
     dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::{DefaultHeaders, from_fn},
@@ -19,15 +19,17 @@ use stores::{PageIndex, StoreError, Table, table::TableConfig};
 use thiserror::Error;
 
 use crate::{
+    answers,
+    connection::{self, Deadlines, Places},
     cross_origin, deadline, openapi,
     operations::{self, access, load},
     pages, routes,
+    server::{self, ServerBounds},
     settings::{ApiSettings, CursorKey, Settings},
     site::SiteSettings,
     sitemap,
     state::State,
     table_id::TableId,
-    unread,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds: as long as a request may take, and below the
@@ -40,11 +42,9 @@ const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 /// How long the connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Connections of one thread; further ones wait until others end. Each may hold an answer that its client does not read:
-/// of usually 30 KB, of 5 MB at most.
-const CONNECTIONS_MAX: usize = 1_024;
+const BYTES_A_MIB: usize = 1024 * 1024;
 
-/// The same of health and metrics, which a few checkers ask for.
+/// Connections for health and metrics, which a few checkers ask for.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 
 /// Why the service does not start.
@@ -107,6 +107,8 @@ impl Application {
             other_cursor_keys: cursor_keys.collect(),
             operations_listen: settings.operations_listen,
             in_flight_max: settings.in_flight_max,
+            connections_max: settings.connections_max,
+            answer_memory_bytes: usize::from(settings.answer_memory_mib) * BYTES_A_MIB,
             cache_max_age_seconds: settings.cache_max_age_seconds,
             site,
             keep_alive: Duration::from_secs(settings.keep_alive_seconds),
@@ -161,22 +163,23 @@ impl Application {
         configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
-        let (keep_alive, unread_timeout) = (settings.keep_alive, settings.unread_timeout);
+        let deadlines = Deadlines {
+            head: settings.head_timeout,
+            request: settings.request_timeout,
+            unread: settings.unread_timeout,
+            keep_alive: settings.keep_alive,
+        };
+        let places = Places::new(settings.connections_max);
+        let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
         let state = web::Data::new(State::new(table, index, settings, address));
         let table_id = Arc::clone(&state.table_id);
         let operations = match operations_listen {
-            Some(listen) => Some(operations_server(listen, state.clone())?),
+            Some(listen) => Some(operations_server(listen, state.clone(), deadlines)?),
             None => None,
         };
-        let server = HttpServer::new(move || layers(state.clone(), configure.clone()))
-            .max_connections(CONNECTIONS_MAX)
-            .keep_alive(keep_alive)
-            .on_connect(move |connection, _| unread::bound(connection, unread_timeout))
-            .shutdown_timeout(STOP_GRACE_SECONDS)
-            .disable_signals()
-            .listen(listener)
-            .map_err(|source| StartError::Listen { listen, source })?
-            .run();
+        let app = move || layers(state.clone(), configure.clone());
+        let server = server::serve(listener, server::threads(), bounds, app)
+            .map_err(|source| StartError::Listen { listen, source })?;
         Ok(Self { address, server, operations, table_id })
     }
 
@@ -261,35 +264,40 @@ fn layers(
     App::new()
         .app_data(state)
         .wrap(from_fn(deadline::bound))
+        .wrap(from_fn(answers::hold))
         .wrap(from_fn(load::bound))
         .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
         .wrap(from_fn(cross_origin::admit))
         .wrap(from_fn(access::observe))
+        .wrap(from_fn(connection::follow))
         .configure(configure)
         .default_service(web::to(routes::no_route))
 }
 
 /// Health and metrics at an address of their own.
-fn operations_server(listen: SocketAddr, state: web::Data<State>) -> Result<(SocketAddr, Server), StartError> {
+fn operations_server(
+    listen: SocketAddr,
+    state: web::Data<State>,
+    deadlines: Deadlines,
+) -> Result<(SocketAddr, Server), StartError> {
     let listener = bind(listen)?;
     let address = local_address(&listener, listen)?;
-    let server = HttpServer::new(move || {
+    let bounds = ServerBounds {
+        deadlines: Deadlines { keep_alive: OPERATIONS_KEEP_ALIVE, ..deadlines },
+        places: Places::new(OPERATIONS_CONNECTIONS_MAX),
+        stop_grace_seconds: OPERATIONS_STOP_GRACE_SECONDS,
+    };
+    let app = move || {
         App::new()
             .app_data(state.clone())
             .wrap(from_fn(deadline::bound))
             .wrap(from_fn(load::bound))
             .wrap(from_fn(access::observe))
+            .wrap(from_fn(connection::follow))
             .configure(operations::configure)
             .default_service(web::to(routes::no_route))
-    })
-    .workers(1)
-    .max_connections(OPERATIONS_CONNECTIONS_MAX)
-    .keep_alive(OPERATIONS_KEEP_ALIVE)
-    .shutdown_timeout(OPERATIONS_STOP_GRACE_SECONDS)
-    .disable_signals()
-    .listen(listener)
-    .map_err(|source| StartError::Listen { listen, source })?
-    .run();
+    };
+    let server = server::serve(listener, 1, bounds, app).map_err(|source| StartError::Listen { listen, source })?;
     Ok((address, server))
 }
 

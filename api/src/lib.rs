@@ -16,11 +16,10 @@
 //! that does not answer, or an index that is not ready, is 503.
 //!
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
-//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). On the wire, a client
-//! has 5 s for the head of its first request, and some 30 s to read an answer (`unread`). What is left to the load balancer in
-//! front, which sends whole heads only: a client that begins a further request on its connection and does not end its head
-//! keeps that connection, of [`Application`]'s number of them.
+//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). What answers hold in
+//! memory until they are taken has a bound (`answers`), and so has every phase of a connection (`connection`, `server`).
 
+mod answers;
 mod application;
 mod auth;
 mod body;
@@ -28,6 +27,7 @@ mod caching;
 pub mod comparison;
 mod compression;
 mod conditional;
+mod connection;
 mod cross_origin;
 mod cursor;
 mod deadline;
@@ -41,12 +41,12 @@ mod pages;
 mod per_thread;
 mod request;
 mod routes;
+mod server;
 mod settings;
 mod site;
 mod sitemap;
 mod state;
 mod table_id;
-mod unread;
 
 pub use application::{Application, StartError};
 pub use deadline::REQUEST_TIMEOUT;

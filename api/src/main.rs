@@ -1,6 +1,6 @@
 //! The HTTP service as a process of its own.
 
-use std::process::ExitCode;
+use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use api::{Application, Settings};
 use stores::config::{log_filter, parse_settings, without_payloads};
@@ -11,6 +11,13 @@ use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 /// processor for a page (docs/benchmarks-notes.md), and that of musl, which the image is built with, has one lock for all threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// mimalloc returns freed memory to the system only during later calls for large blocks. An idle service makes none, so it would keep
+/// what its busiest moment took. This is how often such a call is made.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(5);
+
+/// Large to mimalloc. The block is never written to, so it takes no memory.
+const LARGE_BYTES: usize = 1024 * 1024;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -36,6 +43,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         .init();
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
+    tokio::spawn(give_memory_back());
     let operations = application.operations_address().map(|address| address.to_string());
     tracing::info!(address = %application.address(), operations, "listening");
     let shutdown = async move {
@@ -47,4 +55,12 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         tracing::info!("stopping");
     };
     Ok(application.run_until(shutdown).await?)
+}
+
+async fn give_memory_back() {
+    let mut ticks = tokio::time::interval(GIVE_BACK_EVERY);
+    loop {
+        ticks.tick().await;
+        drop(black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
+    }
 }

@@ -18,8 +18,21 @@ use crate::{
 /// while it is made, a usual one of 20 some 100 KB.
 const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 
+/// Default number of connections. One takes some 20 KB, at most 0.4 MB (ADR 42).
+const DEFAULT_CONNECTIONS_MAX: usize = 1_024;
+
+/// Default memory for answers, in MiB: a quarter of a deployed task's. It has room for 80 pages of 20 while they are made, or for 60 of the
+/// longest pages of 100 that wait for their readers.
+const DEFAULT_ANSWER_MEMORY_MIB: u16 = 256;
+
+/// The least of it: two of the longest pages while they are made.
+const ANSWER_MEMORY_MIN_MIB: u16 = 32;
+
 /// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
+
+/// How long the head of a request may take to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a client may leave an answer unread: somewhat longer than a request may take, so that a slow network is not cut off
 /// before a slow store is.
@@ -84,6 +97,25 @@ pub struct Settings {
         value_parser = at_least_one
     )]
     pub in_flight_max: usize,
+    /// Connections that there may be at the same time; further ones wait until others end.
+    #[arg(
+        long = "max-connections",
+        env = "PAGEMARK_MAX_CONNECTIONS",
+        value_name = "CONNECTIONS",
+        default_value_t = DEFAULT_CONNECTIONS_MAX,
+        value_parser = at_least_one
+    )]
+    pub connections_max: usize,
+    /// Memory for answers, in MiB, from the reading of the table until they are sent. A request that finds no room for half a second is
+    /// answered 503.
+    #[arg(
+        long = "answer-memory",
+        env = "PAGEMARK_ANSWER_MEMORY",
+        value_name = "MIB",
+        default_value_t = DEFAULT_ANSWER_MEMORY_MIB,
+        value_parser = clap::value_parser!(u16).range(i64::from(ANSWER_MEMORY_MIN_MIB)..4096)
+    )]
+    pub answer_memory_mib: u16,
     /// How long caches may keep pages and listings, in seconds; 0 makes them ask every time.
     #[arg(
         long = "cache-max-age",
@@ -124,15 +156,21 @@ pub struct ApiSettings {
     pub operations_listen: Option<SocketAddr>,
     /// Requests that may be under way at the same time.
     pub in_flight_max: usize,
+    /// Connections that there may be at the same time.
+    pub connections_max: usize,
+    /// What answers may hold in memory, while they are made and until they are taken.
+    pub answer_memory_bytes: usize,
     /// How long caches may keep pages and listings, in seconds.
     pub cache_max_age_seconds: u32,
     /// How long idle connections are kept; a stop ends them.
     pub keep_alive: Duration,
+    /// The longest that the head of a request may take to arrive.
+    pub head_timeout: Duration,
     /// The longest that a request may take.
     pub request_timeout: Duration,
     /// The longest that a body may take to arrive.
     pub body_timeout: Duration,
-    /// How long a client may leave an answer unread.
+    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more.
     pub unread_timeout: Duration,
     /// How many proxies every request comes through, which tell by whom they were asked.
     pub proxies: usize,
@@ -151,8 +189,11 @@ impl ApiSettings {
             other_cursor_keys: Vec::new(),
             operations_listen: None,
             in_flight_max: DEFAULT_IN_FLIGHT_MAX,
+            connections_max: DEFAULT_CONNECTIONS_MAX,
+            answer_memory_bytes: usize::from(DEFAULT_ANSWER_MEMORY_MIB) * 1024 * 1024,
             cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
             keep_alive: Duration::from_secs(DEFAULT_KEEP_ALIVE_SECONDS),
+            head_timeout: HEAD_TIMEOUT,
             request_timeout: REQUEST_TIMEOUT,
             body_timeout: BODY_TIMEOUT,
             unread_timeout: UNREAD_TIMEOUT,
@@ -331,5 +372,14 @@ mod tests {
     fn at_least_one_request_may_be_under_way() {
         assert!(parse(&["--max-in-flight", "0"]).is_err());
         assert_eq!(parse(&["--max-in-flight", "1"]).unwrap().in_flight_max, 1);
+    }
+
+    #[test]
+    fn there_is_room_for_an_answer_and_a_connection() {
+        for wrong in [["--max-connections", "0"], ["--answer-memory", "31"], ["--answer-memory", "4096"]] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+        let settings = parse(&["--max-connections", "1", "--answer-memory", "4095"]).unwrap();
+        assert_eq!((settings.connections_max, settings.answer_memory_mib), (1, 4095));
     }
 }

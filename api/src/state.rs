@@ -11,6 +11,7 @@ use stores::{
 };
 
 use crate::{
+    answers::AnswerMemory,
     auth::WriteTokens,
     cursor::CursorSealer,
     index_watch::IndexWatch,
@@ -39,6 +40,7 @@ pub(crate) struct State {
     pub(crate) load: Load,
     /// Of health checks and metrics.
     pub(crate) operations_load: Load,
+    pub(crate) answer_memory: AnswerMemory,
     pub(crate) cache_max_age_seconds: u32,
     pub(crate) request_timeout: Duration,
     pub(crate) body_timeout: Duration,
@@ -69,6 +71,7 @@ impl State {
             request_timeout: settings.request_timeout,
             body_timeout: settings.body_timeout,
             proxies: settings.proxies,
+            answer_memory: AnswerMemory::new(settings.answer_memory_bytes),
             load: Load::new(settings.in_flight_max),
             operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
             catalogs: Catalogs::default(),

@@ -96,7 +96,8 @@ print(*sorted(family.name for family in text_string_to_metric_families(sys.stdin
     running.http.get("/api/v1/products/p/comments").await.expect(200);
     let metrics = running.http.get("/metrics").await;
     let families = run("python", &["-c", READ], &metrics.body).await;
-    let expected = "pagemark_build pagemark_drift_signs pagemark_http_request_duration_seconds pagemark_http_requests \
+    let expected = "pagemark_build pagemark_drift_signs pagemark_http_answer_bytes \
+                    pagemark_http_request_duration_seconds pagemark_http_requests \
                     pagemark_http_requests_in_flight pagemark_http_requests_shed pagemark_malformed_items \
                     pagemark_page_index_answers \
                     pagemark_page_index_available pagemark_page_index_partitions pagemark_store_call_duration_seconds";

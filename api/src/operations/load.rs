@@ -1,8 +1,7 @@
 //! How many requests may be under way at the same time.
 //!
 //! **Invariant:** a request beyond that is answered 503 at once, without a store being asked and without its body being
-//! read (`beyond_the_limit_requests_are_turned_away_at_once`). So what making answers takes is bounded by this; what answers
-//! take that their clients do not read is bounded by the number of connections.
+//! read (`beyond_the_limit_requests_are_turned_away_at_once`). What their answers hold in memory has a bound of its own (`answers`).
 //!
 //! Health checks and metrics have a bound of their own, so that they are answered when there are too many readers.
 

@@ -190,6 +190,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
+    answer_bytes: Gauge,
     shed: Counter,
     store_calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     index_answers: Family<AnswerLabels, Counter>,
@@ -206,6 +207,7 @@ impl Metrics {
             requests: Family::default(),
             durations: Family::new_with_constructor(durations),
             in_flight: Gauge::default(),
+            answer_bytes: Gauge::default(),
             shed: Counter::default(),
             store_calls: Family::new_with_constructor(durations),
             index_answers: Family::default(),
@@ -219,6 +221,8 @@ impl Metrics {
         let help = "Time from a request's head to its answer";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, metrics.durations.clone());
         registry.register("http_requests_in_flight", "Requests under way", metrics.in_flight.clone());
+        let help = "Memory held for answers that are being made or have not been taken";
+        registry.register_with_unit("http_answer", help, Unit::Bytes, metrics.answer_bytes.clone());
         registry.register("http_requests_shed", "Requests turned away, too many were under way", metrics.shed.clone());
         let help = "Time of a call of a store with its retries";
         registry.register_with_unit("store_call_duration", help, Unit::Seconds, metrics.store_calls.clone());
@@ -283,11 +287,17 @@ impl Metrics {
         result
     }
 
-    /// Everything, in the OpenMetrics text format, with what is not counted but known when it is asked for: the requests under
-    /// way, and how many partitions of the page index gave which answer the last time.
-    fn text(&self, under_way: usize, partitions: &[(IndexAnswerKind, usize)]) -> Result<String, std::fmt::Error> {
+    /// Everything, in the OpenMetrics text format. Gauges are set here: requests under way, memory held by answers, and partitions of the
+    /// page index by their last answer.
+    fn text(
+        &self,
+        under_way: usize,
+        answer_bytes: usize,
+        partitions: &[(IndexAnswerKind, usize)],
+    ) -> Result<String, std::fmt::Error> {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.in_flight.set(gauge(under_way));
+        self.answer_bytes.set(gauge(answer_bytes));
         let known: usize = partitions.iter().map(|(_, count)| count).sum();
         for (kind, count) in partitions.iter().filter(|_| known > 0) {
             self.index_partitions.get_or_create(&AnswerLabels { answer: Name(kind.name()) }).set(gauge(*count));
@@ -329,7 +339,8 @@ fn method_name(method: &Method) -> &'static str {
     )),
 )]
 pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let text = state.metrics.text(state.load.under_way(), &state.index_watch.answers()).map_err(ApiError::internal)?;
+    let (under_way, answer_bytes) = (state.load.under_way(), state.answer_memory.held());
+    let text = state.metrics.text(under_way, answer_bytes, &state.index_watch.answers()).map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -347,9 +358,10 @@ mod tests {
         let metrics = Metrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
         metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
-        let text = metrics.text(1, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
+        let text = metrics.text(1, 7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
         assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
         assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
+        assert!(text.contains("pagemark_http_answer_bytes 7"), "{text}");
         assert!(text.contains(r#"pagemark_drift_signs_total{sign="short_page"} 0"#), "{text}");
         assert!(text.ends_with("# EOF\n"));
     }
@@ -359,7 +371,7 @@ mod tests {
         let metrics = Metrics::new();
         let text = |ready, broken| {
             let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];
-            let text = metrics.text(0, &answers).unwrap();
+            let text = metrics.text(0, 0, &answers).unwrap();
             let of_the_index = |line: &&str| line.starts_with("pagemark_page_index_") && !line.contains("_answers");
             text.lines().filter(of_the_index).map(str::to_owned).collect::<BTreeSet<_>>()
         };
@@ -380,7 +392,7 @@ mod tests {
         let metrics = Metrics::new();
         assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
         assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
-        let text = metrics.text(0, &[]).unwrap();
+        let text = metrics.text(0, 0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");

@@ -10,7 +10,7 @@ use super::{
     view::CommentsPage,
 };
 use crate::{
-    caching,
+    answers, caching,
     error::{ApiError, PageError},
     listing,
     site::PastTheEnd,
@@ -25,6 +25,7 @@ pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Resul
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
     let Address { query, number } = &address;
+    answers::make_room(&request, &state, query.page_size).await?;
     // The counts of the filters come from the page index too; without it the page does without them.
     let stats = state.stats(&query.product, &query.filter);
     let (listing, stats) = tokio::join!(listing::read_page(&state, query, *number, None), stats);

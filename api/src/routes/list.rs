@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::CommentBody;
 use crate::{
-    caching,
+    answers, caching,
     cursor::{Cursor, CursorSealer},
     error::ApiError,
     links::{self, ApiListing},
@@ -55,6 +55,7 @@ enum Place {
 )]
 pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let (query, place) = read(&request, &state.cursors)?;
+    answers::make_room(&request, &state, query.page_size).await?;
     let listing = match &place {
         Place::Page { number, as_of } => listing::read_page(&state, &query, *number, *as_of).await?,
         Place::Cursor { cursor, .. } => listing::read_at_cursor(&state, &query, cursor.clone()).await?,

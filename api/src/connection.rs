@@ -1,0 +1,448 @@
+//! A client's connection, on the socket's side: every phase of it has a deadline, and what it may take of memory has a bound.
+//!
+//! actix bounds two phases: the first head, and the idle time after a complete request. It does not bound later heads, bodies without
+//! a reader, or answers that their client does not take. It also reads on from such a client.
+//!
+//! So the service hands actix a [`TimedStream`]. [`follow`] notes the connection's phase (ADR 42):
+//!
+//! | phase | from | until | the deadline is moved |
+//! | --- | --- | --- | --- |
+//! | [`Phase::Receiving`] | the connection, or the first byte after an answer | the head is whole | never |
+//! | [`Phase::Handling`] | the head is whole | the answer is made | never |
+//! | [`Phase::Sending`] | the answer is made | the system has taken all of it | with each [`TAKEN_BYTES_MIN`] that are taken |
+//! | [`Phase::Idle`] | the answer is taken | the next byte | never |
+//!
+//! A connection that misses its deadline is reset, so that the system keeps nothing of it either. An idle one is closed. When less
+//! than a quarter of the places for connections is left, idle ones are kept for [`SCARCE_KEEP_ALIVE`] only.
+
+use std::{
+    cell::Cell,
+    io,
+    net::Shutdown,
+    pin::Pin,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use actix_web::{
+    Error,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header,
+    middleware::Next,
+    rt::net::TcpStream,
+    web::Bytes,
+};
+use socket2::SockRef;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+/// The largest head of a request; browsers send far less. actix takes 128 KB, and panics on a header's name of 65,536 bytes. This
+/// bound is lower, because the read that ended the previous request may have brought the beginning of the head.
+const HEAD_MAX_BYTES: usize = 48 * 1024;
+
+/// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
+const TAKEN_BYTES_MIN: usize = 1024 * 1024;
+
+/// The longest read. actix parses after each, so it does not collect thousands of small requests before it stops reading.
+const READ_MAX_BYTES: usize = 8 * 1024;
+
+/// Bytes of an answer that the system may keep for its client; Linux doubles it. Without this bound Linux keeps up to 4 MB.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// The service's own bounds come first, because they end a phase with an answer. The deadline follows so much later.
+const GRACE: Duration = Duration::from_secs(2);
+
+const HEAD_TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The most that is read and dropped of a head that is too large. A client whose bytes are not read gets a reset instead of the answer.
+const THROWN_AWAY_MAX_BYTES: usize = 512 * 1024;
+
+/// How long an idle connection is kept when places are scarce.
+const SCARCE_KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// The places for connections, of all threads.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    taken: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl Places {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { taken: Arc::default(), max }
+    }
+
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    fn take(&self) -> Place {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Place(self.clone())
+    }
+}
+
+/// A connection's place; it is free when this is dropped.
+#[derive(Debug)]
+struct Place(Places);
+
+impl Place {
+    /// Whether less than a quarter of the places is left.
+    fn is_scarce(&self) -> bool {
+        let Places { taken, max } = &self.0;
+        taken.load(Ordering::Relaxed) > max - max / 4
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The deadlines of a connection's phases.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadlines {
+    /// Of a head.
+    pub(crate) head: Duration,
+    /// Of a request as a whole, its body included.
+    pub(crate) request: Duration,
+    /// For each [`TAKEN_BYTES_MIN`] of an answer.
+    pub(crate) unread: Duration,
+    /// Between two requests.
+    pub(crate) keep_alive: Duration,
+}
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Receiving,
+    Handling,
+    Sending,
+    Idle,
+}
+
+/// Where a connection is: shared by its stream and the request on it, which live on one thread.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    deadlines: Deadlines,
+    place: Place,
+    phase: Cell<Phase>,
+    deadline: Cell<Instant>,
+    /// Of the head that is arriving.
+    head_bytes: Cell<usize>,
+    /// The request has a body. What arrives after its answer may still belong to it, and is not counted as a head.
+    has_body: Cell<bool>,
+    /// Since the deadline of an answer was last moved.
+    taken_bytes: Cell<usize>,
+    /// All of the answer has been handed to actix.
+    answer_is_whole: Cell<bool>,
+}
+
+impl Progress {
+    fn new(deadlines: Deadlines, place: Place) -> Self {
+        Self {
+            deadlines,
+            place,
+            phase: Cell::new(Phase::Receiving),
+            // actix answers 408 before that.
+            deadline: Cell::new(Instant::now() + deadlines.head + GRACE),
+            head_bytes: Cell::new(0),
+            has_body: Cell::new(false),
+            taken_bytes: Cell::new(0),
+            answer_is_whole: Cell::new(false),
+        }
+    }
+
+    fn enter(&self, phase: Phase, time: Duration) {
+        self.phase.set(phase);
+        self.deadline.set(Instant::now() + time);
+    }
+
+    /// Bytes have arrived. `false`: more of a head than there may be.
+    fn read(&self, bytes: usize) -> bool {
+        match self.phase.get() {
+            Phase::Idle if bytes > 0 => {
+                self.enter(Phase::Receiving, self.deadlines.head + GRACE);
+                self.head_bytes.set(bytes);
+            }
+            Phase::Receiving => self.head_bytes.set(self.head_bytes.get() + bytes),
+            Phase::Idle | Phase::Handling | Phase::Sending => {}
+        }
+        self.phase.get() != Phase::Receiving || self.has_body.get() || self.head_bytes.get() <= HEAD_MAX_BYTES
+    }
+
+    fn handling(&self, has_body: bool) {
+        self.has_body.set(has_body);
+        self.enter(Phase::Handling, self.deadlines.request + GRACE);
+    }
+
+    fn sending(&self) {
+        self.enter(Phase::Sending, self.deadlines.unread);
+        self.taken_bytes.set(0);
+        self.answer_is_whole.set(false);
+    }
+
+    /// The system has taken bytes.
+    fn taken(&self, bytes: usize) {
+        let taken = self.taken_bytes.get() + bytes;
+        if self.phase.get() == Phase::Sending && taken >= TAKEN_BYTES_MIN {
+            self.enter(Phase::Sending, self.deadlines.unread);
+            self.taken_bytes.set(0);
+        } else {
+            self.taken_bytes.set(taken);
+        }
+    }
+
+    /// The system has taken all that actix had for it.
+    fn flushed(&self) {
+        if self.phase.get() == Phase::Sending && self.answer_is_whole.get() {
+            let keep_alive = self.deadlines.keep_alive;
+            let idle = if self.place.is_scarce() { keep_alive.min(SCARCE_KEEP_ALIVE) } else { keep_alive };
+            self.enter(Phase::Idle, idle + GRACE);
+            self.head_bytes.set(0);
+        }
+    }
+}
+
+/// A connection as actix reads and writes it.
+pub(crate) struct TimedStream {
+    io: Rc<TcpStream>,
+    progress: Rc<Progress>,
+    /// Wakes the connection's task; never later than the deadline.
+    timer: Pin<Box<Sleep>>,
+    /// A full read is followed by a pause, in which actix parses.
+    pause: bool,
+    /// The system takes no more of an answer at the moment.
+    blocked: bool,
+    /// Somebody wants to read, which waits until the answer is taken.
+    reader_waits: bool,
+}
+
+impl TimedStream {
+    pub(crate) fn new(io: TcpStream, deadlines: Deadlines, places: &Places) -> Self {
+        bound_socket(&io, deadlines.unread);
+        let io = Rc::new(io);
+        let progress = Rc::new(Progress::new(deadlines, places.take()));
+        let timer = Box::pin(tokio::time::sleep_until(progress.deadline.get()));
+        Self { io, progress, timer, pause: false, blocked: false, reader_waits: false }
+    }
+
+    /// For the requests on the connection.
+    pub(crate) fn progress(&self) -> Rc<Progress> {
+        Rc::clone(&self.progress)
+    }
+
+    /// For answering when actix cannot any more.
+    pub(crate) fn last_words(&self) -> LastWords {
+        LastWords { io: Rc::clone(&self.io), progress: self.progress() }
+    }
+
+    /// Fails when the deadline has passed; otherwise the task is woken then.
+    fn check_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let deadline = self.progress.deadline.get();
+        if self.timer.deadline() > deadline {
+            self.timer.as_mut().reset(deadline);
+        }
+        // A deadline that was put off since is waited for anew.
+        while self.timer.as_mut().poll(context).is_ready() {
+            if deadline <= Instant::now() {
+                let phase = self.progress.phase.get();
+                tracing::debug!(?phase, "a connection has missed its deadline");
+                if phase != Phase::Idle {
+                    self.reset();
+                }
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.timer.as_mut().reset(deadline);
+        }
+        Ok(())
+    }
+
+    /// Has the system drop what it holds for the client, as soon as the connection is dropped.
+    fn reset(&self) {
+        if let Err(error) = SockRef::from(&*self.io).set_linger(Some(Duration::ZERO)) {
+            tracing::debug!(%error, "a connection ends with what its client has not taken");
+        }
+    }
+}
+
+/// Refuses a head. It is done here, because actix has no such answer before it parses.
+fn refuse_head(io: &TcpStream) {
+    let mut thrown_away = 0;
+    let mut buffer = [0; READ_MAX_BYTES];
+    while let Ok(bytes @ 1..) = io.try_read(&mut buffer) {
+        thrown_away += bytes;
+        if thrown_away > THROWN_AWAY_MAX_BYTES {
+            break;
+        }
+    }
+    if let Err(error) = io.try_write(HEAD_TOO_LARGE) {
+        tracing::debug!(%error, "a head that is too large is refused without an answer");
+    }
+}
+
+/// What is left of a connection whose task has panicked.
+pub(crate) struct LastWords {
+    io: Rc<TcpStream>,
+    progress: Rc<Progress>,
+}
+
+impl LastWords {
+    /// Answers and ends the connection. Only heads make actix panic, when it parses them: also one that a client sends while the
+    /// request before it is handled, which is not counted.
+    pub(crate) fn say(self) {
+        // It would become a part of the answer that is on its way.
+        if self.progress.phase.get() != Phase::Sending {
+            refuse_head(&self.io);
+        }
+    }
+}
+
+/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7), `TCP_USER_TIMEOUT`). That holds
+/// after the service has closed the connection, too.
+fn bound_socket(io: &TcpStream, unread: Duration) {
+    let socket = SockRef::from(io);
+    let bounded = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    #[cfg(target_os = "linux")]
+    let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
+    // Other systems are for development.
+    #[cfg(not(target_os = "linux"))]
+    let _unbounded = unread;
+    if let Err(error) = bounded {
+        tracing::warn!(%error, "the system keeps answers that are not read without a bound");
+    }
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        // What is not read stays with the client.
+        if this.blocked {
+            this.reader_waits = true;
+            return Poll::Pending;
+        }
+        if std::mem::take(&mut this.pause) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let space = buffer.remaining().min(READ_MAX_BYTES);
+        let bytes = loop {
+            ready!(this.io.poll_read_ready(context))?;
+            match this.io.try_read(buffer.initialize_unfilled_to(space)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read?,
+            }
+        };
+        buffer.advance(bytes);
+        this.pause = bytes == space;
+        if !this.progress.read(bytes) {
+            refuse_head(&this.io);
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
+        // The first byte of a head sets an earlier deadline.
+        this.check_deadline(context)?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        let written = loop {
+            this.blocked = this.io.poll_write_ready(context)?.is_pending();
+            if this.blocked {
+                return Poll::Pending;
+            }
+            match this.io.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => break written?,
+            }
+        };
+        this.progress.taken(written);
+        if std::mem::take(&mut this.reader_waits) {
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.progress.flushed();
+        this.check_deadline(context)?;
+        // What a socket has taken is on its way.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        match SockRef::from(&*this.io).shutdown(Shutdown::Write) {
+            // The client was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            ended => Poll::Ready(ended),
+        }
+    }
+}
+
+/// Says what a connection is doing while a request is on it. It must be around everything else that answers.
+pub(crate) async fn follow<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    // A test asks without a connection.
+    let Some(progress) = request.conn_data::<Rc<Progress>>().cloned() else {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    };
+    let headers = request.headers();
+    progress
+        .handling([header::TRANSFER_ENCODING, header::CONTENT_LENGTH].iter().any(|name| headers.contains_key(name)));
+    let answer = next.call(request).await;
+    progress.sending();
+    match answer {
+        Ok(answer) => Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress }))),
+        // actix makes a short answer of it and hands it to the stream as a whole.
+        Err(error) => {
+            progress.answer_is_whole.set(true);
+            Err(error)
+        }
+    }
+}
+
+/// A body whose end is noted: actix drops it when it has all of it.
+struct FollowedBody {
+    body: BoxBody,
+    progress: Rc<Progress>,
+}
+
+impl MessageBody for FollowedBody {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        self.body.as_pin_mut().poll_next(context)
+    }
+}
+
+impl Drop for FollowedBody {
+    fn drop(&mut self) {
+        self.progress.answer_is_whole.set(true);
+    }
+}
+
+#[cfg(test)]
+mod tests;

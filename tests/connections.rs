@@ -1,0 +1,294 @@
+//! Clients without a token cannot exhaust the service: every phase of a connection has a deadline, and what answers hold in
+//! memory is bounded until they are taken.
+
+use std::{io::ErrorKind, time::Duration};
+
+use api::ApiSettings;
+use futures_util::future::join_all;
+use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use stores::table::{NewComment, TableConfig};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::fixture::{
+    WAIT_MAX,
+    api::{ApiProcess, Served, api_variables},
+    faults::table::{TableFault, chosen_faults_table},
+    function::Variables,
+    http::{ids, product_path},
+    stores::Stores,
+    wait_for,
+};
+
+/// The product of these tests.
+const PRODUCT: &str = "long";
+
+/// Comments of a page.
+const COMMENTS: usize = 100;
+
+const MIB: u64 = 1024 * 1024;
+
+/// The service with some settings more than it needs.
+async fn api_with(stores: &Stores, settings: &[(&'static str, &str)]) -> ApiProcess {
+    let mut variables: Variables = api_variables(stores);
+    variables.extend(settings.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    ApiProcess::start(variables).await
+}
+
+async fn connect(authority: &str) -> TcpStream {
+    TcpStream::connect(authority).await.unwrap()
+}
+
+/// What a client that holds a connection sends.
+#[derive(Debug, Clone, Copy)]
+struct Attack {
+    /// Sent at once.
+    begun: &'static str,
+    /// Sent again and again, as long as the connection is there.
+    dripped: &'static str,
+}
+
+const ATTACKS: [Attack; 7] = [
+    Attack { begun: "", dripped: "" },
+    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n", dripped: "" },
+    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", dripped: "" },
+    Attack {
+        begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        dripped: "1\r\nx\r\n",
+    },
+    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n", dripped: "" },
+    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "" },
+    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "a: b\r\n" },
+];
+
+/// Waits until the service has ended the connection of a client that goes on like this.
+async fn outlive(mut stream: TcpStream, attack: Attack) {
+    stream.write_all(attack.begun.as_bytes()).await.unwrap();
+    let is_end = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+    let mut answer = [0; 1024];
+    wait_for(&format!("the end of the connection of {attack:?}"), async || {
+        match stream.try_read(&mut answer) {
+            Ok(0) => return Ok(()),
+            Err(error) if is_end(error.kind()) => return Ok(()),
+            _ => {}
+        }
+        match stream.try_write(attack.dripped.as_bytes()) {
+            Err(error) if is_end(error.kind()) => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn silent_and_dripping_connections_end_and_make_way() {
+    const EACH: usize = 4;
+    let stores = Stores::start().await;
+    let places = (ATTACKS.len() * EACH).to_string();
+    let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &places), ("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let mut attackers = Vec::new();
+    for attack in ATTACKS.into_iter().cycle().take(ATTACKS.len() * EACH) {
+        attackers.push(outlive(connect(api.http.authority()).await, attack));
+    }
+    let reader = async { assert_eq!(api.http.get("/robots.txt").await.status, 200) };
+    tokio::join!(join_all(attackers), reader);
+    assert_eq!(api.operations.get("/livez").await.status, 200);
+    stores.index.clear().await.unwrap();
+}
+
+/// What a client is answered that sends this and then nothing more.
+async fn answer_to(api: &ApiProcess, sent: &str) -> String {
+    let mut stream = connect(api.http.authority()).await;
+    stream.write_all(sent.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(WAIT_MAX, stream.read_to_string(&mut answer)).await.expect("the end of the answer").unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn idle_connections_make_way_when_places_are_scarce() {
+    const PLACES: usize = 8;
+    let stores = Stores::start().await;
+    let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
+    let mut idle = Vec::new();
+    for _ in 0..PLACES {
+        let mut stream = connect(api.http.authority()).await;
+        stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut answer = [0; 1024];
+        assert!(stream.read(&mut answer).await.unwrap() > 0);
+        idle.push(stream);
+    }
+    assert_eq!(api.http.get("/robots.txt").await.status, 200, "before the others' 75 s are over");
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
+    let stores = Stores::start().await;
+    let api = api_with(&stores, &[("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let head = |name: usize, value: usize| {
+        format!("GET /robots.txt HTTP/1.1\r\nHost: a\r\n{}: {}\r\n\r\n", "n".repeat(name), "v".repeat(value))
+    };
+    for (name, value) in [(1, 30_000), (30_000, 1)] {
+        let answer = answer_to(&api, &head(name, value)).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "a name of {name} bytes, a value of {value}: {answer}");
+    }
+    for (name, value) in [(65_536, 1), (1, 65_536), (100_000, 1), (1, 200_000)] {
+        let answer = answer_to(&api, &head(name, value)).await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "a name of {name} bytes, a value of {value}: {answer:?}");
+        assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
+    }
+    for before in [
+        "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    ] {
+        let answer = answer_to(&api, &format!("{before}{}", head(65_536, 1))).await;
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{before:?}: {answer:?}");
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_sends_a_body_in_vain_reads_one_answer() {
+    let stores = Stores::start().await;
+    let api = api_with(&stores, &[("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let target = format!("{}/comments", product_path(PRODUCT));
+    let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
+    let body = "x".repeat(300_000);
+    for request in [
+        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
+    ] {
+        let answer = answer_to(&api, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.matches("HTTP/1.1 ").count() == 1, "{answer:?}");
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused_while_another_request_is_handled() {
+    let stores = Stores::start().await;
+    let long = Duration::from_secs(600);
+    let config = TableConfig {
+        attempt_timeout: long,
+        call_timeout: long,
+        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
+    };
+    let stalled = chosen_faults_table(&config, |_| Some(TableFault::Stall)).await;
+    let api = Served::start(stalled, stores.index.clone(), ApiSettings::default());
+    let mut stream = connect(api.http.authority()).await;
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}: v\r\n\r\n", "n".repeat(65_536));
+    stream.write_all(format!("GET /api/v1/comments/c1 HTTP/1.1\r\nHost: a\r\n\r\n{head}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(WAIT_MAX, stream.read_to_string(&mut answer)).await.expect("the end of the answer").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer:?}");
+    assert_eq!(api.http.get("/robots.txt").await.status, 200, "others do not notice");
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
+
+/// A page of 100 comments of the longest texts: 4.1 MB.
+async fn fill_with_the_longest(stores: &Stores) {
+    let body = "\u{1f600}".repeat(10_000);
+    let comments = (0..COMMENTS).map(|number| NewComment {
+        id: CommentId::parse(&format!("c{number:04}")).unwrap(),
+        product: ProductId::parse(PRODUCT).unwrap(),
+        language: Language::parse("en").unwrap(),
+        rating: Rating::new(5).unwrap(),
+        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        text: CommentText::new(None, body.clone(), None).unwrap(),
+    });
+    stores.put_primary_items(comments.collect()).await;
+    stores.deliver_all().await;
+}
+
+/// A client that asks and does not read: its connection, and the status that waits there to be read.
+async fn unread(authority: &str, target: &str) -> (TcpStream, String) {
+    let mut stream = connect(authority).await;
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 1024];
+    let head = wait_for("an answer", async || match stream.peek(&mut head).await.unwrap() {
+        few if few < head.len().min(300) => Err(few),
+        many => Ok(String::from_utf8_lossy(&head[..many]).into_owned()),
+    })
+    .await;
+    (stream, head)
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
+    const ANSWER_MEMORY_MIB: u64 = 64;
+    const READERS: usize = 60;
+    const WAVES: usize = 3;
+    // What connections, the allocator and making answers take besides.
+    const SLACK: u64 = 64 * MIB;
+    let stores = Stores::start().await;
+    fill_with_the_longest(&stores).await;
+    let api = api_with(&stores, &[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;
+    let target = format!("{}/comments?page_size=100", product_path(PRODUCT));
+    assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
+    let before = api.resident_bytes();
+    for wave in 0..WAVES {
+        // All at once, and then one after another until there is no more room.
+        let at_once = (0..READERS / 2).map(|_| unread(api.http.authority(), &target));
+        let mut readers = join_all(at_once).await;
+        while readers.len() < READERS {
+            readers.push(unread(api.http.authority(), &target).await);
+        }
+        let (held, refused): (Vec<_>, Vec<_>) =
+            readers.iter().map(|(_, head)| head).partition(|head| head.starts_with("HTTP/1.1 200 "));
+        assert!(!held.is_empty(), "wave {wave}: {refused:?}");
+        assert!(!refused.is_empty(), "wave {wave}: {} answers of 4.1 MB are more than may be held", held.len());
+        for head in refused {
+            assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after: "), "wave {wave}: {head}");
+        }
+        let grown = api.resident_bytes_max().saturating_sub(before);
+        println!("wave {wave}: {} answers held, {} MiB more at most", held.len(), grown / MIB);
+        assert!(grown <= ANSWER_MEMORY_MIB * MIB + SLACK, "wave {wave}: {} MiB more", grown / MIB);
+        assert_eq!(api.operations.get("/livez").await.status, 200);
+        assert_eq!(api.http.get("/robots.txt").await.status, 200, "small answers are made nevertheless");
+    }
+    let page = wait_for("memory for an answer", async || {
+        let page = api.http.get(&target).await;
+        if page.status == 200 { Ok(page) } else { Err(page.status) }
+    })
+    .await;
+    assert_eq!(ids(&page.expect(200)).len(), COMMENTS, "a page is whole");
+    wait_for("memory that is given back", async || {
+        assert_eq!(api.operations.get("/livez").await.status, 200);
+        let grown = api.resident_bytes().saturating_sub(before);
+        if grown <= 32 * MIB { Ok(()) } else { Err(format!("{} MiB more", grown / MIB)) }
+    })
+    .await;
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_reads_slower_than_the_floor_rate_is_cut_off_and_who_reads_is_not() {
+    let stores = Stores::start().await;
+    fill_with_the_longest(&stores).await;
+    // A megabyte in this time.
+    let settings = ApiSettings { unread_timeout: Duration::from_secs(4), ..ApiSettings::default() };
+    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let target = format!("{}/comments?page_size=100", product_path(PRODUCT));
+    let (slow, _) = unread(api.http.authority(), &target).await;
+    let mut read = 0;
+    let mut part = [0; 1024];
+    // A kilobyte at each look takes minutes for the page.
+    wait_for("the end of a slow reader's connection", async || match slow.try_read(&mut part) {
+        Ok(0) => panic!("the whole page after {read} bytes"),
+        Ok(bytes) => {
+            read += bytes;
+            Err(read)
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(read),
+        Err(_) => Ok(()),
+    })
+    .await;
+    assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
