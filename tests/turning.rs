@@ -133,6 +133,30 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
     api.finish().await;
 }
 
+#[tokio::test]
+async fn a_deletion_moves_pages_as_of_an_instant_and_no_cursor() {
+    let stores = Stores::start().await;
+    let comments = filled(&stores, 12).await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let first = get(http, "page_size=4").await;
+    let as_of = encoded(first["as_of"].as_str().unwrap());
+    let second = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
+    let named = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
+    assert_eq!((ids(&second), &second["total"]), (named(&comments[4..8]), &json!(12)));
+
+    // A comment of the first page goes, and another is posted, before the reader turns the page.
+    delete(&stores, &comments[1..2]).await;
+    http.post(PRODUCT, &good_comment("en", 5, "Meanwhile")).await.expect(201);
+    stores.deliver_all().await;
+    let moved = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
+    assert_eq!((ids(&moved), &moved["total"]), (named(&comments[5..9]), &json!(11)), "by the deletion alone");
+    let next = get(http, &format!("page_size=4&cursor={}", cursor(&first))).await;
+    assert_eq!(ids(&next), ids(&second), "nothing is passed over");
+    api.finish().await;
+    stores.finish().await;
+}
+
 /// Deletes comments, and has that done everywhere.
 async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     for comment in comments {

@@ -82,8 +82,13 @@ pub fn product_page(product: &ProductId) -> String {
     page(product, &Filter::ANY, PageNumber::FIRST)
 }
 
-/// A page of comments for people; page 1 and a trailing `~` are left out.
+/// A page of comments for people, newest first.
 pub fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String {
+    ordered_page(product, filter, Order::Newest, number)
+}
+
+/// A page of comments for people; page 1, newest first, and a trailing `~` are left out.
+pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: PageNumber) -> String {
     let mut url = format!("/product/{}/comments", encoded(product.as_str()));
     let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
@@ -91,10 +96,9 @@ pub fn page(product: &ProductId, filter: &Filter, number: PageNumber) -> String 
         (Some(language), None) => url.push_str(&format!("/{language}")),
         (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
-    match number {
-        PageNumber::FIRST => url,
-        number => with_query(url, &[("page", number.to_string())]),
-    }
+    let order = (order != Order::default()).then(|| ("order", order.to_string()));
+    let number = (number != PageNumber::FIRST).then(|| ("page", number.to_string()));
+    with_query(url, &order.into_iter().chain(number).collect::<Vec<_>>())
 }
 
 /// Where a comment on a product can be posted by form, if it can.
@@ -201,5 +205,10 @@ mod tests {
         assert_eq!(url(None, Some("1.5"), 7), "/product/p/comments/~/1.5?page=7");
         assert_eq!(url(Some("pt-BR"), Some("4"), 1), "/product/p/comments/pt-BR/4");
         assert_eq!(url(Some("en"), Some("1.2.3.4.5"), 1), "/product/p/comments/en");
+        let oldest = |number| {
+            ordered_page(&product("p"), &filter(Some("en"), None), Order::Oldest, PageNumber::new(number).unwrap())
+        };
+        assert_eq!(oldest(1), "/product/p/comments/en?order=oldest");
+        assert_eq!(oldest(7), "/product/p/comments/en?order=oldest&page=7");
     }
 }

@@ -114,30 +114,32 @@ impl Parameters {
     }
 }
 
-/// The parameter `page` of a page for people.
+/// A parameter of a page for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageParameter {
+    pub(crate) name: &'static str,
     /// Its value, decoded.
     pub(crate) value: String,
     /// Name and value as they were sent.
     pub(crate) spelling: String,
 }
 
-/// The parameter `page` of a page for people, which ignores all others: campaign tags and the like.
+/// The `known` parameters of a page for people, in the order in which they were sent. All others are ignored: campaign tags
+/// and the like.
 ///
 /// # Errors
-/// The parameter is no percent-encoded UTF-8, or repeated.
-pub(crate) fn page_parameter(request: &HttpRequest) -> Result<Option<PageParameter>, ApiError> {
-    let mut found = None;
+/// A known parameter is no percent-encoded UTF-8, or repeated.
+pub(crate) fn page_parameters(request: &HttpRequest, known: &[&'static str]) -> Result<Vec<PageParameter>, ApiError> {
+    let mut found: Vec<PageParameter> = Vec::new();
     for pair in request.query_string().split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if decode_form(name).as_deref() != Some("page") {
-            continue;
+        let decoded = decode_form(name);
+        let Some(name) = known.iter().copied().find(|known| decoded.as_deref() == Some(*known)) else { continue };
+        let value = decode_form(value).ok_or_else(|| ApiError::invalid(name, "is not percent-encoded UTF-8"))?;
+        if found.iter().any(|earlier| earlier.name == name) {
+            return Err(ApiError::invalid(name, "is given more than once"));
         }
-        let value = decode_form(value).ok_or_else(|| ApiError::invalid("page", "is not percent-encoded UTF-8"))?;
-        if found.replace(PageParameter { value, spelling: pair.to_owned() }).is_some() {
-            return Err(ApiError::invalid("page", "is given more than once"));
-        }
+        found.push(PageParameter { name, value, spelling: pair.to_owned() });
     }
     Ok(found)
 }
@@ -218,15 +220,23 @@ mod tests {
     }
 
     #[test]
-    fn pages_for_people_ignore_all_parameters_but_the_page() {
-        let page = |query: &str| page_parameter(&TestRequest::with_uri(&format!("/?{query}")).to_http_request());
-        let parameter = |value: &str, spelling: &str| {
-            Some(PageParameter { value: value.to_owned(), spelling: spelling.to_owned() })
+    fn pages_for_people_ignore_all_parameters_but_the_known_ones() {
+        let read = |query: &str| {
+            let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
+            page_parameters(&request, &["order", "page"])
         };
-        assert_eq!(page("utm_source=%FF&page=3&x").unwrap(), parameter("3", "page=3"));
-        assert_eq!(page("p%61ge=+3").unwrap(), parameter(" 3", "p%61ge=+3"));
-        assert_eq!(page("utm_source=a").unwrap(), None);
-        assert_eq!(refused_field(page("page=1&page=2")), "page");
-        assert_eq!(refused_field(page("page=%FF")), "page");
+        let parameter = |name, value: &str, spelling: &str| PageParameter {
+            name,
+            value: value.to_owned(),
+            spelling: spelling.to_owned(),
+        };
+        assert_eq!(read("utm_source=%FF&page=3&x").unwrap(), [parameter("page", "3", "page=3")]);
+        assert_eq!(read("p%61ge=+3").unwrap(), [parameter("page", " 3", "p%61ge=+3")]);
+        let both = [parameter("page", "3", "page=3"), parameter("order", "oldest", "order=oldest")];
+        assert_eq!(read("page=3&orders=x&order=oldest").unwrap(), both);
+        assert_eq!(read("utm_source=a").unwrap(), []);
+        assert_eq!(refused_field(read("page=1&page=2")), "page");
+        assert_eq!(refused_field(read("page=1&order=newest&order=newest")), "order");
+        assert_eq!(refused_field(read("page=%FF")), "page");
     }
 }

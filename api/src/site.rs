@@ -8,7 +8,7 @@ use std::{
 
 use actix_web::http::Uri;
 use clap::ValueEnum;
-use model::Filter;
+use model::{Filter, Order};
 
 /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +95,11 @@ impl Indexable {
             _ => Self::All,
         };
         self >= needed
+    }
+
+    /// Whether the pages of a listing may be indexed. Oldest first they show the same comments as newest first.
+    pub(crate) fn admits_in(self, filter: &Filter, order: Order) -> bool {
+        order == Order::Newest && self.admits(filter)
     }
 }
 
@@ -199,5 +204,7 @@ mod tests {
         assert_eq!(admitted("~", "5"), [false, false, true, true]);
         assert_eq!(admitted("en", "5"), [false, false, false, true]);
         assert_eq!(admitted("~", "1.5"), [false, false, false, true]);
+        assert!(Indexable::All.admits_in(&Filter::ANY, Order::Newest));
+        assert!(!Indexable::All.admits_in(&Filter::ANY, Order::Oldest));
     }
 }

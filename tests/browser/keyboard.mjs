@@ -55,6 +55,12 @@ async function browse(browser) {
   await tabTo(page, "a chip", ({ text }) => text.startsWith("Remove Rating: 4"));
   await enter(page);
   assertEqual(path(page), `${product}/en`, "the chip");
+  await tabTo(page, "the other order", ({ text }) => text === "Show the oldest first");
+  await enter(page);
+  assertEqual(path(page), `${product}/en?order=oldest`, "the other order");
+  await tabTo(page, "the order of before", ({ text }) => text === "Show the newest first");
+  await enter(page);
+  assertEqual(path(page), `${product}/en`, "the order of before");
   await tabTo(page, "the next page", ({ text }) => text.startsWith("Next"));
   await enter(page);
   assertEqual(path(page), `${product}/en?page=2`, "the next page");

@@ -55,6 +55,11 @@ async fn every_spelling_of_an_address_is_moved_to_the_canonical_one() {
         ("?page=%2B3", "?page=3"),
         ("?pag%65=3", "?page=3"),
         ("/~?utm_source=x&page=3&fbclid=y", "?page=3"),
+        ("?order=newest", ""),
+        ("?page=2&order=newest", "?page=2"),
+        ("?page=2&order=oldest", "?order=oldest&page=2"),
+        ("?order=oldest&page=1", "?order=oldest"),
+        ("/en/~?utm_source=x&order=%6Fldest", "/en?order=oldest"),
     ] {
         assert_moved(http, &format!("/product/p/comments{from}"), &format!("/product/p/comments{to}")).await;
     }
@@ -69,7 +74,7 @@ async fn every_spelling_of_an_address_is_moved_to_the_canonical_one() {
 async fn other_parameters_are_ignored_and_garbage_is_refused() {
     let running = start(site_settings(), &three_pages("p")).await;
     let http = &running.http;
-    for query in ["?utm_source=newsletter&page=2", "?page=2&x", "?page=2&pages=7&rating=1&&=", "?%FF=%FF&page=2"] {
+    for query in ["?utm_source=newsletter&page=2", "?page=2&x", "?page=2&orders=7&rating=1&&=", "?%FF=%FF&page=2"] {
         let page = Page::get(http, &format!("/product/p/comments{query}"), 200).await;
         assert_eq!(page.canonical().unwrap(), format!("{SITE}/product/p/comments?page=2"), "{query}");
         assert_eq!(page.all("article").len(), 20);
@@ -85,6 +90,8 @@ async fn other_parameters_are_ignored_and_garbage_is_refused() {
         ("/product/p/comments?page=", "page"),
         ("/product/p/comments?page=2&page=2", "page"),
         ("/product/p/comments?page=99999999999999999999", "page"),
+        ("/product/p/comments?order=latest", "order"),
+        ("/product/p/comments?order=oldest&order=oldest", "order"),
     ] {
         let page = Page::get(http, target, 400).await;
         assert!(page.text("main").contains(&format!("{named}: ")), "{}", page.answer.body);
@@ -118,6 +125,11 @@ async fn a_page_past_the_end_is_not_found_and_helps_on() {
     for link in links {
         assert_eq!(running.http.get(link).await.status, 200, "{link}");
     }
+    let page = Page::get(&running.http, "/product/p/comments/en?order=oldest&page=9", 404).await;
+    let links: Vec<&str> = page.all("main a").iter().map(|link| link.attr("href").unwrap()).collect();
+    let expected =
+        ["/en?order=oldest&page=2", "/en?order=oldest", "?order=oldest"].map(|to| format!("/product/p/comments{to}"));
+    assert_eq!(links[..3], expected);
     running.finish().await;
 }
 
@@ -130,6 +142,8 @@ async fn a_page_past_the_end_leads_to_the_last_one_where_that_is_wanted() {
     for (answer, to) in answers.iter().zip(expected) {
         assert_leads_to(answer, &format!("/product/{to}"));
     }
+    let answer = running.http.get("/product/p/comments?order=oldest&page=4").await;
+    assert_leads_to(&answer, "/product/p/comments?order=oldest&page=3");
     running.finish().await;
 }
 

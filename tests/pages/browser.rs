@@ -75,6 +75,7 @@ async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about(
         page("first", many.clone(), 200, true),
         page("middle", format!("{many}?page=15"), 200, true),
         page("filtered", format!("{many}/en/1.5?page=2"), 200, true),
+        page("oldest-first", format!("{many}/en?order=oldest&page=2"), 200, true),
         page("rare-language", format!("{many}/hi"), 200, true),
         page("right-to-left", page_path("right to left"), 200, true),
         page("hostile", page_path(HOSTILE[0]), 200, true),
@@ -87,8 +88,11 @@ async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about(
     ];
     look(&base, pages).await;
     redis.kill().await;
-    let pages =
-        vec![page("degraded", many.clone(), 200, true), page("unavailable", format!("{many}/en?page=2"), 503, false)];
+    let pages = vec![
+        page("degraded", many.clone(), 200, true),
+        page("degraded-oldest-first", format!("{many}?order=oldest"), 200, true),
+        page("unavailable", format!("{many}/en?page=2"), 503, false),
+    ];
     look(&base, pages).await;
     redis.server.restart().await.unwrap();
     wait_for("numbered pages", async || {

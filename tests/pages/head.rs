@@ -94,6 +94,66 @@ async fn the_count_beside_a_filter_is_that_of_the_page_it_leads_to() {
     running.finish().await;
 }
 
+#[tokio::test]
+async fn oldest_first_is_a_listing_of_its_own_and_every_link_on_it_keeps_the_order() {
+    let comments = three_pages("p");
+    let running = start(site_settings(), &comments).await;
+    let http = &running.http;
+    let mut walked = Vec::new();
+    for number in 1..=3 {
+        let page_number = if number > 1 { format!("&page={number}") } else { String::new() };
+        let target = format!("/product/p/comments?order=oldest{page_number}");
+        let page = Page::get(http, &target, 200).await;
+        walked.extend(page.all("article").iter().map(|article| article.attr("id").unwrap().to_owned()));
+        assert_eq!((page.canonical(), page.robots()), (Some(format!("{SITE}{target}")), "noindex,follow".to_owned()));
+        assert_eq!(page.text("title"), format!("Comments on p, page {number} of 3, oldest first"));
+        let (from, to) = (number * 20 - 19, (number * 20).min(45));
+        assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, oldest first"));
+        let description = page.attribute("meta[name=description]", "content").unwrap();
+        assert!(description.contains(&format!("Comments {from} to {to} of 45, oldest first: ")), "{description}");
+        let on_the_way = page.all(".filters a, .chips a, .pages a");
+        assert!(on_the_way.len() > 10, "{}", page.answer.body);
+        for link in on_the_way {
+            let href = link.attr("href").unwrap();
+            assert!(href.contains("?order=oldest"), "{href}");
+            assert_eq!(http.get(href).await.status, 200, "{href}");
+        }
+        for (rel, target) in page.link_header() {
+            assert!(target.contains("?order=oldest"), "{rel}: {target}");
+        }
+        assert_eq!(page.attribute(".order a", "href").unwrap(), "/product/p/comments");
+        assert_eq!(page.attribute("link[rel=next]", "href").is_some(), number < 3);
+    }
+    let expected: Vec<String> = comments.iter().map(|comment| format!("comment-{}", comment.id)).collect();
+    assert_eq!(walked, expected);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
+    let running = start(site_settings(), &three_pages("p")).await;
+    for (filter, is_indexed) in [("", true), ("/en", true), ("/en/1.5", false)] {
+        let newest = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
+        let there = newest.one(".order a");
+        assert_eq!(
+            (there.attr("rel"), super::html::text_of(there).as_str()),
+            (Some("nofollow"), "Show the oldest first")
+        );
+        let oldest = Page::get(&running.http, there.attr("href").unwrap(), 200).await;
+        assert_eq!(oldest.canonical().unwrap(), format!("{SITE}/product/p/comments{filter}?order=oldest"));
+        let back = oldest.one(".order a");
+        assert_eq!(super::html::text_of(back), "Show the newest first");
+        assert_eq!(back.attr("href").unwrap(), format!("/product/p/comments{filter}"));
+        assert_eq!(back.attr("rel").is_none(), is_indexed, "{filter}");
+    }
+    // One comment has no order.
+    let running_with_one = start(site_settings(), &[comment("one", "en", 5, 1)]).await;
+    let page = Page::get(&running_with_one.http, "/product/one/comments", 200).await;
+    assert!(page.all(".order").is_empty());
+    running_with_one.finish().await;
+    running.finish().await;
+}
+
 /// The policies, and whether each lets pages be indexed: without a filter, of one language, of one rating, of several
 /// ratings, of a language and a rating.
 const POLICIES: [(Indexable, [bool; 5]); 4] = [
@@ -109,13 +169,15 @@ async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_
         let mut settings = site_settings();
         settings.site.choices.indexable = policy;
         let running = start(settings, &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
-        for (filter, indexed) in ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed) {
+        let filters = ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed);
+        // Oldest first, no page is for indexing.
+        for (filter, indexed) in filters.chain([("?order=oldest", false), ("/en?order=oldest", false)]) {
             let target = format!("/product/p/comments{filter}");
             let page = Page::get(&running.http, &target, 200).await;
             let expected = if indexed { "index,follow" } else { "noindex,follow" };
             assert_eq!(page.robots(), expected, "{policy:?} {filter}");
             assert_eq!(page.canonical(), Some(format!("{SITE}{target}")));
-            for link in page.all(".filters a, .chips a") {
+            for link in page.all(".filters a, .chips a, .order a") {
                 let href = link.attr("href").unwrap();
                 let leads_to = Page::get(&running.http, href, 200).await;
                 // An empty page is not for indexing whatever its filter is; where nothing is, links need not tell.

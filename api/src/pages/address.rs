@@ -7,20 +7,17 @@
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
 //! | a tag in another case (`pt-br`) | `pt-BR` |
 //! | other percent-encoding (`%7E`, `%2f`, `a:b`) | that of [`links`] |
+//! | `?order=newest` | without it: that is the order of pages that name none |
+//! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //!
-//! Parameters other than `page` change nothing, so they neither lead elsewhere nor are refused.
+//! Parameters other than `order` and `page` change nothing, so they neither lead elsewhere nor are refused.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_leads_nowhere_else`).
 
 use actix_web::HttpRequest;
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
 
-use crate::{
-    error::ApiError,
-    links,
-    listing::ListingQuery,
-    request::{self, PageParameter},
-};
+use crate::{error::ApiError, links, listing::ListingQuery, request};
 
 /// What an address asks for.
 #[derive(Debug, Clone)]
@@ -37,7 +34,18 @@ impl Address {
 
     /// The same for another page of the listing.
     pub(super) fn page(&self, number: PageNumber) -> String {
-        links::page(&self.query.product, &self.query.filter, number)
+        self.listing_page(&self.query.filter, number)
+    }
+
+    /// A page of another filter, in the same order.
+    pub(super) fn listing_page(&self, filter: &Filter, number: PageNumber) -> String {
+        links::ordered_page(&self.query.product, filter, self.query.order, number)
+    }
+
+    /// The first page of the same filter in the other order.
+    pub(super) fn reversed(&self) -> String {
+        let ListingQuery { product, filter, order, .. } = &self.query;
+        links::ordered_page(product, filter, order.reversed(), PageNumber::FIRST)
     }
 }
 
@@ -62,23 +70,15 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let parameter = request::page_parameter(request)?;
-    let number = match &parameter {
-        Some(PageParameter { value, .. }) => parse_number(value)?,
-        None => PageNumber::FIRST,
-    };
-    let query = ListingQuery {
-        product,
-        filter: Filter::new(language, ratings),
-        order: Order::Newest,
-        page_size: PageSize::default(),
-    };
+    let parameters = request::page_parameters(request, &["order", "page"])?;
+    let value = |name| parameters.iter().find(|given| given.name == name).map(|given| given.value.as_str());
+    let number = value("page").map(parse_number).transpose()?.unwrap_or(PageNumber::FIRST);
+    let order = value("order").map(Order::parse).transpose()?.unwrap_or_default();
+    let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
     let address = Address { query, number };
-    let is_number_canonical = match parameter {
-        Some(PageParameter { spelling, .. }) => number != PageNumber::FIRST && spelling == format!("page={number}"),
-        None => true,
-    };
-    let is_canonical = is_number_canonical && address.page(PageNumber::FIRST) == path;
+    let canonical = address.canonical();
+    let spelled: Vec<&str> = parameters.iter().map(|given| given.spelling.as_str()).collect();
+    let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelled.join("&"));
     Ok((address, is_canonical))
 }
 
@@ -123,6 +123,12 @@ mod tests {
             ("comments?page=%2B3", "comments?page=3"),
             ("comments?p%61ge=3", "comments?page=3"),
             ("comments?page=0001", "comments"),
+            ("comments?order=newest", "comments"),
+            ("comments?order=newest&page=2", "comments?page=2"),
+            ("comments?order=oldest&page=1", "comments?order=oldest"),
+            ("comments?page=3&order=oldest", "comments?order=oldest&page=3"),
+            ("comments?page=03&utm_source=x&order=%6Fldest", "comments?order=oldest&page=3"),
+            ("comments/EN/~?order=oldest", "comments/en?order=oldest"),
         ] {
             let (address, is_canonical) = read_at(&format!("/product/p/{asked}")).unwrap();
             assert_eq!((address.canonical(), is_canonical), (format!("/product/p/{canonical}"), false), "{asked}");
@@ -144,7 +150,7 @@ mod tests {
     fn a_canonical_address_leads_nowhere_else() {
         for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
-                for page in ["", "?page=2", "?page=1000000000000"] {
+                for page in ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"] {
                     let uri = format!("/product/{product}/comments{filter}{page}");
                     let (address, is_canonical) = read_at(&uri).unwrap();
                     assert_eq!((address.canonical(), is_canonical), (uri, true));
@@ -152,7 +158,7 @@ mod tests {
             }
         }
         // What is ignored does not count.
-        for query in ["?", "?utm_source=x", "?x=%FF&page=2&y"] {
+        for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
             assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
         }
     }
@@ -174,6 +180,10 @@ mod tests {
             ("comments?page=", "page"),
             ("comments?page=2&page=2", "page"),
             ("comments?page=1000000000001", "page"),
+            ("comments?order=latest", "order"),
+            ("comments?order=", "order"),
+            ("comments?order=%FF", "order"),
+            ("comments?order=oldest&page=2&order=oldest", "order"),
         ] {
             let refused = read_at(&format!("/product/p/{path}")).unwrap_err();
             assert!(matches!(refused, ApiError::Invalid { ref field, .. } if field == named), "{path}: {refused}");

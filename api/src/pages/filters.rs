@@ -7,15 +7,16 @@ use model::{Filter, Language, PageNumber, Rating, RatingSet};
 use stores::page_index::Stats;
 
 use super::{
+    address::Address,
     language_name::{LanguageName, direction},
     words::{grouped, listed},
 };
-use crate::{links, listing::ListingQuery, routes::stats::total, site::Site};
+use crate::{routes::stats::total, site::Site};
 
 /// How many languages are shown before one asks for the others.
 const LANGUAGES_SHOWN: usize = 8;
 
-/// A link to a filter.
+/// A link to a filter, in the order of the page.
 pub(super) struct FilterLink {
     pub(super) href: String,
     /// Pages that are not for indexing are many; crawlers need not follow every link to them.
@@ -62,15 +63,16 @@ pub(super) struct Filters {
     pub(super) more_languages: Vec<LanguageChoice>,
     pub(super) chips: Vec<Chip>,
     /// Without any filter; where there is more than one chip.
-    pub(super) clear: Option<String>,
+    pub(super) clear: Option<FilterLink>,
 }
 
 impl Filters {
-    pub(super) fn new(site: &Site, query: &ListingQuery, stats: Option<&Stats>) -> Self {
+    pub(super) fn new(site: &Site, address: &Address, stats: Option<&Stats>) -> Self {
+        let query = &address.query;
         let to = |language: Option<Language>, ratings: Option<RatingSet>| {
             let filter = Filter::new(language, ratings);
-            let href = links::page(&query.product, &filter, PageNumber::FIRST);
-            FilterLink { href, nofollow: !site.indexable.admits(&filter) }
+            let nofollow = !site.indexable.admits_in(&filter, query.order);
+            FilterLink { href: address.listing_page(&filter, PageNumber::FIRST), nofollow }
         };
         let (language, set) = (query.filter.language(), query.filter.ratings());
         let all = stats.map_or(0, |stats| total(&stats.by_rating));
@@ -111,7 +113,7 @@ impl Filters {
         if let Some(set) = set {
             chips.push(Chip { label: format!("Rating: {}", listed(set.iter())), link: to(language.cloned(), None) });
         }
-        let clear = (chips.len() > 1).then(|| links::product_page(&query.product));
+        let clear = (chips.len() > 1).then(|| to(None, None));
         Self { ratings: ratings.collect(), any_language, languages, more_languages, chips, clear }
     }
 

@@ -8,7 +8,7 @@ use super::{
     address::Address,
     head::{Head, Robots},
 };
-use crate::{error::ApiError, links};
+use crate::error::ApiError;
 
 /// What a reader can do about an error.
 #[derive(Debug, Default)]
@@ -41,9 +41,14 @@ impl Help {
         } else {
             lead("Try again", address.canonical());
         }
+        if let ApiError::NotYetListed = error
+            && address.number > PageNumber::FIRST
+        {
+            lead("Page 1", first());
+        }
         if let ApiError::IndexUnavailable = error {
             if address.number > PageNumber::FIRST {
-                lead("Page 1, with the newest comments", first());
+                lead(&format!("Page 1, with the {} comments", address.query.order), first());
             }
             help.meanwhile = Some(match address.number {
                 PageNumber::FIRST => {
@@ -56,7 +61,7 @@ impl Help {
         if is_filtered {
             help.links.push(HelpLink {
                 label: "All comments on this product".to_owned(),
-                href: links::product_page(&address.query.product),
+                href: address.listing_page(&Filter::ANY, PageNumber::FIRST),
             });
         }
         help

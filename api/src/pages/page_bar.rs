@@ -1,9 +1,8 @@
 //! The page numbers at the foot of a page: first, neighbours, last, and gaps between them.
 
-use model::{Filter, PageNumber, ProductId};
+use model::PageNumber;
 
-use super::words::grouped;
-use crate::links;
+use super::{address::Address, words::grouped};
 
 /// How many pages are shown on each side of the current one.
 const NEIGHBOURS: u64 = 2;
@@ -26,12 +25,13 @@ pub(super) struct BarItem {
 }
 
 impl PageBar {
-    /// The bar of a listing of `total_pages` pages; none when there is only one.
-    pub(super) fn new(product: &ProductId, filter: &Filter, current: u64, total_pages: u64) -> Option<Self> {
+    /// The bar at an address of a listing of `total_pages` pages; none when there is only one.
+    pub(super) fn new(address: &Address, total_pages: u64) -> Option<Self> {
         if total_pages < 2 {
             return None;
         }
-        let href = |number: u64| PageNumber::new(number).ok().map(|number| links::page(product, filter, number));
+        let current = address.number.get();
+        let href = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
         let items = numbers(current, total_pages).into_iter().map(|number| match number {
             Some(number) => BarItem { label: grouped(number), href: href(number), current: number == current },
             None => BarItem { label: "…".to_owned(), href: None, current: false },
@@ -74,6 +74,8 @@ fn numbers(current: u64, total_pages: u64) -> Vec<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listing::ListingQuery;
+    use model::{Filter, Order, PageSize, ProductId};
 
     fn shown(current: u64, total_pages: u64) -> String {
         let text = |number: Option<u64>| number.map_or("…".to_owned(), |number| number.to_string());
@@ -93,10 +95,17 @@ mod tests {
 
     #[test]
     fn the_first_page_has_no_number_in_its_url() {
-        let product = ProductId::parse("p").unwrap();
-        let bar = PageBar::new(&product, &Filter::ANY, 2, 3).unwrap();
+        let at = |order, number| {
+            let (product, page_size) = (ProductId::parse("p").unwrap(), PageSize::default());
+            let query = ListingQuery { product, filter: Filter::ANY, order, page_size };
+            Address { query, number: PageNumber::new(number).unwrap() }
+        };
+        let bar = PageBar::new(&at(Order::Newest, 2), 3).unwrap();
         assert_eq!(bar.prev.as_deref(), Some("/product/p/comments"));
         assert_eq!(bar.next.as_deref(), Some("/product/p/comments?page=3"));
-        assert!(PageBar::new(&product, &Filter::ANY, 1, 1).is_none());
+        let bar = PageBar::new(&at(Order::Oldest, 2), 3).unwrap();
+        assert_eq!(bar.prev.as_deref(), Some("/product/p/comments?order=oldest"));
+        assert_eq!(bar.next.as_deref(), Some("/product/p/comments?order=oldest&page=3"));
+        assert!(PageBar::new(&at(Order::Newest, 1), 1).is_none());
     }
 }

@@ -1,12 +1,12 @@
 //! What the template of a page of comments shows, as texts.
 
 use askama::Template;
-use model::{Comment, Filter, PageNumber, Rating};
+use model::{Comment, Filter, Order, PageNumber, Rating};
 use stores::page_index::Stats;
 
 use super::{
     address::Address,
-    filters::Filters,
+    filters::{FilterLink, Filters},
     head::{Head, Neighbours, Robots},
     language_name::{LanguageName, direction, text_direction},
     page_bar::PageBar,
@@ -33,6 +33,9 @@ pub(super) struct CommentsPage {
     has_filters: bool,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
+    order: Order,
+    /// The same comments in the other order, where that makes a difference.
+    reversed: Option<FilterLink>,
     comments: Vec<CommentView>,
     /// Whether the page index had no answer.
     is_degraded: bool,
@@ -76,7 +79,7 @@ impl CommentsPage {
         stats: Option<&Stats>,
     ) -> Result<Self, ApiError> {
         let Address { query, number } = address;
-        let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
+        let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
         let filter = in_words(&query.filter);
         let average = stats.and_then(Average::of_product);
         let average_of_language = query
@@ -91,21 +94,27 @@ impl CommentsPage {
             false => format!("Comments on {}, {filter}", query.product),
         };
         let title = joined(Some(subject.clone()), place.clone());
+        let title = if query.order == Order::Newest { title } else { format!("{title}, {} first", query.order) };
         // Nobody looks for a page without comments; and any address at all is a page of some product without comments.
-        let robots = Robots::index_if(site.indexable.admits(&query.filter) && !listing.comments.is_empty());
+        let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
+        let robots = Robots::index_if(may_index);
         let mut head = Head::new(site, &address.canonical(), title, robots);
         head.description = Some(describe(address, listing, average.as_ref(), &subject));
         head.neighbours = total_pages.map(|total_pages| Neighbours::new(address, total_pages)).unwrap_or_default();
         head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
-        let counted = listing.total.map_or_else(|| "The newest comments".to_owned(), counted);
+        let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
         let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
         let mut heading = joined(Some(counted), place);
         if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
             if total_pages.is_some_and(|total_pages| total_pages > 1) {
                 heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
             }
-            heading.push_str(", newest first");
+            heading.push_str(&format!(", {} first", query.order));
         }
+        let reversed = || FilterLink {
+            href: address.reversed(),
+            nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
+        };
         let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
         Ok(Self {
             head,
@@ -113,17 +122,18 @@ impl CommentsPage {
             which: joined((!filter.is_empty()).then_some(filter), page),
             average,
             average_of_language,
-            filters: Filters::new(site, query, stats),
+            filters: Filters::new(site, address, stats),
             heading,
+            order: query.order,
+            reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
             has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
             itself: address.canonical(),
-            all_comments: links::product_page(&query.product),
+            all_comments: address.listing_page(&Filter::ANY, PageNumber::FIRST),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            page_bar: total_pages
-                .and_then(|total_pages| PageBar::new(&query.product, &query.filter, number.get(), total_pages)),
+            page_bar: total_pages.and_then(|total_pages| PageBar::new(address, total_pages)),
         })
     }
 }
@@ -136,6 +146,7 @@ impl CommentsPage {
         self.head.neighbours = Neighbours { next: next.clone(), ..Neighbours::default() };
         let is_only = is_first && next.is_none();
         self.page_bar = (!is_only).then(|| PageBar::without_numbers(number, next));
+        self.reversed = None;
         self
     }
 }
@@ -162,6 +173,14 @@ impl CommentView {
     }
 }
 
+/// How many pages links lead to: those that the total reaches, and the next one where a full page is not the last. That one
+/// may not have its comments yet.
+fn pages_led_to(address: &Address, listing: &Listing, total: u64) -> u64 {
+    let total_pages = address.query.page_size.total_pages(total);
+    let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());
+    if is_full && listing.next.is_some() { total_pages.max(address.number.get() + 1) } else { total_pages }
+}
+
 /// What search engines may show below the title: distinct for every page.
 fn describe(address: &Address, listing: &Listing, average: Option<&Average>, subject: &str) -> String {
     let mut told = format!("{subject}.");
@@ -172,10 +191,11 @@ fn describe(address: &Address, listing: &Listing, average: Option<&Average>, sub
         (listing.comments.first(), listing.comments.last(), shown(address, listing))
     {
         let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
-        told.push_str(&format!(" Comments {} to {}{of}, newest first", grouped(from), grouped(to)));
+        let (order, from, to) = (address.query.order, grouped(from), grouped(to));
+        told.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
         match (day(first.created_at), day(last.created_at)) {
-            (newest, oldest) if newest == oldest => told.push_str(&format!(": {newest}.")),
-            (newest, oldest) => told.push_str(&format!(": {newest} to {oldest}.")),
+            (first, last) if first == last => told.push_str(&format!(": {first}.")),
+            (first, last) => told.push_str(&format!(": {first} to {last}.")),
         }
     }
     told
