@@ -35,7 +35,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
+DYNAMODB_LOCAL_TESTS := behind:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
 # These write faster than DynamoDB Local takes it (`faults`), or are about Redis, or about what pages say (`pages`) or what is
 # deployed (`packaged`, `template`). Skipped are a test about the removal of what has expired, which DynamoDB Local does not
 # do, and those of the repair job that write fast or much.

@@ -10,6 +10,7 @@
     reason = "clippy takes only functions marked as tests for tests; here everything is one"
 )]
 
+mod behind;
 mod bounds;
 mod cluster;
 mod connections;

@@ -87,7 +87,9 @@ pub(crate) enum ApiError {
     },
     #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
     IndexUnavailable,
-    #[error("The comments of this page are still being written to it. Try again in a moment.")]
+    #[error(
+        "Comments of this listing are still being put into its pages, and this page may show some. Try again in a moment."
+    )]
     NotYetListed,
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),

@@ -5,6 +5,18 @@
 //! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
+//! Every query asks for one comment more than the page shows. So the table itself tells whether more follow, and cursors lead
+//! on whatever the page index says.
+//!
+//! **Totals and page numbers are those of the page index**, which trails the table. `total` is what the index counts, and at
+//! least what the page shows up to its end. A page has a number when that total reaches it. Where the numbers end and the
+//! table goes on, a program is led on by cursor, and a person to the page with the next number.
+//!
+//! **Invariant:** a page is past the end only when the table has nothing beyond the ranks: no comment newer than the newest
+//! ranked one, and none older than the oldest. If there is one, comments are still to be ranked, and the answer is
+//! [`ApiError::NotYetListed`] (ADR 39). A comment that lacks its rank between those two is not noticed here; the repair job
+//! finds it.
+//!
 //! **Invariant:** an empty page 1 is told only by a ready index: without it nobody knows whether the table's own index
 //! is behind (`only_a_ready_index_tells_that_there_is_nothing`).
 //!
@@ -13,18 +25,20 @@
 //! is never empty with 200: either one of them exists and is still being fanned out (503), or the ranks are wrong
 //! (`an_empty_page_is_looked_into`).
 //!
-//! **Invariant:** walking the cursors from page 1 shows every comment once: a page asks for one comment more than it
-//! shows, so it knows whether there is a next page. A page whose comments have been deleted leads back
-//! (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
+//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted leads
+//! back (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
 //!
 //! **Invariant:** an item of the table that is no comment as it must be is left out, takes its place in the page, and hides
 //! nothing else (`a_malformed_item_keeps_its_place_and_hides_nothing`).
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::{
+    future::try_join_all,
+    stream::{self, StreamExt},
+};
 use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
 use stores::{
     StoreError,
-    page_index::{PageStart, PageStartQuery},
+    page_index::{Ends, PageStart, PageStartQuery},
     table::{Page, PageQuery},
 };
 
@@ -62,6 +76,11 @@ impl ListingQuery {
         PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 
+    /// How many comments to ask the table for: one more than a page shows.
+    fn limit(&self) -> u16 {
+        u16::from(self.page_size.get()) + 1
+    }
+
     fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
         let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
         PageQuery { key, order, limit, start }
@@ -72,7 +91,8 @@ impl ListingQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) comments: Vec<Comment>,
-    /// How many comments the filter matches; `None` when the page index is unavailable.
+    /// How many comments the filter matches, as far as the page index counts them, and at least what is shown; `None` when
+    /// the page index is unavailable.
     pub(crate) total: Option<u64>,
     /// Where the next page starts; `None` at the end.
     pub(crate) next: Option<Cursor>,
@@ -100,14 +120,48 @@ impl Row {
     }
 }
 
-/// What stands at the places of a page, in order.
-fn rows(Page { comments, malformed, .. }: Page) -> Vec<Row> {
-    let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
-    for item in malformed {
-        // They come in order, so each finds all that stand before it.
-        rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+/// What a query of one row more than the page shows has found.
+#[derive(Debug)]
+struct Found {
+    /// What stands at the places of the page, in the query's order.
+    rows: Vec<Row>,
+    /// Whether more rows follow.
+    more: bool,
+}
+
+impl Found {
+    /// The page of this size in the table's answer, without what is dated after `as_of`.
+    fn new(Page { comments, malformed, cut_short }: Page, size: PageSize, as_of: Option<Instant>) -> Self {
+        let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
+        for item in malformed {
+            // They come in order, so each finds all that stand before it.
+            rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+        }
+        let answered = rows.len();
+        if let Some(as_of) = as_of {
+            rows.retain(|row| row.cd().is_none_or(|cd| cd.created_at <= as_of));
+        }
+        // Newest first, the query begins below `as_of`. Oldest first, all that follows a later row is later too.
+        let ended = rows.len() < answered;
+        let size = usize::from(size.get());
+        let more = !ended && (rows.len() > size || cut_short);
+        rows.truncate(size);
+        Self { rows, more }
     }
-    rows
+
+    /// How many rows the page has.
+    fn len(&self) -> u64 {
+        u64::try_from(self.rows.len()).unwrap_or(u64::MAX)
+    }
+
+    /// When the newest comment of the page was made.
+    fn newest(&self) -> Option<Instant> {
+        let made = |row: &Row| match row {
+            Row::Comment(comment) => Some(comment.created_at),
+            Row::Malformed(_) => None,
+        };
+        self.rows.iter().filter_map(made).max()
+    }
 }
 
 fn comments_of(rows: Vec<Row>) -> Vec<Comment> {
@@ -118,50 +172,94 @@ fn comments_of(rows: Vec<Row>) -> Vec<Comment> {
     rows.into_iter().filter_map(comment).collect()
 }
 
-/// Reads the page of this number; with `as_of`, as it was numbered then.
+/// Reads the page of this number; with `as_of`, of the comments dated up to then.
 ///
 /// # Errors
-/// Past the end; the page index is needed and unavailable; the table's.
+/// Past the end; the page index is needed and unavailable, or behind; the table's.
 pub(crate) async fn read_page(
     state: &State,
     query: &ListingQuery,
     number: PageNumber,
     as_of: Option<Instant>,
 ) -> Result<Listing, ApiError> {
-    let skip = number.skip(query.page_size);
-    let start = state.page_start(&query.page_start(skip, as_of)).await;
-    let plan = plan_page(query, number, as_of, start.as_ref())?;
-    let mut page = state.page(&plan).await?;
-    if let Some(as_of) = as_of {
-        page.comments.retain(|comment| comment.created_at <= as_of);
-        page.malformed.retain(|item| item.cd.as_ref().is_none_or(|cd| cd.created_at <= as_of));
+    let start = state.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
+    let listing = read_numbered(state, query, number, as_of, start.as_ref()).await;
+    if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
+        && has_unranked(state, query, as_of, start.total).await?
+    {
+        state.metrics.count_drift_sign(DriftSign::Unranked);
+        return Err(ApiError::NotYetListed);
     }
-    let numbered = as_of.or_else(|| start.as_ref().map(|start| numbered_as_of(start, &page)));
+    listing
+}
+
+/// Reads the page of this number, which starts where the page index says.
+async fn read_numbered(
+    state: &State,
+    query: &ListingQuery,
+    number: PageNumber,
+    as_of: Option<Instant>,
+    start: Option<&PageStart>,
+) -> Result<Listing, ApiError> {
+    let skip = number.skip(query.page_size);
+    let plan = plan_page(query, number, as_of, start)?;
+    let found = Found::new(state.page(&plan).await?, query.page_size, as_of);
+    let numbered = as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
     let mut total = start.map(|start| start.total);
-    if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &page)) {
+    if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &found)) {
         state.metrics.count_drift_sign(sign);
         if sign == DriftSign::EmptyPage {
             total = Some(existing_total(state, query, skip, as_of, total.unwrap_or(0)).await?);
         }
     }
-    Ok(Listing { as_of: numbered, ..cut_page(query, number, total, page)? })
+    Ok(Listing { as_of: numbered, ..cut_page(query, number, total, found)? })
+}
+
+/// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. It takes at most two queries of
+/// one item each. An item that cannot be read does not count: no page shows it.
+async fn has_unranked(
+    state: &State,
+    query: &ListingQuery,
+    as_of: Option<Instant>,
+    counted: u64,
+) -> Result<bool, ApiError> {
+    let extent = state.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+    if extent.total > counted {
+        return Ok(true);
+    }
+    let beyond = plan_beyond(query, as_of, extent.ends);
+    for page in try_join_all(beyond.iter().map(|plan| state.page(plan))).await? {
+        let is_shown = |comment: &Comment| as_of.is_none_or(|as_of| comment.created_at <= as_of);
+        if page.comments.iter().any(is_shown) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What to ask the table for beyond the ranks: the next newer and the next older comment, or any where nothing is ranked.
+fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>) -> Vec<PageQuery> {
+    match ends {
+        Some(Ends { newest, oldest }) => {
+            vec![query.page_query(Order::Oldest, 1, Some(newest)), query.page_query(Order::Newest, 1, Some(oldest))]
+        }
+        None => vec![query.page_query(Order::Newest, 1, as_of.and_then(just_after))],
+    }
 }
 
 /// As of when pages are numbered that nobody asked for as of an instant: when the newest comment was made that the page index
 /// counts, and not the present, because comments that it has not seen yet are dated before. What the page shows is counted
 /// too, although the index may be behind, so that the next page goes on after it (ADR 33).
-fn numbered_as_of(start: &PageStart, page: &Page) -> Instant {
-    let shown = page.comments.iter().map(|comment| comment.created_at).max();
-    shown.map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
+fn numbered_as_of(start: &PageStart, found: &Found) -> Instant {
+    found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
 }
 
 /// How the page differs from what the ranks promise for it; `None` when it does not.
-fn drift_sign(query: &ListingQuery, skip: u64, total: u64, page: &Page) -> Option<DriftSign> {
-    let shown = u64::try_from(page.comments.len() + page.malformed.len()).unwrap_or(u64::MAX);
+fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Option<DriftSign> {
     let promised = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
-    match shown {
+    match found.len() {
         0 if promised > 0 => Some(DriftSign::EmptyPage),
-        few if few < promised && !page.cut_short => Some(DriftSign::ShortPage),
+        few if few < promised && !found.more => Some(DriftSign::ShortPage),
         many if many > promised => Some(DriftSign::Unranked),
         _ => None,
     }
@@ -205,10 +303,11 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
         Direction::Forward => query.order,
         Direction::Backward => query.order.reversed(),
     };
-    let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at.clone()));
+    let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
     let beginning = query.page_start(0, None);
     let (start, page) = tokio::join!(state.page_start(&beginning), state.page(&plan));
-    Ok(cut_at_cursor(query, &cursor, start.map(|start| start.total), page?))
+    let found = Found::new(page?, query.page_size, None);
+    Ok(cut_at_cursor(query, &cursor, start.map(|start| start.total), found))
 }
 
 /// What to ask the table for.
@@ -218,12 +317,9 @@ fn plan_page(
     as_of: Option<Instant>,
     start: Option<&PageStart>,
 ) -> Result<PageQuery, ApiError> {
-    let size = u16::from(query.page_size.get());
     if number == PageNumber::FIRST {
-        // Without totals, one comment more tells whether there is a next page.
-        let limit = if start.is_some() { size } else { size + 1 };
         let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
-        return Ok(query.page_query(query.order, limit, boundary));
+        return Ok(query.page_query(query.order, query.limit(), boundary));
     }
     let start = start.ok_or(ApiError::IndexUnavailable)?;
     let total_pages = query.page_size.total_pages(start.total);
@@ -232,7 +328,7 @@ fn plan_page(
     }
     // Without a start key the table would answer with page 1.
     let before = start.before.clone().ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
-    Ok(query.page_query(query.order, size, Some(before)))
+    Ok(query.page_query(query.order, query.limit(), Some(before)))
 }
 
 /// The start key just above all comments dated `as_of`.
@@ -241,12 +337,9 @@ fn just_after(as_of: Instant) -> Option<Cd> {
 }
 
 /// Makes a numbered page of what the table answered.
-fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, page: Page) -> Result<Listing, ApiError> {
-    let size = usize::from(query.page_size.get());
-    let cut_short = page.cut_short;
-    let mut rows = rows(page);
-    let more = rows.len() > size || cut_short;
-    rows.truncate(size);
+fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
+    let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
+    let Found { rows, more } = found;
     match total {
         None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
         Some(total) if rows.is_empty() && number > PageNumber::FIRST => {
@@ -255,21 +348,17 @@ fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, page: 
         Some(_) | None => {}
     }
     // The page index may be a moment behind; what is shown does exist.
-    let shown_up_to = number.skip(query.page_size) + u64::try_from(rows.len()).unwrap_or(u64::MAX);
     let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
-    let more = total.map_or(more, |total| number.get() < query.page_size.total_pages(total));
+    // The table may be behind as well: what is ranked follows, although its items are still being written.
+    let more = more || total.is_some_and(|total| number.get() < query.page_size.total_pages(total));
     let next = if more { last(&rows) } else { None };
     let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
     Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
-/// Makes a cursor's page of what the table answered, one comment more than the page shows.
-fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, page: Page) -> Listing {
-    let size = usize::from(query.page_size.get());
-    let cut_short = page.cut_short;
-    let mut rows = rows(page);
-    let more = rows.len() > size || cut_short;
-    rows.truncate(size);
+/// Makes a cursor's page of what the table answered.
+fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, found: Found) -> Listing {
+    let Found { mut rows, more } = found;
     let (next, prev) = match cursor.direction {
         Direction::Forward if rows.is_empty() => (None, Some(back_to(query, cursor))),
         Direction::Backward if rows.is_empty() => (Some(back_to(query, cursor)), None),

@@ -6,7 +6,7 @@ use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 use model::{Cd, Comment, CommentId, Filter, Order, ProductId, Revision};
 use stores::{
     PageIndex, StoreError, Table, now,
-    page_index::{IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
+    page_index::{Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
     table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, WriteError},
 };
 
@@ -133,6 +133,14 @@ impl State {
         let partition = self.index.partition_of(query.product);
         let table_id = self.known_table_id(partition).await?;
         let asking = self.index.comments_of_page(query, count, &table_id, now());
+        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
+    }
+
+    /// How far the ranks reach; `None` when the page index is unavailable.
+    pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
+        let partition = self.index.partition_of(query.product);
+        let table_id = self.known_table_id(partition).await?;
+        let asking = self.index.extent(query, &table_id, now());
         self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 

@@ -44,6 +44,11 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
     all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
 }
 
+/// What a page of the query shows of an answer.
+fn found(query: &ListingQuery, page: Page) -> Found {
+    Found::new(page, query.page_size, None)
+}
+
 fn times(listing: &Listing) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
@@ -57,15 +62,14 @@ fn page(
 ) -> Result<Listing, ApiError> {
     let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
     let plan = plan_page(query, number, as_of, start.as_ref())?;
-    let mut page = whole(answer(&plan, last));
-    page.comments.retain(|comment| as_of.is_none_or(|as_of| comment.created_at <= as_of));
-    cut_page(query, number, start.map(|start| start.total), page)
+    let found = Found::new(whole(answer(&plan, last)), query.page_size, as_of);
+    cut_page(query, number, start.map(|start| start.total), found)
 }
 
 fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
     let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
-    let plan = query.page_query(order, u16::from(query.page_size.get()) + 1, Some(cursor.at.clone()));
-    cut_at_cursor(query, cursor, None, whole(answer(&plan, last)))
+    let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
+    cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last))))
 }
 
 fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
@@ -154,13 +158,18 @@ fn what_is_shown_is_counted_although_the_index_is_behind() {
 #[test]
 fn a_page_that_differs_from_the_ranks_is_a_sign_of_drift() {
     let query = query(Order::Newest, 3);
-    let sign = |skip, total, shown| drift_sign(&query, skip, total, &whole((1..=shown).map(comment).collect()));
+    let sign = |skip, total, answered| {
+        let answer = whole((1..=answered).map(comment).collect());
+        drift_sign(&query, skip, total, &found(&query, answer))
+    };
     assert_eq!([sign(0, 3, 3), sign(0, 9, 3), sign(3, 5, 2), sign(0, 0, 0)], [None; 4]);
     assert_eq!(sign(3, 5, 1), Some(DriftSign::ShortPage));
     assert_eq!(sign(0, 2, 3), Some(DriftSign::Unranked));
     assert_eq!(sign(3, 5, 0), Some(DriftSign::EmptyPage));
     let cut_short = Page { cut_short: true, ..whole(vec![comment(1)]) };
-    assert_eq!(drift_sign(&query, 0, 3, &cut_short), None);
+    assert_eq!(drift_sign(&query, 0, 3, &found(&query, cut_short)), None);
+    // The comment that is asked for beyond the page is not shown.
+    assert_eq!([sign(0, 3, 4), sign(0, 9, 4)], [None; 2]);
 }
 
 #[test]
@@ -173,7 +182,7 @@ fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
             let descending = (order == Order::Newest) == (direction == Direction::Forward);
             let own = if descending { 1 } else { 5 };
             let cursor = Cursor { direction, at: comment(own).cd() };
-            let empty = cut_at_cursor(&query, &cursor, None, whole(Vec::new()));
+            let empty = cut_at_cursor(&query, &cursor, None, found(&query, whole(Vec::new())));
             let back = match direction {
                 Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
                 Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
@@ -199,9 +208,8 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
         problem: Malformed::new("item", "broken"),
     };
     let cursor = Cursor { direction: Direction::Forward, at: comment(9).cd() };
-    let page = |comments: &[i64], malformed: Vec<MalformedItem>| Page {
-        malformed,
-        ..whole(comments.iter().copied().map(comment).collect())
+    let page = |comments: &[i64], malformed: Vec<MalformedItem>| {
+        found(&query, Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) })
     };
     // Of the comments 8 to 5, of which 5 is the one that tells that there are more.
     let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))]));
@@ -219,7 +227,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
 #[test]
 fn what_the_table_does_not_have_is_past_the_end() {
     let query = query(Order::Newest, 2);
-    let (second, nothing) = (PageNumber::new(2).unwrap(), || whole(Vec::new()));
+    let (second, nothing) = (PageNumber::new(2).unwrap(), || found(&query, whole(Vec::new())));
     let refused = cut_page(&query, second, Some(2), nothing());
     assert!(matches!(refused, Err(ApiError::PastTheEnd { page: 2, total_pages: 1 })), "{refused:?}");
     assert_eq!(cut_page(&query, PageNumber::FIRST, Some(0), nothing()).unwrap().total, Some(0));
@@ -227,9 +235,50 @@ fn what_the_table_does_not_have_is_past_the_end() {
 
 #[test]
 fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
-    let page = || Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) };
     let query = query(Order::Newest, 5);
+    let page = || found(&query, Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) });
     let cursor = Cursor { direction: Direction::Forward, at: comment(10).cd() };
     assert!(cut_at_cursor(&query, &cursor, None, page()).next.is_some());
-    assert!(cut_page(&query, PageNumber::FIRST, None, page()).unwrap().next.is_some());
+    for total in [None, Some(2)] {
+        assert!(cut_page(&query, PageNumber::FIRST, total, page()).unwrap().next.is_some());
+    }
+}
+
+#[test]
+fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
+    for order in [Order::Newest, Order::Oldest] {
+        let query = query(order, 4);
+        // 13 comments, of which the page index has ranked the first four.
+        let mut listing = page(&query, 1, None, start(4, None), 13).unwrap();
+        assert_eq!(listing.total, Some(4));
+        let mut walked = times(&listing);
+        while let Some(next) = &listing.next {
+            listing = follow(&query, next, 13);
+            walked.extend(times(&listing));
+        }
+        walked.sort_unstable();
+        assert_eq!(walked, (1..=13).collect::<Vec<_>>(), "{order}");
+    }
+    // A later page, and one that ends where the table does.
+    let query = query(Order::Newest, 4);
+    assert!(page(&query, 2, None, start(8, Some(10)), 13).unwrap().next.is_some());
+    assert_eq!(page(&query, 2, None, start(8, Some(5)), 13).unwrap().next, None);
+}
+
+#[test]
+fn beyond_the_ranks_is_what_is_newer_and_what_is_older() {
+    let query = query(Order::Newest, 4);
+    let ranked = |newest, oldest| Some(Ends { newest: comment(newest).cd(), oldest: comment(oldest).cd() });
+    let beyond = |ends, as_of: Option<i64>, last| -> Vec<i64> {
+        let plans = plan_beyond(&query, as_of.map(at), ends);
+        assert!(plans.len() <= 2 && plans.iter().all(|plan| plan.limit == 1));
+        plans.iter().flat_map(|plan| answer(plan, last)).map(|comment| comment.created_at.epoch_ms()).collect()
+    };
+    assert_eq!(beyond(ranked(9, 1), None, 9), Vec::<i64>::new());
+    assert_eq!(beyond(ranked(7, 1), None, 9), [8], "the next newer one, which `as_of` may leave out");
+    assert_eq!(beyond(ranked(9, 3), None, 9), [2]);
+    assert_eq!(beyond(ranked(5, 5), None, 9), [6, 4]);
+    assert_eq!(beyond(None, None, 9), [9]);
+    assert_eq!(beyond(None, Some(4), 9), [4]);
+    assert_eq!(beyond(None, None, 0), Vec::<i64>::new());
 }

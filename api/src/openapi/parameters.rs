@@ -98,8 +98,9 @@ impl IntoParams for PlaceParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let query = |name| (name, ParameterIn::Query);
         let page = "The number of the page, from 1; not together with `cursor`";
-        let as_of = "An `as_of` of an earlier answer: pages as they were numbered then. Comments dated later do not \
-                     shift them. Not together with `cursor`";
+        let as_of = "An `as_of` of an earlier answer, or any other instant: only the comments dated up to then. So comments \
+                     posted later shift no page. Deletions, changes of rating or language, and imports of earlier \
+                     dates still do; a cursor goes on where its page ended. Not together with `cursor`";
         let cursor = "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                       together with `page` or `as_of`";
         vec![

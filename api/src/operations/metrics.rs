@@ -108,7 +108,7 @@ impl IndexAnswerKind {
 pub(crate) enum DriftSign {
     /// The table has fewer comments for the page than the ranks promise.
     ShortPage,
-    /// The page shows comments that the ranks do not count.
+    /// The page shows comments that the ranks do not count, or the table has such beyond all ranks.
     Unranked,
     /// The page index promises comments, and the table has none of them.
     EmptyPage,

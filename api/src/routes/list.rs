@@ -33,6 +33,10 @@ enum Place {
 ///
 /// By number, with totals; or by cursor, for walking from page to page. While the page index is away (`index` is
 /// `unavailable`), page 1 and cursors are answered without totals, and other pages with 503.
+///
+/// The page index trails the comments, usually by a moment. Totals and page numbers are what it has; cursors do not need it.
+/// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
+/// 404 otherwise.
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
@@ -127,15 +131,15 @@ pub(crate) struct Body<'listing> {
     page: Option<PageNumber>,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
     page_size: PageSize,
-    /// How many comments the filter matches; null while the page index is away.
+    /// How many comments the filter matches, as far as the page index has them; null while it is away.
     #[schema(required)]
     total: Option<u64>,
-    /// How many pages there are; null while the page index is away.
+    /// How many pages have a number: those of `total`; null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// As of when pages are numbered: given back, it keeps them from shifting. The one that was asked for; otherwise when the
-    /// newest comment was made that the page numbers count, or how far the page index is when there is none. Null for a
-    /// cursor, and while the page index is away unless it was asked for.
+    /// As of when pages are numbered: given back, it keeps comments posted later from shifting them. The one that was asked
+    /// for; otherwise when the newest comment was made that the page numbers count, or how far the page index is when there is
+    /// none. Null for a cursor, and while the page index is away unless it was asked for.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Instant>,
     index: IndexState,
@@ -164,7 +168,8 @@ struct FilterBody<'listing> {
     ratings: Option<Vec<Rating>>,
 }
 
-/// URLs of pages; while page numbers are unavailable, of cursors.
+/// URLs of pages. They are of cursors while page numbers are unavailable; so is `next` on the last page that has a number,
+/// when more comments follow.
 #[derive(Debug, Serialize, ToSchema)]
 struct Links {
     #[serde(rename = "self")]
@@ -252,7 +257,7 @@ fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cur
             let number = number.get();
             let prev = (number > 1).then(|| urls.page(number - 1));
             let next = (number < total_pages).then(|| urls.page(number + 1));
-            (urls.page(number), prev, next)
+            (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
         }
         (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
         (Place::Cursor { text, .. }, _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),

@@ -5,6 +5,7 @@
 //! - `edits`: writing; used by `page-indexer` and the repair job.
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
 //! - `watermarks`: up to when partitions are reconciled, and moving that on.
+//! - `extent`: how far the ranks of a filter reach.
 //! - `ranks`, `sweep`: reading where comments are, for whoever compares the index with the table.
 //! - `walk`: all keys there are, on every server.
 //! - `kept`: whether what was read may be believed by whoever mends.
@@ -19,6 +20,7 @@
 mod catalog;
 mod connection;
 mod edits;
+mod extent;
 mod kept;
 mod keys;
 mod known_languages;
@@ -39,6 +41,7 @@ use redis::FromRedisValue;
 use crate::error::{Store, StoreError};
 pub use catalog::ProductTotal;
 use connection::{Connection, Routed};
+pub use extent::{Ends, Extent};
 pub use keys::IndexPartition;
 use keys::Keys;
 use known_languages::KnownLanguages;

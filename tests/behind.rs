@@ -1,0 +1,240 @@
+//! A page index that is behind its table and does not know it: its memory is full, or it lost writes in a fail-over. A page
+//! that exists is never "past the end", and cursors lead to every comment.
+
+use std::time::Duration;
+
+use api::{ApiSettings, PastTheEnd, SiteArgs, SiteSettings};
+use model::{Comment, ProductId, plan::index_edits};
+use page_indexer::PageIndexer;
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use stream_writer::{FanOut, StreamWriter};
+
+use crate::fixture::{
+    api::{Served, metric},
+    http::{Answer, Http, encoded, ids, product_path},
+    redis_server::OwnRedis,
+    stores::{INVOCATION, Stores, event},
+};
+
+/// The product of these tests.
+const PRODUCT: &str = "a/b";
+
+/// Time for a handful of attempts of a server that takes nothing.
+const SHORT: Duration = Duration::from_millis(600);
+
+/// How many comments there are, and how many of them are ranked before the server is full.
+const COMMENTS: u64 = 45;
+const RANKED: u64 = 20;
+
+fn product(name: &str) -> ProductId {
+    ProductId::parse(name).unwrap()
+}
+
+fn listing(query: &str) -> String {
+    format!("{}/comments?{query}", product_path(PRODUCT))
+}
+
+fn assert_not_yet_listed(answer: &Answer) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:not-yet-listed", "{answer:?}");
+}
+
+fn assert_past_the_end(answer: &Answer) {
+    assert_eq!(answer.status, 404, "{answer:?}");
+    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
+}
+
+/// All comments from page 1 on, as `next` leads on from a page.
+async fn walk(http: &Http, query: &str, next: impl Fn(&Value) -> Option<String>) -> Vec<String> {
+    let mut page = http.get(&listing(query)).await.expect(200);
+    let mut walked = ids(&page);
+    while let Some(target) = next(&page) {
+        page = http.get(&target).await.expect(200);
+        assert!(!ids(&page).is_empty(), "{target}: an empty page");
+        walked.extend(ids(&page));
+    }
+    walked
+}
+
+/// How a program goes from page to page.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    Cursor,
+    Link,
+}
+
+/// Walks in both orders and asserts that this leads to exactly these comments, newest first.
+async fn assert_walks(http: &Http, comments: &[Comment], by: By) {
+    for order in ["newest", "oldest"] {
+        for (filter, language) in [("", None), ("&language=en", Some("en"))] {
+            let matching =
+                comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
+            let mut expected: Vec<String> = matching.map(|comment| comment.id.to_string()).collect();
+            if order == "oldest" {
+                expected.reverse();
+            }
+            let query = format!("order={order}{filter}");
+            let next = |page: &Value| match by {
+                By::Cursor => {
+                    let cursor = page["cursor"]["next"].as_str()?;
+                    Some(listing(&format!("{query}&cursor={}", encoded(cursor))))
+                }
+                By::Link => page["links"]["next"].as_str().map(str::to_owned),
+            };
+            assert_eq!(walk(http, &query, next).await, expected, "{query}, by {by:?}");
+        }
+    }
+}
+
+/// A server whose memory is full since some of the comments were ranked; all of them are in the table, the newest first.
+async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
+    let redis = OwnRedis::start().await;
+    let stores = Stores::start_on(redis.server.url()).await;
+    let mut comments = Vec::new();
+    for number in 0..RANKED {
+        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
+        stores.create_numbered(1000 + number, product("ranked")).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    redis::cmd("CONFIG").arg(&["SET", "maxmemory", "1"]).exec_async(&mut redis.connection().await).await.unwrap();
+
+    let before = stores.records().await.len();
+    for number in RANKED..COMMENTS {
+        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
+    }
+    let records = stores.records().await.split_off(before);
+    let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
+    let fanned_out = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
+    assert!(fanned_out.response.batch_item_failures.is_empty());
+    let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
+    let indexed = indexer.handle(&event(&records), tokio::time::Instant::now() + SHORT).await;
+    assert_eq!(indexed.response.batch_item_failures.len(), records.len(), "the server takes nothing");
+    comments.reverse();
+    (redis, stores, comments)
+}
+
+#[tokio::test]
+async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() {
+    let (redis, stores, comments) = full_since().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+
+    let first = http.get(&listing("page=1")).await.expect(200);
+    assert_eq!((&first["index"], &first["total"], ids(&first).len()), (&json!("ready"), &json!(RANKED), 20));
+    assert_eq!(ids(&first)[0], comments[0].id.as_str());
+    assert_walks(http, &comments, By::Cursor).await;
+    // The only page that has a number leads on by cursor.
+    assert_walks(http, &comments, By::Link).await;
+    for order in ["newest", "oldest"] {
+        for filter in ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2"] {
+            for number in [2, 3, 1000] {
+                let answer = http.get(&listing(&format!("order={order}{filter}&page={number}"))).await;
+                assert_not_yet_listed(&answer);
+            }
+        }
+    }
+
+    // Up to an instant before the first that lacks its rank, nothing is missing.
+    let (last_ranked, first_unranked) = (&comments[25], &comments[24]);
+    let as_of = |comment: &Comment| format!("page=2&as_of={}", encoded(&comment.created_at.to_string()));
+    assert_past_the_end(&http.get(&listing(&as_of(last_ranked))).await);
+    assert_not_yet_listed(&http.get(&listing(&as_of(first_unranked))).await);
+
+    // What does not exist is still not there, and costs two queries of one comment at most.
+    let queries = async || {
+        metric(http, r#"pagemark_store_call_duration_seconds_count{store="table",call="page",outcome="ok"}"#).await
+    };
+    for (name, asked) in [("ranked", 2.0), ("nobody/commented/this", 1.0)] {
+        let before = queries().await;
+        assert_past_the_end(&http.get(&format!("{}/comments?page=2", product_path(name))).await);
+        assert_eq!(queries().await - before, asked, "{name}");
+    }
+    let nothing = http.get(&format!("{}/comments", product_path("nobody/commented/this"))).await.expect(200);
+    assert_eq!((ids(&nothing).len(), &nothing["total"], &nothing["cursor"]["next"]), (0, &json!(0), &Value::Null));
+
+    // There is room again.
+    redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).exec_async(&mut redis.connection().await).await.unwrap();
+    stores.deliver_all().await;
+    assert_eq!(http.get(&listing("page=3")).await.expect(200)["total"], COMMENTS);
+    assert_past_the_end(&http.get(&listing("page=4")).await);
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn with_a_full_redis_people_are_told_later_and_never_led_back() {
+    let (_redis, stores, _) = full_since().await;
+    for past_the_end in [PastTheEnd::NotFound, PastTheEnd::Redirect] {
+        let choices = SiteArgs { past_the_end, ..SiteArgs::default() };
+        let site = SiteSettings { choices, ..SiteSettings::default() };
+        let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings { site, ..Default::default() });
+        let first = api.http.get("/product/a%2Fb/comments").await;
+        assert_eq!(first.status, 200, "{first:?}");
+        assert!(first.body.contains(r#"rel="next" href="/product/a%2Fb/comments?page=2""#), "{first:?}");
+        for page in ["?page=2", "?page=1000", "/en?page=2", "?order=oldest&page=2"] {
+            let answer = api.http.get(&format!("/product/a%2Fb/comments{page}")).await;
+            assert_eq!((answer.status, answer.header("cache-control")), (503, Some("no-store")), "{answer:?}");
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
+            assert!(answer.body.contains("still being put into its pages"), "{answer:?}");
+        }
+        api.finish().await;
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn ranks_lost_at_either_end_make_a_page_later_and_hide_nothing_from_cursors() {
+    let stores = Stores::start().await;
+    let mut comments = Vec::new();
+    for number in 0..COMMENTS {
+        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
+    }
+    comments.reverse();
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let lost: [(&str, &[Comment]); 4] =
+        [("newest", &comments[..10]), ("oldest", &comments[35..]), ("all", &comments), ("middle", &comments[15..25])];
+    for (which, lost) in lost {
+        let edits = lost.iter().flat_map(|comment| index_edits(&comment.id, None, &[comment.placement()]));
+        stores.index.apply(&edits.collect::<Vec<_>>()).await.unwrap();
+        assert_walks(http, &comments, By::Cursor).await;
+        // Between two that are ranked nobody notices, but the repair job.
+        for order in ["newest", "oldest"].into_iter().filter(|_| which != "middle") {
+            for query in ["page=3", "page=1000", "page=4&language=en", "page_size=5&page=9&rating=1&rating=2&rating=3"]
+            {
+                let answer = http.get(&listing(&format!("order={order}&{query}"))).await;
+                assert_eq!(answer.status, 503, "{which}: {answer:?}");
+                assert_not_yet_listed(&answer);
+            }
+        }
+        stores.deliver_all().await;
+        assert_past_the_end(&http.get(&listing("page=4")).await);
+        assert_eq!(ids(&http.get(&listing("page=3")).await.expect(200)).len(), 5);
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_item_that_no_page_shows_does_not_keep_the_end_away() {
+    let stores = Stores::start().await;
+    for number in 0..5 {
+        stores.create_numbered(number, product(PRODUCT)).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let newest = stores.create_numbered(100, product(PRODUCT)).await;
+    assert_not_yet_listed(&api.http.get(&listing("page=2")).await);
+    let mut item = stores.table.raw_primary_item(&newest.id).await.unwrap().unwrap().into_inner();
+    item.insert("language".to_owned(), AttributeValue::S("?".to_owned()));
+    stores.put_raw(item.into()).await;
+    assert_past_the_end(&api.http.get(&listing("page=2")).await);
+    api.finish().await;
+    stores.index.clear().await.unwrap();
+}
