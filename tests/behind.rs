@@ -8,13 +8,16 @@ use model::{Comment, ProductId, plan::index_edits};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
+use stores::{PageIndex, page_index::PageIndexConfig};
 use stream_writer::{FanOut, StreamWriter};
 
 use crate::fixture::{
     api::{Served, metric},
+    gate::Gate,
     http::{Answer, Http, encoded, ids, product_path},
     redis_server::OwnRedis,
     stores::{INVOCATION, Stores, event},
+    wait_for,
 };
 
 /// The product of these tests.
@@ -137,6 +140,8 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
         }
     }
 
+    assert!(metric(http, r#"pagemark_drift_signs_total{sign="unranked"}"#).await >= 24.0);
+
     // Up to an instant before the first that lacks its rank, nothing is missing.
     let (last_ranked, first_unranked) = (&comments[25], &comments[24]);
     let as_of = |comment: &Comment| format!("page=2&as_of={}", encoded(&comment.created_at.to_string()));
@@ -216,6 +221,34 @@ async fn ranks_lost_at_either_end_make_a_page_later_and_hide_nothing_from_cursor
         assert_past_the_end(&http.get(&listing("page=4")).await);
         assert_eq!(ids(&http.get(&listing("page=3")).await.expect(200)).len(), 5);
     }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_whose_ranks_come_while_it_is_asked_for_is_later() {
+    let stores = Stores::start().await;
+    for number in 0..RANKED {
+        stores.create_numbered(number, product(PRODUCT)).await;
+    }
+    stores.deliver_all().await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    let gate = Gate::for_scripts(&stores.redis_url).await;
+    let config = PageIndexConfig { url: gate.url.clone(), ..stores.index_config.clone() };
+    let index = PageIndex::connect(&config).unwrap();
+    let api = Served::start(stores.table.clone(), index, ApiSettings::default());
+    assert_past_the_end(&api.http.get(&listing("page=2")).await);
+
+    // Between the look at the total and the look at both ends, the one comment of page 2 is posted and ranked.
+    gate.hold_after(1);
+    let http = api.http.clone();
+    let asked = tokio::spawn(async move { http.get(&listing("page=2")).await });
+    wait_for("the look at both ends", async || if gate.is_holding() { Ok(()) } else { Err("not asked yet") }).await;
+    stores.create_numbered(RANKED, product(PRODUCT)).await;
+    stores.deliver_all().await;
+    gate.open();
+    assert_not_yet_listed(&asked.await.unwrap());
+    assert_eq!(ids(&api.http.get(&listing("page=2")).await.expect(200)).len(), 1);
     api.finish().await;
     stores.finish().await;
 }
