@@ -47,7 +47,7 @@ async fn a_bad_parameter_is_named() {
         ("page", vec!["0", "-1", "two", "1.0", "1e9", "", "%2B1", "99999999999999999999"]),
         ("page_size", vec!["0", "101", "-1", "ten", ""]),
         ("order", vec!["best", "", "NEWEST"]),
-        ("as_of", vec!["yesterday", "2024-02-30T00:00:00Z", "0", ""]),
+        ("as_of", vec!["yesterday", "2024-02-30T00:00:00Z", "9999-12-31T23:59:59-01:00", "0", ""]),
         ("cursor", vec!["AAAA", "", "%00", "😀", &long]),
         ("pages", vec!["1"]),
         ("rating%5B%5D", vec!["1"]),

@@ -167,8 +167,7 @@ fn parse_language(value: &Value) -> Result<Language, ApiError> {
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
     // To JSON, 4 and 4.0 are the same number.
-    let number = value.as_f64();
-    Rating::ALL.into_iter().find(|rating| number == Some(rating.get().into())).ok_or_else(|| {
+    value.as_f64().and_then(|number| Rating::of_number(number).ok()).ok_or_else(|| {
         ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
     })
 }

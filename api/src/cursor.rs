@@ -328,9 +328,23 @@ mod tests {
 
     proptest! {
         #[test]
+        fn a_text_opens_or_is_refused(text in "[A-Za-z0-9_=-]{0,160}|.{0,40}") {
+            with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| assert!(sealer().open(scope, &text).is_err()));
+        }
+
+        #[test]
+        fn bytes_are_a_cursor_or_none(head in 0x10..0x18_u8, bytes in prop::collection::vec(any::<u8>(), 0..40), id in "[a-z.]{0,3}") {
+            for rest in [bytes.clone(), [bytes.get(..6).unwrap_or(&[]), id.as_bytes()].concat(), [&[0xFF; 9][..], &[1], id.as_bytes()].concat()] {
+                if let Some(cursor) = Cursor::of_bytes(&[&[head], rest.as_slice()].concat()) {
+                    prop_assert_eq!(Cursor::of_bytes(&cursor.to_bytes()), Some(cursor));
+                }
+            }
+        }
+
+        #[test]
         fn every_cursor_opens_again(
             ms in Instant::MIN.epoch_ms()..=Instant::MAX.epoch_ms(),
-            id in "[A-Za-z0-9._-]{1,64}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
+            id in "[A-Za-z0-9._-]{3,64}|[A-Za-z0-9_-]{1,2}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
             forward in any::<bool>(),
         ) {
             let direction = if forward { Direction::Forward } else { Direction::Backward };

@@ -12,7 +12,13 @@ const CHARACTERS: &str = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmno
 const LEAST: char = '-';
 const GREATEST: char = 'z';
 
-/// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`.
+/// Whether URL clients remove a text where it is a whole part of a path, also percent-encoded (RFC 3986 section 5.2.4,
+/// URL Standard section 4.4): no link to such an id can be followed.
+fn is_dot_segment(text: &str) -> bool {
+    matches!(text, "." | "..")
+}
+
+/// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`, but neither `.` nor `..`.
 ///
 /// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,11 +32,15 @@ impl CommentId {
     /// Parses an id.
     ///
     /// # Errors
-    /// Empty, longer than [`CommentId::MAX_LEN`], or with another character.
+    /// Empty, longer than [`CommentId::MAX_LEN`], `.` or `..`, or with another character.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(allowed) {
             let problem = format!("{} is not a comment id: 1 to 64 characters of A-Z a-z 0-9 . _ -", quoted(text));
+            return Err(InvalidInput::new("id", problem));
+        }
+        if is_dot_segment(text) {
+            let problem = format!("{text:?} cannot be a comment id: URL clients remove it from paths");
             return Err(InvalidInput::new("id", problem));
         }
         Ok(Self(text.to_owned()))
@@ -53,6 +63,11 @@ impl CommentId {
 
     /// The least id that is greater; `None` for the greatest.
     pub(crate) fn next(&self) -> Option<Self> {
+        let next = self.next_text()?;
+        if is_dot_segment(&next.0) { next.next() } else { Some(next) }
+    }
+
+    fn next_text(&self) -> Option<Self> {
         if self.0.len() < Self::MAX_LEN {
             return Some(Self(format!("{}{LEAST}", self.0)));
         }
@@ -64,6 +79,11 @@ impl CommentId {
 
     /// The greatest id that is less; `None` for the least.
     pub(crate) fn previous(&self) -> Option<Self> {
+        let previous = self.previous_text()?;
+        if is_dot_segment(&previous.0) { previous.previous() } else { Some(previous) }
+    }
+
+    fn previous_text(&self) -> Option<Self> {
         let mut id = self.0.clone();
         let last = id.pop()?;
         if last == LEAST {
@@ -95,8 +115,7 @@ impl From<CommentId> for String {
     }
 }
 
-/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`
-/// (URL clients remove those from paths).
+/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ProductId(String);
@@ -114,7 +133,7 @@ impl ProductId {
             "is empty".to_owned()
         } else if text.chars().count() > Self::MAX_CHARS {
             format!("is longer than {} characters", Self::MAX_CHARS)
-        } else if text == "." || text == ".." {
+        } else if is_dot_segment(text) {
             format!("{text:?} cannot be a product id: URL clients remove it from paths")
         } else if text.chars().any(char::is_control) {
             format!("{} holds a control character", quoted(text))
@@ -201,13 +220,14 @@ mod tests {
 
     #[test]
     fn ids_outside_the_rules_are_refused() {
-        for id in ["", "a/b", "é", "a b", &"x".repeat(65)] {
+        for id in ["", "a/b", "é", "a b", ".", "..", &"x".repeat(65)] {
             assert!(CommentId::parse(id).is_err(), "{id}");
         }
         for product in ["", ".", "..", "a\nb", "\u{7f}", &"x".repeat(201)] {
             assert!(ProductId::parse(product).is_err(), "{product:?}");
         }
         assert!(ProductId::parse(&"😀".repeat(200)).is_ok());
+        assert!(CommentId::parse("...").is_ok() && ProductId::parse("...").is_ok());
     }
 
     proptest! {

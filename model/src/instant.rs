@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use time::{
-    Date, Month, OffsetDateTime, Time, UtcOffset,
+    Date, Month, OffsetDateTime, Time,
     format_description::{StaticFormatDescription, well_known::Rfc3339},
     macros::format_description,
 };
@@ -58,10 +58,12 @@ impl Instant {
                 format!("{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z", quoted(text));
             InvalidInput::new("created_at", problem)
         };
-        let parsed = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refuse())?;
-        let nanoseconds = parsed.to_offset(UtcOffset::UTC).unix_timestamp_nanos();
+        // Not `to_offset(UTC)`: it panics where the offset leads out of the years that a date can have.
+        let nanoseconds = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refuse())?.unix_timestamp_nanos();
         let epoch_ms = i64::try_from(nanoseconds.div_euclid(1_000_000)).map_err(|_| refuse())?;
-        Self::from_epoch_ms(epoch_ms)
+        Self::from_epoch_ms(epoch_ms).map_err(|_| {
+            InvalidInput::new("created_at", format!("{} is outside the years 1 to 9999 of UTC", quoted(text)))
+        })
     }
 
     /// Parses an instant's own text, `YYYY-MM-DDTHH:MM:SS.mmmZ`; `None` for any other. Much cheaper than
@@ -153,6 +155,15 @@ mod tests {
         {
             assert!(Instant::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_offset_that_leads_out_of_the_years_is_refused() {
+        for text in ["9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59.999-00:01", "0001-01-01T00:00:00+00:01"] {
+            assert!(Instant::parse(text).unwrap_err().problem.contains("outside the years 1 to 9999"), "{text}");
+        }
+        assert_eq!(Instant::parse("9999-12-31T23:59:59.999+00:00"), Ok(Instant::MAX));
+        assert_eq!(Instant::parse("0000-12-31T23:00:00-01:00"), Ok(Instant::MIN));
     }
 
     proptest! {

@@ -13,6 +13,8 @@ mod instant;
 pub mod item;
 pub mod journal;
 mod language;
+#[cfg(test)]
+mod outside_text;
 mod page;
 pub mod plan;
 mod rating;

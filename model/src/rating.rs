@@ -3,13 +3,16 @@
 use std::fmt;
 
 use itertools::Itertools;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, Visitor},
+};
 
 use crate::error::{InvalidInput, quoted};
 
 /// A rating: 1, 2, 3, 4 or 5.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u64", into = "u8")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "u8")]
 pub struct Rating(u8);
 
 impl Rating {
@@ -25,6 +28,17 @@ impl Rating {
             Ok(small @ 1..=5) => Ok(Self(small)),
             _ => Err(InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5"))),
         }
+    }
+
+    /// A rating from a number as JSON has it: 4 and 4.0 are the same number.
+    ///
+    /// # Errors
+    /// Anything but 1 to 5.
+    pub fn of_number(number: f64) -> Result<Self, InvalidInput> {
+        Self::ALL
+            .into_iter()
+            .find(|rating| f64::from(rating.0) == number)
+            .ok_or_else(|| InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5")))
     }
 
     /// Parses one digit, `1` to `5`.
@@ -65,11 +79,27 @@ impl fmt::Display for Rating {
     }
 }
 
-impl TryFrom<u64> for Rating {
-    type Error = InvalidInput;
+impl<'de> Deserialize<'de> for Rating {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(RatingVisitor)
+    }
+}
 
-    fn try_from(number: u64) -> Result<Self, InvalidInput> {
-        Self::new(number)
+struct RatingVisitor;
+
+impl Visitor<'_> for RatingVisitor {
+    type Value = Rating;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a rating: the number 1, 2, 3, 4 or 5")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Rating, E> {
+        Rating::new(number).map_err(E::custom)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Rating, E> {
+        Rating::of_number(number).map_err(E::custom)
     }
 }
 
@@ -147,6 +177,20 @@ mod tests {
         for set in RatingSet::every() {
             assert_eq!(RatingSet::parse(&set.to_string()), Ok(set));
         }
+    }
+
+    #[test]
+    fn a_number_of_json_is_a_rating_however_it_is_written() {
+        for json in ["4", "4.0", "0.4e1", "40e-1"] {
+            assert_eq!(serde_json::from_str::<Rating>(json).unwrap(), Rating(4), "{json}");
+        }
+        for json in ["0", "0.0", "6", "4.5", "-4", "-4.0", "1e300", "18446744073709551616", "\"4\"", "null", "[4]"] {
+            let refused = serde_json::from_str::<Rating>(json).unwrap_err().to_string();
+            assert!(refused.contains("rating"), "{json}: {refused}");
+        }
+        let stored = |number: &str| serde_dynamo::AttributeValue::N(number.to_owned());
+        assert_eq!(serde_dynamo::from_attribute_value::<_, Rating>(stored("4")).unwrap(), Rating(4));
+        assert!(serde_dynamo::from_attribute_value::<_, Rating>(stored("6")).is_err());
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl IntoParams for ProductPath {
 
 impl IntoParams for CommentPath {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let description = "The id of a comment; those made here are ULIDs";
+        let description = "The id of a comment, never `.` or `..`; those made here are ULIDs";
         vec![example(
             ("id", ParameterIn::Path),
             description,
