@@ -23,7 +23,7 @@ use crate::{
     connection::{self, Deadlines, Places},
     cross_origin, deadline, openapi,
     operations::{self, access, load},
-    pages, routes,
+    pages, panics, routes,
     server::{self, ServerBounds},
     settings::{ApiSettings, CursorKey, Settings},
     site::SiteSettings,
@@ -248,7 +248,7 @@ fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
 }
 
 /// What is around all that is served.
-fn layers(
+pub(crate) fn layers(
     state: web::Data<State>,
     configure: impl FnOnce(&mut web::ServiceConfig),
 ) -> App<
@@ -263,6 +263,7 @@ fn layers(
     // The outermost comes last.
     App::new()
         .app_data(state)
+        .wrap(from_fn(panics::catch))
         .wrap(from_fn(deadline::bound))
         .wrap(from_fn(answers::hold))
         .wrap(from_fn(load::bound))
@@ -290,6 +291,7 @@ fn operations_server(
     let app = move || {
         App::new()
             .app_data(state.clone())
+            .wrap(from_fn(panics::catch))
             .wrap(from_fn(deadline::bound))
             .wrap(from_fn(load::bound))
             .wrap(from_fn(access::observe))

@@ -103,7 +103,8 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
     };
     let compressed = match body.len() {
         ..=BYTES_MAX_HERE => coding.compress(&body),
-        _ => web::block(move || coding.compress(&body)).await?,
+        // It is an error when that thread panics.
+        _ => web::block(move || coding.compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error))),
     };
     let compressed = compressed.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
     let headers = answer.headers_mut();

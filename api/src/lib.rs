@@ -15,6 +15,8 @@
 //! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
 //! that does not answer, or an index that is not ready, is 503.
 //!
+//! **Invariant:** whatever a request holds, it is answered; also when a handler panics (`panics`).
+//!
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
 //! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). What answers hold in
 //! memory until they are taken has a bound (`answers`), and so has every phase of a connection (`connection`, `server`).
@@ -37,7 +39,10 @@ pub mod links;
 mod listing;
 mod openapi;
 mod operations;
+#[cfg(test)]
+mod outside_text;
 mod pages;
+mod panics;
 mod per_thread;
 mod request;
 mod routes;

@@ -31,6 +31,10 @@ const ANSWER_MEMORY_MIN_MIB: u16 = 32;
 /// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
 
+/// The longest that they may be kept, a day: with a time that an instant cannot be moved by, every connection would end in
+/// a panic.
+const KEEP_ALIVE_SECONDS_MAX: u64 = 24 * 3_600;
+
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -130,7 +134,8 @@ pub struct Settings {
         long = "keep-alive",
         env = "PAGEMARK_KEEP_ALIVE",
         value_name = "SECONDS",
-        default_value_t = DEFAULT_KEEP_ALIVE_SECONDS
+        default_value_t = DEFAULT_KEEP_ALIVE_SECONDS,
+        value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_SECONDS_MAX)
     )]
     pub keep_alive_seconds: u64,
     /// How many proxies every request comes through, each of which adds to `X-Forwarded-For` by whom it was asked. The log
@@ -365,6 +370,14 @@ mod tests {
         assert!(!format!("{:?}", parse(&["--cursor-key", &both]).unwrap()).contains("0f"));
         for wrong in ["", "0f", &"0g".repeat(32), &"+f".repeat(32), &"é".repeat(32)] {
             assert!(parse(&["--cursor-key", wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn idle_connections_are_kept_for_a_day_at_most() {
+        assert_eq!(parse(&["--keep-alive", "86400"]).unwrap().keep_alive_seconds, 86_400);
+        for wrong in ["86401", "18446744073709551615", "-1", "75s"] {
+            assert!(parse(&["--keep-alive", wrong]).is_err(), "{wrong}");
         }
     }
 

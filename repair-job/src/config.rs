@@ -275,7 +275,10 @@ impl FunctionConfig {
     }
 }
 
-/// Parses a time: a number with `s`, `m` or `h`, seconds without one.
+/// The longest time: a year. One that an instant cannot be moved by would end the run in a panic.
+const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// Parses a time: a number with `s`, `m` or `h`, seconds without one; at most [`TIME_MAX`].
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.get(number.len()..).unwrap_or("s")),
@@ -287,12 +290,17 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "m" => 60,
         _ => 1,
     };
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+    let time = Duration::from_secs(number.saturating_mul(seconds));
+    if time > TIME_MAX {
+        return Err(format!("{text:?} is longer than {}h", TIME_MAX.as_secs() / 3_600));
+    }
+    Ok(time)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -307,7 +315,7 @@ mod tests {
         for (text, seconds) in [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7_200), ("0", 0)] {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "s", "1d", "-1", "1.5h", "m15"] {
+        for text in ["", "s", "1d", "-1", "1.5h", "m15", "8785h", "18446744073709551615", "18446744073709551616"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }
@@ -325,5 +333,16 @@ mod tests {
         };
         assert_eq!(args(3, 4).options().map(|options| (options.which, options.sweep)), Ok((Which::One(3), false)));
         assert!(args(4, 4).options().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_is_one_that_an_instant_can_be_moved_by(text in r"[+-]?[0-9]{0,21}[smhd]?|.{0,9}") {
+            if let Ok(time) = parse_duration(&text) {
+                prop_assert!(tokio::time::Instant::now().checked_add(time).is_some());
+                let ms = i64::try_from(time.as_millis()).unwrap();
+                prop_assert!(Instant::MAX.epoch_ms().checked_add(ms).is_some());
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ pub mod config;
 mod error;
 pub mod invocation;
 pub mod metrics;
+#[cfg(test)]
+mod outside_text;
 pub mod page_index;
 pub mod quarantine;
 mod retry;

@@ -110,4 +110,4 @@ impl<'comment> From<&'comment model::Comment> for CommentBody<'comment> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,16 +27,22 @@ impl Answer {
     }
 }
 
-/// Answers a request by a service whose stores are out of reach: nobody listens at port 1.
-async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
+/// The state of a service whose stores are out of reach: nobody listens at port 1.
+pub(crate) async fn state_with(settings: ApiSettings) -> web::Data<State> {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+    web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into()))
+}
+
+/// The same with the token `secret`.
+pub(crate) async fn state() -> web::Data<State> {
+    state_with(settings(&["secret"])).await
+}
+
+/// Answers a request by such a service.
+async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let with_operations = settings.operations_listen.is_none();
-    let app = init_service(app(
-        web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into())),
-        with_operations,
-    ))
-    .await;
+    let app = init_service(app(state_with(settings).await, with_operations)).await;
     match try_call_service(&app, request.to_request()).await {
         Ok(response) => {
             let (status, headers) = (response.status(), response.headers().clone());
@@ -53,7 +59,8 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     }
 }
 
-fn settings(tokens: &[&str]) -> ApiSettings {
+/// Settings with these write tokens.
+pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
     let hashes = tokens.iter().map(|token| token.parse::<WriteToken>().unwrap().hash());
     ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::new(CursorKey::new([7; 32])) }
 }
