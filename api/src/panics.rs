@@ -15,18 +15,18 @@ use futures_util::FutureExt;
 
 use crate::error::{ApiError, Audience};
 
-/// Answers 500 when what is inside panics. What the request held is dropped by then. It is the innermost layer, so that
-/// the others count, log and name the answer as they do with every other.
+/// Answers 500 when a handler or a layer of its resource panics. The panic has dropped what the request held.
+///
+/// This is the innermost layer, so the others count and log the answer like any other.
 pub(crate) async fn catch<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     let audience = Audience::of_path(request.path());
-    // What requests share is unwind-safe: locks are taken over from a thread that panicked, and nothing else is changed
-    // in several steps.
+    // What requests share is unwind-safe: poisoned locks are taken over, and nothing else is changed in several steps.
     match AssertUnwindSafe(async move { next.call(request).await }).catch_unwind().await {
         Ok(answer) => answer,
-        // Where it panicked was said on stderr by then, by the standard library.
+        // The standard library has written the place to stderr.
         Err(panic) => Err(audience.error(ApiError::internal(format!("it panicked: {}", message(&*panic))))),
     }
 }
@@ -105,7 +105,7 @@ mod tests {
             if path.starts_with("/api") {
                 assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["type"], "urn:pagemark:problem:internal");
             }
-            assert!(!body.contains("wrong about"), "what went wrong is for the log: {body}");
+            assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
             assert_eq!(state.load.under_way(), 0, "its permit was not released");
         }
         let log = log.text();

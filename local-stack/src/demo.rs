@@ -5,7 +5,6 @@
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use stores::table::NewComment;
-use tokio::sync::mpsc;
 
 use crate::import::Source;
 
@@ -105,9 +104,6 @@ const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 /// One comment in so many carries only a date, as those from many sources do; so there are ties.
 const DATE_ONLY_ONE_IN: u32 = 10;
 
-/// How many comments wait to be imported.
-const QUEUE: usize = 64;
-
 /// The product with the most comments.
 pub fn top_product() -> Option<ProductId> {
     ProductId::parse(PRODUCTS[0]).ok()
@@ -120,16 +116,7 @@ pub fn sample_products() -> Vec<ProductId> {
 
 /// `count` comments, to import.
 pub fn demo_source(count: u64) -> Source {
-    let (sender, source) = mpsc::channel(QUEUE);
-    tokio::spawn(async move {
-        for (number, comment) in (1..).zip(demo_comments(count)) {
-            // Nobody takes them any more when the import has failed.
-            if sender.send(Ok((number, Ok(comment)))).await.is_err() {
-                return;
-            }
-        }
-    });
-    source
+    Source::of_comments(demo_comments(count))
 }
 
 /// `count` comments.

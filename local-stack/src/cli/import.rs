@@ -5,15 +5,26 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::Context;
 use stores::{Table, config::CommentBlobArgs, table::TableConfig};
 
-use super::progress::{Display, print_report};
+use super::{
+    interrupt::{INTERRUPTED, Interrupt},
+    progress::{Display, report_text, say},
+};
 use crate::{
-    import::{ImportReport, LineReader, import, read_lines},
+    import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines},
     stack::TABLE,
 };
 
+/// Printed below the help.
+pub(super) const EXIT_CODES: &str = "\
+Exit code:
+    0  every line was imported, now or before
+    1  lines were bad, or an import ended early; the counts and the reason say how far it came
+    2  the command line is wrong
+  130  interrupted by Ctrl-C or SIGTERM; what was under way was finished";
+
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of JSON lines, compressed by gzip or not.
+    /// Files of JSON Lines, compressed by gzip or not: on each line one comment, as a JSON object.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Name of the DynamoDB table.
@@ -35,9 +46,19 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(url) => format!("no table {:?} at {url}; is `pagemark up` running?", table.name()),
         None => format!("no table {:?}", table.name()),
     })?;
+    let files = open_all(&args.files)?;
+    let interrupt = Interrupt::listen()?;
     let mut bad = 0;
-    for (path, reader) in open_all(&args.files)? {
-        bad += import_file(&table, &path, reader).await?.bad;
+    for (path, reader) in files {
+        let source = |source: Source| source.until(interrupt.clone().asked());
+        match import_file(&table, &path, reader, source).await {
+            Ok(report) => bad += report.bad,
+            Err(ended) => {
+                eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
+                let interrupted = matches!(ended.reason, ImportError::Source(SourceError::Interrupted));
+                return Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE });
+            }
+        }
     }
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -51,18 +72,21 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineRe
     files.iter().map(open).collect()
 }
 
-/// Imports a file and shows its progress and outcome.
+/// Imports a file, and shows its progress and its outcome, also when it ends early.
 pub(super) async fn import_file(
     table: &Table,
     path: &std::path::Path,
     reader: LineReader,
-) -> anyhow::Result<ImportReport> {
+    source: impl FnOnce(Source) -> Source,
+) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let done = Arc::default();
     let display = Display::show(name.clone(), Arc::clone(&done), reader.progress.clone());
-    let imported = import(table, read_lines(reader), &done).await;
+    let imported = import(table, source(read_lines(reader)), &done).await;
     drop(display);
-    let report = imported.with_context(|| format!("{name} was not imported to its end; run it again to go on"))?;
-    print_report(&name, &report);
-    Ok(report)
+    match &imported {
+        Ok(report) => say(&report_text(&name, report)),
+        Err(ended) => say(&report_text(&name, &ended.report)),
+    }
+    imported
 }

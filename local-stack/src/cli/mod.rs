@@ -1,6 +1,7 @@
 //! The commands of `pagemark`.
 
 mod import;
+mod interrupt;
 mod progress;
 mod up;
 
@@ -22,7 +23,8 @@ pub struct Cli {
 enum Command {
     /// Run everything in one process: DynamoDB engine, Redis, stream handlers, API and pages.
     Up(up::Args),
-    /// Import comments from a file of JSON lines into a running stack, or any table.
+    /// Import comments from files of JSON Lines into a running stack, or any table.
+    #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
 }
 

@@ -1,7 +1,7 @@
 //! How an import shows where it is: a bar on a terminal, plain lines otherwise.
 
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -105,11 +105,16 @@ pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(0.001)
 }
 
-/// Prints what an import did.
-pub(super) fn print_report(name: &str, report: &ImportReport) {
+/// Writes a text to stdout. A reader that has gone is no reason to end: `println!` would panic.
+pub(super) fn say(text: &str) {
+    std::io::stdout().write_all(text.as_bytes()).ok();
+}
+
+/// What an import did.
+pub(super) fn report_text(name: &str, report: &ImportReport) -> String {
     let seconds = report.took.as_secs_f64();
-    println!(
-        "{name}: {} new, {} unchanged, {} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)",
+    let mut text = format!(
+        "{name}: {} new, {} unchanged, {} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
         HumanCount(report.unchanged),
         HumanCount(report.differing),
@@ -117,10 +122,11 @@ pub(super) fn print_report(name: &str, report: &ImportReport) {
         per_second(report.lines(), report.took),
     );
     for line in &report.bad_lines {
-        println!("{name}: line {}: {}", line.number, line.reason);
+        text.push_str(&format!("{name}: line {}: {}\n", line.number, line.reason));
     }
     let more = report.bad.saturating_sub(u64::try_from(report.bad_lines.len()).unwrap_or(u64::MAX));
     if more > 0 {
-        println!("{name}: and {} more bad lines", HumanCount(more));
+        text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(more)));
     }
+    text
 }

@@ -1,7 +1,6 @@
 //! `pagemark up`.
 
 use std::{
-    io::Write,
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
@@ -15,15 +14,15 @@ use indicatif::HumanCount;
 use model::ProductId;
 use stores::{config::CommentBlobArgs, table::ScanOf};
 use stream_writer::FanOut;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
     import::{import_file, open_all},
-    progress::{Count, Display, per_second, print_report},
+    interrupt::Signals,
+    progress::{Count, Display, per_second, report_text, say},
 };
 use crate::{
     demo::{demo_source, sample_products, top_product},
-    import::{ImportReport, LineReader, import},
+    import::{LineReader, import},
     memory::resident_memory,
     repair::RepairSchedule,
     stack::{Stack, StackSettings, TABLE},
@@ -78,8 +77,7 @@ const DEMO_DEFAULT: u64 = 2_000;
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = open_all(&args.import)?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::listen()?;
     let (write_token, shown_token) = match args.write_token {
         // Whoever chose the token knows it; it need not be shown.
         Some(token) => (token, "yours".to_owned()),
@@ -104,25 +102,18 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,
-        () = either(&mut interrupt, &mut terminate) => return Ok(ExitCode::SUCCESS),
+        () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     // Whatever ends this, the stack is stopped: no child and no temporary data stay behind.
     let served = tokio::select! {
         served = serve(&mut stack, files, args.demo, &shown_token) => served,
-        () = either(&mut interrupt, &mut terminate) => {
+        () = signals.next() => {
             eprintln!("stopping");
             Ok(ExitCode::SUCCESS)
         }
     };
     stack.stop().await;
     served
-}
-
-async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
 }
 
 /// Fills the stack, says that it is ready, and goes on until somebody ends it.
@@ -143,26 +134,27 @@ async fn serve(
     };
     let mut product = (demo > 0).then(top_product).flatten();
     for (path, reader) in files {
-        let report = import_file(stack.table(), &path, reader).await?;
+        let imported = import_file(stack.table(), &path, reader, |source| source).await;
+        let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;
     }
-    if demo > 0 {
-        created += generate(stack, demo).await?.created;
-    }
-    if created > 0 {
+    let generated = if demo > 0 { generate(stack, demo).await } else { Some(0) };
+    created += generated.unwrap_or(0);
+    // What keeps comments from being written may keep their duplicates from it for as long.
+    if created > 0 && generated.is_some() {
         settle(stack).await;
         let took = began.elapsed();
-        println!(
-            "settled: {} comments are visible under every filter after {:.1} s ({:.0}/s)",
+        say(&format!(
+            "settled: {} comments are visible under every filter after {:.1} s ({:.0}/s)\n",
             HumanCount(created),
             took.as_secs_f64(),
             per_second(created, took)
-        );
+        ));
     }
     if stack.quarantined() > 0 {
         let folder = stack.data_dir().join("quarantine");
-        println!("but {} batches could not be processed; they are in {}", stack.quarantined(), folder.display());
+        say(&format!("but {} batches could not be processed; they are in {}\n", stack.quarantined(), folder.display()));
     }
     print_ready(stack, product.as_ref(), shown_token);
     std::future::pending::<()>().await;
@@ -181,14 +173,27 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     }
 }
 
-async fn generate(stack: &Stack, count: u64) -> anyhow::Result<ImportReport> {
+/// Generates comments, and returns how many of them are new. A stack that could not write all of them, such as one whose
+/// disk is full, says so and serves what it has: `None`.
+async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let done: Arc<AtomicU64> = Arc::default();
     let display = Display::show("demo".to_owned(), done.clone(), Count { done: done.clone(), total: count });
     let imported = import(stack.table(), demo_source(count), &done).await;
     drop(display);
-    let report = imported.context("the demo comments could not be written")?;
-    print_report("demo", &report);
-    Ok(report)
+    match imported {
+        Ok(report) => {
+            say(&report_text("demo", &report));
+            Some(report.created)
+        }
+        Err(ended) => {
+            say(&report_text("demo", &ended.report));
+            eprintln!(
+                "pagemark: not all demo comments were written: {}; the stack serves those that are there",
+                ended.reason
+            );
+            None
+        }
+    }
 }
 
 /// Waits until the handlers are done with everything, and says now and then how much is left.
@@ -235,6 +240,5 @@ fn print_ready(stack: &Stack, product: Option<&ProductId>, shown_token: &str) {
     if let Some(memory) = resident_memory() {
         text.push_str(&format!("  {:<12} {memory}\n", "memory"));
     }
-    // A reader that has gone is no reason to stop serving.
-    std::io::stdout().write_all(text.as_bytes()).ok();
+    say(&text);
 }

@@ -1,8 +1,12 @@
 //! A line of an import file.
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use stores::table::NewComment;
+
+/// The message for a JSON array: once for a whole file that is one.
+pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
+                                    as a JSON object; `jq -c '.[]' FILE` writes an array so";
 
 /// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without notice.
 #[derive(Deserialize)]
@@ -20,12 +24,20 @@ struct Line {
     author: Option<String>,
 }
 
+/// Whether a line begins an array that it does not end.
+pub(super) fn begins_an_array(line: &[u8]) -> bool {
+    line.starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof())
+}
+
 /// Reads a line: one JSON object.
 ///
 /// # Errors
 /// What is wrong with it, in one line.
 pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
-    let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if line.starts_with(b"[") {
+        return Err(NOT_LINES.to_owned());
+    }
+    let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
     let text = CommentText::new(line.title, line.body, line.author).map_err(|error| error.to_string())?;
     Ok(NewComment {
         id: line.id,
@@ -37,8 +49,24 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     })
 }
 
+/// How much of what the parser says is kept: it repeats the names of unknown fields, however long they are.
+const PROBLEM_MAX_CHARS: usize = 400;
+
+/// An error of the JSON parser, which takes the line for line 1 of a document. It stays one line, and holds nothing that
+/// a terminal would obey.
+fn described(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let problem = text.strip_suffix(&place).unwrap_or(&text).chars().take(PROBLEM_MAX_CHARS);
+    let problem: String = problem.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let hint = if error.is_eof() { ": a line must hold a whole JSON object" } else { "" };
+    format!("{problem} (column {}){hint}", error.column())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null}"#;
@@ -54,16 +82,59 @@ mod tests {
         for (old, new, expected) in [
             ("\"rating\":4", "\"rating\":6", "rating"),
             ("\"rating\":4", "\"rating\":4.5", "4.5"),
+            ("\"rating\":4", "\"rating\":\"4\"", "a rating"),
             ("\"EN\"", "\"e\"", "language"),
             ("c-1", "c 1", "id"),
+            ("c-1", ".", "id: \".\" cannot be a comment id"),
+            ("c-1", "..", "URL clients remove it"),
+            ("a/b", "..", "product: \"..\" cannot be a product id"),
             ("Fine.", " ", "body"),
             ("\"title\"", "\"tilte\"", "tilte"),
+            ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
-            ("\"author\":null}", "\"author\":null", "EOF"),
+            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC (column 95)"),
+            ("\"author\":null}", "\"author\":null", "a whole JSON object"),
+            ("{", "[{", "JSON Lines"),
         ] {
             let error = parse_line(GOOD.replace(old, new).as_bytes()).unwrap_err();
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn a_rating_is_the_same_number_however_it_is_written() {
+        for rating in ["4.0", "0.4e1"] {
+            let line = GOOD.replace("\"rating\":4", &format!("\"rating\":{rating}"));
+            assert_eq!(parse_line(line.as_bytes()), parse_line(GOOD.as_bytes()), "{rating}");
+        }
+    }
+
+    #[test]
+    fn only_an_array_over_several_lines_begins_one() {
+        for line in ["[", "[{", "[{\"id\":\"c-1\"},"] {
+            assert!(begins_an_array(line.as_bytes()), "{line}");
+        }
+        for line in ["[]", "[{}]", "[x", "{", "{\"a\":["] {
+            assert!(!begins_an_array(line.as_bytes()), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_a_comment_or_says_what_is_wrong_in_one_line(
+            any in prop::collection::vec(any::<u8>(), 0..60),
+            at in 0..GOOD.len(),
+            with in r#"["{}\[\],:.0-9eE+\\nul☕ -]{0,3}"#,
+            without in 0..4_usize,
+        ) {
+            let end = (at + without).min(GOOD.len());
+            let near = [&GOOD.as_bytes()[..at], with.as_bytes(), &GOOD.as_bytes()[end..]].concat();
+            for line in [any, near] {
+                if let Err(reason) = parse_line(&line) {
+                    prop_assert!(!reason.is_empty() && !reason.contains(char::is_control), "{reason:?}");
+                }
+            }
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The importer: comments from a file, with their own ids and times, through the same transactions as the API's.
 //!
 //! It is idempotent: a comment that is there is left as it is. So an import that was interrupted is simply run again.
+//!
+//! **Invariant:** an import whose lines were not read to their end is an error, whatever ended it (`source`).
 
 mod line;
 mod reader;
+mod source;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,10 +23,14 @@ use stores::{
     table::{NewComment, WriteError},
 };
 use thiserror::Error;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+};
 
 pub use line::parse_line;
 pub use reader::{LineReader, Progress};
+pub use source::{Numbered, Source, SourceError, read_lines};
 
 /// How many comments are written at the same time. Lines of one id go the same way, so they stay in order.
 const LANES: usize = 16;
@@ -90,43 +96,47 @@ impl ImportReport {
     }
 }
 
-/// Why an import ended early. What was imported until then stays; running it again goes on.
+/// Why an import ended early.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    /// The comments cannot be read any further.
-    #[error("the file cannot be read: {0}")]
-    Source(#[source] io::Error),
+    /// The comments were not read to their end.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The table's error.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A lane panicked.
+    #[error("a comment could not be imported by a mistake of this program: {0}")]
+    Lane(#[source] JoinError),
 }
 
-/// One comment to import, with the number of its line.
-pub type Numbered = (u64, Result<NewComment, String>);
-
-/// Where comments to import come from; an error ends the import.
-pub type Source = mpsc::Receiver<io::Result<Numbered>>;
-
-/// Reads a file in a thread of its own, because decompressing and parsing block.
-pub fn read_lines(mut reader: LineReader) -> Source {
-    let (sender, source) = mpsc::channel(LANES * LANE_QUEUE);
-    tokio::task::spawn_blocking(move || {
-        while let Some(line) = reader.next_line().transpose() {
-            let parsed = line.map(|(number, bytes)| (number, bytes.and_then(|bytes| parse_line(&bytes))));
-            let ended = parsed.is_err();
-            if sender.blocking_send(parsed).is_err() || ended {
-                return;
-            }
+impl ImportError {
+    /// What the user can do.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Source(error) => error.advice(),
+            Self::Store(_) => "run it again to go on, which leaves what was imported as it is",
+            Self::Lane(_) => "please report this; what was imported stays",
         }
-    });
-    source
+    }
 }
 
-/// Imports comments; `done` counts those that have been looked at.
+/// An import that ended early. What was imported until then stays.
+#[derive(Debug, Error)]
+#[error("{reason}; {}", reason.advice())]
+pub struct Unfinished {
+    /// What it did until then.
+    pub report: Box<ImportReport>,
+    /// Why it ended.
+    pub reason: ImportError,
+}
+
+/// Imports comments; `done` counts those that have been looked at. What the source has given is imported also when it ends
+/// with an error.
 ///
 /// # Errors
-/// The source's or the table's.
-pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, ImportError> {
+/// The source's or the table's, with what was imported until then.
+pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
     let mut lanes = Vec::with_capacity(LANES);
     let mut workers = JoinSet::new();
@@ -136,48 +146,59 @@ pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) ->
         workers.spawn(work(table.clone(), lane, done.clone()));
     }
     let mut report = ImportReport::default();
-    let mut broken = None;
-    while let Some(numbered) = source.recv().await {
+    let mut ended = distribute(&mut source, &lanes, &mut report, done).await.err().map(ImportError::Source);
+    drop((lanes, source));
+    while let Some(worked) = workers.join_next().await {
+        match worked {
+            Ok((part, Ok(()))) => report.add(part),
+            Ok((part, Err(error))) => {
+                report.add(part);
+                ended = Some(ImportError::Store(error));
+            }
+            Err(error) => ended = Some(ImportError::Lane(error)),
+        }
+    }
+    report.took = began.elapsed();
+    match ended {
+        Some(reason) => Err(Unfinished { report: Box::new(report), reason }),
+        None => Ok(report),
+    }
+}
+
+/// Gives each comment to the lane of its id.
+async fn distribute(
+    source: &mut Source,
+    lanes: &[mpsc::Sender<(u64, NewComment)>],
+    report: &mut ImportReport,
+    done: &AtomicU64,
+) -> Result<(), SourceError> {
+    while let Some(numbered) = source.next().await.transpose()? {
         match numbered {
-            Err(error) => broken = Some(error),
-            Ok((number, Err(reason))) => {
+            (number, Err(reason)) => {
                 report.add(ImportReport::bad(number, reason));
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            Ok((number, Ok(comment))) => {
+            (number, Ok(comment)) => {
                 report.first_product.get_or_insert_with(|| comment.product.clone());
                 let mut hasher = DefaultHasher::new();
                 comment.id.hash(&mut hasher);
                 let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or(0);
-                // A lane that takes nothing any more has failed; its error comes out below.
                 let Some(sender) = lanes.get(lane) else { continue };
+                // A lane that takes nothing any more has failed, and says why when it is joined.
                 if sender.send((number, comment)).await.is_err() {
-                    break;
+                    return Ok(());
                 }
             }
         }
     }
-    drop(lanes);
-    let mut failure = None;
-    while let Some(worked) = workers.join_next().await {
-        match worked {
-            Ok(Ok(part)) => report.add(part),
-            Ok(Err(error)) => failure = Some(ImportError::Store(error)),
-            Err(error) => failure = Some(ImportError::Source(io::Error::other(error))),
-        }
-    }
-    report.took = began.elapsed();
-    match failure.or(broken.map(ImportError::Source)) {
-        Some(error) => Err(error),
-        None => Ok(report),
-    }
+    Ok(())
 }
 
 async fn work(
     table: Table,
     mut lane: mpsc::Receiver<(u64, NewComment)>,
     done: Arc<AtomicU64>,
-) -> Result<ImportReport, StoreError> {
+) -> (ImportReport, Result<(), StoreError>) {
     let mut report = ImportReport::default();
     while let Some((number, comment)) = lane.recv().await {
         let mut tries = 0;
@@ -188,8 +209,12 @@ async fn work(
                     tracing::warn!(%error, id = %comment.id, "trying again");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
-                outcome => break outcome?,
+                outcome => break outcome,
             }
+        };
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return (report, Err(error)),
         };
         match outcome {
             Outcome::Created => report.created += 1,
@@ -199,7 +224,7 @@ async fn work(
         }
         done.fetch_add(1, Ordering::Relaxed);
     }
-    Ok(report)
+    (report, Ok(()))
 }
 
 enum Outcome {

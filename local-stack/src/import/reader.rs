@@ -12,12 +12,18 @@ use std::{
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::{line::NOT_LINES, source::SourceError};
+
 /// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
 const LINE_MAX_BYTES: u64 = 1 << 20;
+
+/// What some programs begin a text with that is UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A file of lines, and how far it has been read.
 pub struct LineReader {
     lines: Box<dyn BufRead + Send>,
+    is_gzip: bool,
     /// Bytes of the file, and how many of them have been read.
     pub progress: Progress,
     number: u64,
@@ -64,19 +70,34 @@ impl LineReader {
         file.rewind()?;
         let progress = Progress { read: Arc::default(), total };
         let counted = BufReader::new(Counted(file, progress.read.clone()));
-        let lines: Box<dyn BufRead + Send> = match magic.as_slice() {
-            // RFC 1952, section 2.3.1.
-            [0x1f, 0x8b] => Box::new(BufReader::new(MultiGzDecoder::new(counted))),
-            _ => Box::new(counted),
-        };
-        Ok(Self { lines, progress, number: 0 })
+        // RFC 1952, section 2.3.1.
+        let is_gzip = magic == [0x1f, 0x8b];
+        let lines: Box<dyn BufRead + Send> =
+            if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(counted))) } else { Box::new(counted) };
+        Ok(Self { lines, is_gzip, progress, number: 0 })
     }
 
     /// The next line that is not blank, without its end; `None` at the end of the file.
     ///
     /// # Errors
     /// That the file cannot be read any further, such as a broken gzip stream.
-    pub fn next_line(&mut self) -> io::Result<Option<NumberedLine>> {
+    pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
+        self.read_line().map_err(|source| {
+            let line = self.number;
+            // The kinds by which the decoder reports broken data.
+            let is_broken = matches!(
+                source.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+            );
+            if self.is_gzip && is_broken {
+                SourceError::BrokenGzip { line, source }
+            } else {
+                SourceError::File { line, source }
+            }
+        })
+    }
+
+    fn read_line(&mut self) -> io::Result<Option<NumberedLine>> {
         loop {
             let mut line = Vec::new();
             let count = self.lines.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)?;
@@ -84,12 +105,17 @@ impl LineReader {
                 return Ok(None);
             }
             self.number += 1;
+            let marked = if self.number == 1 { line.strip_prefix(BYTE_ORDER_MARK) } else { None };
+            let text = marked.unwrap_or(&line).trim_ascii();
             if line.last() != Some(&b'\n') && u64::try_from(count).unwrap_or(0) >= LINE_MAX_BYTES {
+                let is_array = text.starts_with(b"[");
                 self.skip_line()?;
-                return Ok(Some((self.number, Err(format!("is longer than {LINE_MAX_BYTES} bytes")))));
+                let reason =
+                    if is_array { NOT_LINES.to_owned() } else { format!("is longer than {LINE_MAX_BYTES} bytes") };
+                return Ok(Some((self.number, Err(reason))));
             }
-            if !line.trim_ascii().is_empty() {
-                return Ok(Some((self.number, Ok(line.trim_ascii().to_vec()))));
+            if !text.is_empty() {
+                return Ok(Some((self.number, Ok(text.to_vec()))));
             }
         }
     }
@@ -149,9 +175,21 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&compressed[..compressed.len() - 9]).unwrap();
         let mut reader = LineReader::open(file.path()).unwrap();
-        assert!(
-            std::iter::from_fn(|| reader.next_line().transpose()).any(|line| line.is_err()),
-            "a cut file is an error"
-        );
+        let error = std::iter::from_fn(|| reader.next_line().transpose()).find_map(Result::err);
+        assert!(matches!(error, Some(SourceError::BrokenGzip { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let line = |number, text: &str| (number, Ok(text.as_bytes().to_vec()));
+        assert_eq!(lines_of("\u{feff}a\nb".as_bytes()), [line(1, "a"), line(2, "b")]);
+        assert_eq!(lines_of("\u{feff}\nb".as_bytes()), [line(2, "b")]);
+        assert_eq!(lines_of("a\n\u{feff}b".as_bytes()), [line(1, "a"), line(2, "\u{feff}b")]);
+    }
+
+    #[test]
+    fn an_array_in_one_long_line_is_named() {
+        let lines = lines_of(format!("[{}]", "1,".repeat(1 << 20)).as_bytes());
+        assert_eq!(lines, [(1, Err(NOT_LINES.to_owned()))]);
     }
 }

@@ -161,11 +161,7 @@ mod tests {
         };
         let mut stack = Stack::start(settings).await.unwrap();
         stack.wait_until_index_ready().await.unwrap();
-        let (sender, source) = tokio::sync::mpsc::channel(comments.len());
-        for (number, comment) in (1..).zip(comments.clone()) {
-            sender.try_send(Ok((number, Ok(comment)))).unwrap();
-        }
-        drop(sender);
+        let source = import::Source::of_comments(comments.clone());
         import::import(stack.table(), source, &Arc::new(AtomicU64::new(0))).await.unwrap();
         stack.settle().await;
 

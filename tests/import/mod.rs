@@ -1,11 +1,13 @@
 //! An import takes what is right, names what is not, and changes nothing when it is made again.
 
+mod process;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
-use local_stack::import::{ImportError, ImportReport, LineReader, import, read_lines};
+use local_stack::import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines};
 use serde_json::{Value, json};
 use stores::table::NewComment;
 
@@ -29,13 +31,13 @@ fn lines(comments: &[NewComment]) -> String {
     comments.iter().map(|comment| format!("{}\n", line(comment))).collect()
 }
 
-async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, ImportError> {
+async fn import_bytes(stores: &Stores, content: &[u8]) -> Result<ImportReport, Unfinished> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
     import_file(stores, file.path()).await
 }
 
-async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, ImportError> {
+async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, Unfinished> {
     let reader = LineReader::open(path).unwrap();
     import(&stores.table, read_lines(reader), &Arc::new(AtomicU64::new(0))).await
 }
@@ -113,12 +115,15 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
         (broken("rating", json!("five")), "five"),
         (broken("language", json!("en_US")), "language"),
         (broken("id", json!("a b")), "id"),
+        (broken("id", json!(".")), "id"),
         (broken("product", json!("..")), "product"),
         (broken("created_at", json!("2023-02-29T00:00:00Z")), "created_at"),
+        (broken("created_at", json!("9999-12-31T23:59:59-01:00")), "created_at"),
         (broken("body", json!(" ")), "body"),
         (broken("body", json!("x".repeat(10_001))), "body"),
         (broken("stars", json!(5)), "stars"),
-        ("[]".to_owned(), ""),
+        ("[]".to_owned(), "JSON Lines"),
+        (format!("[{}]", good[0]), "JSON Lines"),
     ];
     // A blank line is no bad line, but it has a number.
     let mut content = format!("{}\n\n", good[0]);
@@ -127,7 +132,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
     }
     content.push_str(&format!("{}\n{}", good[1], good[2]));
     let report = import_bytes(&stores, content.as_bytes()).await.unwrap();
-    assert_eq!((report.created, report.bad), (3, 12), "{report:?}");
+    assert_eq!((report.created, report.bad), (3, 15), "{report:?}");
     assert_eq!(report.bad_lines.len(), bad.len());
     for ((number, (_, reason)), named) in (3..).zip(&bad).zip(&report.bad_lines) {
         assert_eq!(named.number, number, "{report:?}");
@@ -171,10 +176,23 @@ async fn a_file_that_breaks_off_keeps_what_was_read_and_is_simply_imported_again
     let content = lines(&some_reviews(120));
     let compressed = gzip(content.as_bytes());
     let error = import_bytes(&stores, &compressed[..compressed.len() * 2 / 3]).await.unwrap_err();
-    assert!(matches!(error, ImportError::Source(_)), "{error:?}");
+    assert!(matches!(error.reason, ImportError::Source(SourceError::BrokenGzip { .. })), "{error:?}");
     let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
     assert!((1..120).contains(&kept), "{kept}");
+    assert_eq!((error.report.created, error.report.bad), (kept, 0), "{error:?}");
     let report = import_bytes(&stores, &compressed).await.unwrap();
     assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_dies_is_an_error_and_not_the_end_of_the_file() {
+    let stores = Stores::start().await;
+    let comments = some_reviews(3).into_iter().zip(1..).map(|(comment, number)| Ok((number, Ok(comment))));
+    let source = Source::of_lines(comments.chain(std::iter::once_with(|| panic!("the reader is wrong"))));
+    let error = import(&stores.table, source, &Arc::new(AtomicU64::new(0))).await.unwrap_err();
+    assert!(matches!(error.reason, ImportError::Source(SourceError::Reader(_))), "{error:?}");
+    assert!(error.to_string().contains("the reader is wrong"), "{error}");
+    assert_eq!(error.report.created, 3, "{error:?}");
     stores.finish().await;
 }

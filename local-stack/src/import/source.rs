@@ -1,0 +1,148 @@
+//! Where comments to import come from, and why no more of them may come.
+
+use std::{any::Any, io, pin::Pin, thread};
+
+use stores::table::NewComment;
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use super::{line, line::parse_line, reader::LineReader};
+
+/// How many lines are read ahead.
+const READ_AHEAD: usize = 512;
+
+/// One comment to import, with the number of its line, or why the line is none.
+pub type Numbered = (u64, Result<NewComment, String>);
+
+/// Why the comments of a source were not read to their end.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// A gzip stream that is not whole.
+    #[error("its gzip data is broken or cut off after line {line} ({source})")]
+    BrokenGzip {
+        /// The last line that was read.
+        line: u64,
+        /// What the decoder says.
+        source: io::Error,
+    },
+    /// The file system's error.
+    #[error("it cannot be read beyond line {line}: {source}")]
+    File {
+        /// The last line that was read.
+        line: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It begins with a JSON array that goes on behind its first line.
+    #[error("line {line} {}", line::NOT_LINES)]
+    Array {
+        /// Where the array begins.
+        line: u64,
+    },
+    /// The thread that reads panicked.
+    #[error("the thread that reads it ended by a mistake of this program: {0}")]
+    Reader(String),
+    /// No thread could be started to read.
+    #[error("no thread could be started to read it: {0}")]
+    Thread(#[source] io::Error),
+    /// Somebody asked for the end.
+    #[error("it was interrupted")]
+    Interrupted,
+}
+
+impl SourceError {
+    /// What the user can do.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::BrokenGzip { .. } => {
+                "`gzip -t` checks a file; import a whole copy of it, which leaves what was imported as it is"
+            }
+            Self::File { .. } | Self::Thread(_) => {
+                "import it again when that is solved, which leaves what was imported as it is"
+            }
+            Self::Array { .. } => "nothing of it was imported",
+            Self::Reader(_) => "please report this; what was imported stays",
+            Self::Interrupted => "import it again for the rest, which leaves what was imported as it is",
+        }
+    }
+}
+
+type Line = Result<Numbered, SourceError>;
+
+/// Comments to import. An error ends the import.
+pub struct Source {
+    lines: mpsc::Receiver<Line>,
+    reader: Option<io::Result<thread::JoinHandle<()>>>,
+    interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// Draws lines in a thread of its own, because decompressing and parsing block. The process does not wait for that
+    /// thread when it ends.
+    pub fn of_lines(lines: impl Iterator<Item = Line> + Send + 'static) -> Self {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let read = move || {
+            for line in lines {
+                let is_last = line.is_err();
+                // Nobody takes them any more when the import has failed.
+                if sender.blocking_send(line).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        let reader = thread::Builder::new().name("reader".to_owned()).spawn(read);
+        Self { lines: receiver, reader: Some(reader), interrupted: Box::pin(std::future::pending()) }
+    }
+
+    /// Comments that are known to be good.
+    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
+        Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
+    }
+
+    /// The same, but it ends when `interrupted` does.
+    #[must_use]
+    pub fn until(self, interrupted: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { interrupted: Box::pin(interrupted), ..self }
+    }
+
+    /// The next line; `None` when all have been read.
+    pub(super) async fn next(&mut self) -> Option<Line> {
+        let line = tokio::select! {
+            biased;
+            () = &mut self.interrupted => return Some(Err(SourceError::Interrupted)),
+            line = self.lines.recv() => line,
+        };
+        // A reader that panicked has closed the channel as one does that is done.
+        line.or_else(|| match self.reader.take()? {
+            Ok(reader) => reader.join().err().map(|panic| Err(SourceError::Reader(message(&*panic)))),
+            Err(error) => Some(Err(SourceError::Thread(error))),
+        })
+    }
+}
+
+/// What a panic says: `panic!` sends one of two types.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_owned()
+}
+
+/// Reads a file of JSON lines.
+pub fn read_lines(mut reader: LineReader) -> Source {
+    let mut is_first = true;
+    Source::of_lines(std::iter::from_fn(move || {
+        let line = reader.next_line().transpose()?;
+        Some(line.and_then(|(number, bytes)| {
+            let goes_on = |bytes: &Vec<u8>| line::begins_an_array(bytes);
+            if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
+                return Err(SourceError::Array { line: number });
+            }
+            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
+        }))
+    }))
+}
