@@ -1,4 +1,4 @@
-//! How the services of AWS, and engines that stand in for them, are called.
+//! Client configuration for AWS services and for engines that stand in for them.
 
 use std::time::Duration;
 
@@ -7,19 +7,21 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
-/// How long calls may take.
+/// Time and attempt limits of calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calls {
     /// The longest that one attempt of one call may take.
     pub(crate) attempt_timeout: Duration,
     /// The longest that one call with its retries may take.
     pub(crate) call_timeout: Duration,
-    /// How often one call is sent, the first time included.
+    /// How often one call is sent at most, including the first attempt.
     pub(crate) max_attempts: u32,
 }
 
-/// The configuration of a client: with an endpoint, for a local engine and with credentials that it takes; without one,
-/// from the environment, as AWS's own tools have it.
+/// The SDK configuration of a client.
+///
+/// - With an endpoint: for a local engine, with credentials that this engine accepts.
+/// - Without an endpoint: from the environment, like AWS's own tools.
 pub(crate) async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClient, calls: Calls) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(1))
@@ -46,10 +48,10 @@ pub(crate) async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHt
     shared.load().await
 }
 
-/// Makes HTTP clients, each with connections of its own.
+/// Creates HTTP clients, each with separate connections.
 pub(crate) type NewHttpClient = fn() -> SharedHttpClient;
 
-/// How HTTP clients for an endpoint are made; AWS's own are reached by TLS.
+/// Selects the HTTP client for an endpoint. AWS's own endpoints use TLS.
 pub(crate) fn new_http_client(endpoint_url: Option<&str>) -> NewHttpClient {
     match endpoint_url {
         Some(url) if url.starts_with("http://") => || Builder::new().build_http(),

@@ -1,8 +1,8 @@
-//! How many units calls to the table consume, and how many they may.
+//! Counts the units that calls to the table consume, and limits their rate.
 //!
-//! DynamoDB tells what a call has consumed when it answers (`ReturnConsumedCapacity`), so a call is let through when those
-//! before it have been paid for, and is paid for afterwards: a limit is kept over seconds, not by each call. A transaction
-//! that is cancelled tells nothing and is not counted.
+//! DynamoDB reports consumed units only in its answer (`ReturnConsumedCapacity`). So a call starts when the earlier
+//! calls are paid for, and pays afterwards. The limit therefore holds over seconds, not for each call. A cancelled
+//! transaction reports nothing and is not counted.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,10 +14,10 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::Table;
 
-/// What may be saved up while nothing is called.
+/// Unused capacity that may accumulate while no call is made.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Units of reading and of writing, of the table and its index together.
+/// Read and write units of the table and its index together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
     /// Read units.
@@ -26,7 +26,7 @@ pub struct Units {
     pub write: f64,
 }
 
-/// Ends waiting: at an instant, or when somebody says so. Clones are the same interrupt.
+/// Ends waiting at an instant, or when [`Interrupt::interrupt`] is called. Clones share one interrupt.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     deadline: Option<Instant>,
@@ -34,12 +34,12 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt at an instant, `None` for never by itself.
+    /// An interrupt at `deadline`. With `None`, only [`Interrupt::interrupt`] ends waiting.
     pub fn at(deadline: Option<Instant>) -> Self {
         Self { deadline, said: Arc::default() }
     }
 
-    /// When it comes by itself.
+    /// The instant at which the interrupt comes without a call.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
@@ -51,7 +51,7 @@ impl Interrupt {
 
     async fn come(&self) {
         let mut said = self.said.subscribe();
-        // The sender lives as long as this.
+        // `self` owns the sender, so waiting cannot fail.
         let said = async { said.wait_for(|said| *said).await.is_ok() };
         match self.deadline {
             Some(deadline) => drop(tokio::time::timeout_at(deadline, said).await),
@@ -70,7 +70,7 @@ pub struct Meter {
 
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Units a second, `None` for any number.
+    /// Units per second; `None` means unlimited.
     limit: Option<f64>,
     state: Mutex<BucketState>,
 }
@@ -78,25 +78,25 @@ struct Bucket {
 #[derive(Debug, Default)]
 struct BucketState {
     consumed: f64,
-    /// When everything that was consumed has been paid for.
+    /// When all consumed units are paid for.
     paid_at: Option<Instant>,
 }
 
 impl Meter {
-    /// A meter with limits in units a second, `None` for none.
+    /// A meter with limits in units per second; `None` means unlimited.
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
         let bucket =
             |limit: Option<u32>| Bucket { limit: limit.map(|units| f64::from(units.max(1))), state: Mutex::default() };
         Self { read: bucket(read_limit), write: bucket(write_limit), interrupt: Interrupt::default() }
     }
 
-    /// The same, but after the interrupt no call is held back: what is under way ends, whatever it consumes.
+    /// Sets an interrupt. After it, the meter delays no call: work under way ends without a limit.
     #[must_use]
     pub fn until(self, interrupt: Interrupt) -> Self {
         Self { interrupt, ..self }
     }
 
-    /// What has been consumed so far.
+    /// Units consumed so far.
     pub fn consumed(&self) -> Units {
         Units { read: self.read.locked().consumed, write: self.write.locked().consumed }
     }
@@ -107,7 +107,7 @@ impl Bucket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until what was consumed has been paid for, or for the interrupt.
+    /// Waits until the consumed units are paid for, or until the interrupt.
     async fn admit(&self, interrupt: &Interrupt) {
         let paid_at = self.locked().paid_at;
         if let Some(paid_at) = paid_at {
@@ -132,46 +132,46 @@ impl Bucket {
     }
 }
 
-/// The units that an answer tells.
+/// The sum of the units that answers report.
 fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
     answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
 }
 
 impl Table {
-    /// What a call asks to be told: nothing of a table without a meter.
+    /// What a call asks DynamoDB to report. Without a meter it asks for nothing.
     pub(crate) fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
         self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
     }
 
-    /// Waits until a call that reads may be made.
+    /// Waits until a read call may start.
     pub(crate) async fn admit_read(&self) {
         if let Some(meter) = &self.meter {
             meter.read.admit(&meter.interrupt).await;
         }
     }
 
-    /// Waits until a call that writes may be made.
+    /// Waits until a write call may start.
     pub(crate) async fn admit_write(&self) {
         if let Some(meter) = &self.meter {
             meter.write.admit(&meter.interrupt).await;
         }
     }
 
-    /// Counts what a call that read says it has consumed.
+    /// Counts units that a read call reports as a number.
     pub(crate) fn charge_read_units(&self, units: f64) {
         if let Some(meter) = &self.meter {
             meter.read.charge(units);
         }
     }
 
-    /// Counts what a call that read has consumed.
+    /// Counts the units that a read call consumed.
     pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
             meter.read.charge(told(consumed));
         }
     }
 
-    /// Counts what a call that wrote has consumed.
+    /// Counts the units that a write call consumed.
     pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
             meter.write.charge(told(consumed));
@@ -193,7 +193,7 @@ mod tests {
             meter.read.charge_at(20.0, now);
             meter.write.charge_at(1_000.0, now);
         }
-        // A second was saved up, and what the last call consumed is paid for by the next.
+        // One second of capacity had accumulated. The next call, which is never made, would pay for the last one.
         assert_eq!((now - began).as_secs(), 4 * 2 - 1);
         assert_eq!(meter.write.locked().paid_at, None);
         assert_eq!(meter.consumed(), Units { read: 100.0, write: 5_000.0 });
@@ -208,7 +208,7 @@ mod tests {
             if is_said {
                 interrupt.interrupt();
             }
-            // Otherwise, eleven days.
+            // Without the interrupt this waits eleven days.
             meter.read.admit(&meter.interrupt).await;
         }
     }

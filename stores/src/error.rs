@@ -1,4 +1,4 @@
-//! What can go wrong with a store, split by what the caller does about it.
+//! Store errors, split by what the caller does about them.
 
 use std::{error::Error, sync::Arc};
 
@@ -13,7 +13,7 @@ pub enum Store {
     Table,
     /// Redis.
     PageIndex,
-    /// Where records that can never be processed are put.
+    /// The place for records that can never be processed.
     Quarantine,
 }
 
@@ -32,62 +32,62 @@ type Source = Box<dyn Error + Send + Sync>;
 /// What the caller of a store does about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Make the same call again: now, while there is time, or with the next delivery.
+    /// Repeat the same call: now, while time is left, or with the next delivery.
     TryAgain,
-    /// Nothing that this call holds is at fault, and trying at once does not help: somebody has to change permissions
-    /// or settings. A stream handler reports its records for retry, so that nothing is lost until that is done.
+    /// The data of this call is not at fault, and an immediate retry does not help: a person must change permissions or
+    /// settings. A stream handler reports its records for retry, so nothing is lost meanwhile.
     CallOperator,
-    /// What this call holds is at fault and stays so. A stream handler puts the record into quarantine, with the
-    /// reason, and goes on.
+    /// The data of this call is at fault and stays so. A stream handler puts the record into quarantine with the
+    /// reason, and continues.
     Quarantine,
 }
 
-/// An error of a store. Its variants say what the caller does about it: see [`StoreError::remedy`].
+/// A store error. Each variant implies what the caller does about it: see [`StoreError::remedy`].
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// Throttled, unreachable, timed out, loading, failing over: the same call may succeed later.
-    /// A write may have happened or not.
+    /// The store is throttled, unreachable, timed out, loading or failing over. The same call may succeed later. A
+    /// write may or may not have happened.
     #[error("{store} is unavailable: {detail}")]
     Unavailable {
-        /// Which one.
+        /// The store.
         store: Store,
-        /// What it answered, or that it did not.
+        /// The store's answer, or that none came.
         detail: String,
         /// The client's error.
         #[source]
         source: Option<Source>,
     },
-    /// The store refuses every call like this one until somebody changes something: a missing permission, a missing
-    /// table, a server that does not suit, a bug of ours.
+    /// The store refuses every call of this kind until a person changes something: a missing permission, a missing
+    /// table, an unsuitable server, or a bug in Pagemark.
     #[error("{store} refuses: {detail}")]
     Refused {
-        /// Which one.
+        /// The store.
         store: Store,
-        /// What it answered.
+        /// The store's answer.
         detail: String,
         /// The client's error.
         #[source]
         source: Option<Source>,
     },
-    /// The store refuses what this call holds, and always will: an item that is too large, a key that holds something
-    /// else than it should. Other calls are not concerned.
+    /// The store refuses the data of this call, and always will: an item that is too large, or a key with a value of
+    /// the wrong type. Other calls are not affected.
     #[error("{store} rejects the data: {detail}")]
     Rejected {
-        /// Which one.
+        /// The store.
         store: Store,
-        /// What it answered.
+        /// The store's answer.
         detail: String,
         /// The client's error.
         #[source]
         source: Option<Source>,
     },
-    /// What is stored does not have the shape it must have; a person has to look.
+    /// Stored data has the wrong shape. A person must look.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }
 
 impl StoreError {
-    /// What the caller does about it.
+    /// What the caller does about this error.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Unavailable { .. } => Remedy::TryAgain,
@@ -101,17 +101,17 @@ impl StoreError {
         self.remedy() == Remedy::TryAgain
     }
 
-    /// The caller's deadline passed before the store answered, or before it could be asked.
+    /// The caller's deadline passed before the store answered, or before the call could start.
     pub fn past_deadline(store: Store) -> Self {
         Self::unavailable(store, "no answer before the deadline")
     }
 
-    /// An error of this kind without a client's error behind it.
+    /// An [`StoreError::Unavailable`] without a client error behind it.
     pub fn unavailable(store: Store, detail: impl Into<String>) -> Self {
         Self::Unavailable { store, detail: detail.into(), source: None }
     }
 
-    /// A client's error that counts as passing, whatever it is.
+    /// Classifies any client error as [`StoreError::Unavailable`].
     pub(crate) fn unavailable_because<E>(store: Store, error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -119,12 +119,12 @@ impl StoreError {
         Self::Unavailable { store, detail: describe(&error), source: Some(Box::new(error)) }
     }
 
-    /// An error of this kind without a client's error behind it.
+    /// A [`StoreError::Refused`] without a client error behind it.
     pub fn refused(store: Store, detail: impl Into<String>) -> Self {
         Self::Refused { store, detail: detail.into(), source: None }
     }
 
-    /// Sorts an error of the SDK.
+    /// Classifies an error of the SDK.
     pub fn of_sdk<E>(error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -133,7 +133,7 @@ impl StoreError {
         let remedy = if let SdkError::ServiceError(answer) = &error {
             match answer.raw().status().is_client_error() {
                 true => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
-                // It fails, or its answer did not arrive whole.
+                // The service fails, or its answer arrived incomplete.
                 false => Remedy::TryAgain,
             }
         } else if matches!(error, SdkError::ConstructionFailure(_)) {
@@ -153,11 +153,12 @@ impl StoreError {
         }
     }
 
-    /// Sorts a cancelled transaction by the codes of its reasons, one an action, `None` for those not at fault.
+    /// Classifies a cancelled transaction by its reason codes. DynamoDB gives one code per action; `None` marks an
+    /// action that is not at fault.
     pub(crate) fn of_cancelled_transaction(reasons: &[String], source: impl Into<Source>) -> Self {
         let remedies: Vec<Remedy> =
             reasons.iter().filter(|code| *code != "None").map(|code| remedy_of_code(code)).collect();
-        // Whatever passes is waited for first; what is left then is sorted again.
+        // Wait for temporary errors first. The retry then classifies what is left.
         let worst = [Remedy::TryAgain, Remedy::CallOperator, Remedy::Quarantine];
         let remedy = worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain);
         let detail = format!("transaction cancelled: {}", reasons.join(", "));
@@ -165,7 +166,7 @@ impl StoreError {
     }
 }
 
-/// What a service answered, or the innermost reason why it did not, in one line.
+/// The service's answer in one line. Without an answer: the innermost cause.
 fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> String {
     if let SdkError::ServiceError(answer) = error {
         let code = answer.err().code().unwrap_or("an error without a code");
@@ -178,11 +179,11 @@ fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E>) -> S
     format!("{error}: {innermost}")
 }
 
-/// What to do about a DynamoDB error code, or a reason of a cancelled transaction
-/// (AWS: "Error handling with DynamoDB", "Error messages and codes"; API reference, `CancellationReason`).
+/// The remedy for a DynamoDB error code, or for a reason of a cancelled transaction (AWS: "Error handling with
+/// DynamoDB", "Error messages and codes"; API reference, `CancellationReason`).
 pub(crate) fn remedy_of_code(code: &str) -> Remedy {
     match code {
-        // An item or a key that breaks a limit. A transaction names the first so, a single call the second.
+        // An item or a key that breaks a limit. A transaction reports the first code, a single call the second.
         "ValidationError" | "ValidationException" | "ItemCollectionSizeLimitExceeded" => Remedy::Quarantine,
         "InternalServerError"
         | "ItemCollectionSizeLimitExceededException"
@@ -203,12 +204,12 @@ pub(crate) fn remedy_of_code(code: &str) -> Remedy {
 impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
         use redis::ErrorKind;
-        // A pipeline fails with an error for each of its commands that failed.
+        // A failed pipeline reports one error for each failed command.
         let answers = error.clone().into_server_errors();
         let remedy = match &answers {
             Some(answers) => {
                 let remedies: Vec<Remedy> = answers.iter().map(|(_, answer)| remedy_of_answer(answer)).collect();
-                // Whatever concerns every call comes first, then what passes: what is left after that is sorted again.
+                // Errors that affect every call come first, then temporary errors. The retry classifies what is left.
                 let worst = [Remedy::CallOperator, Remedy::TryAgain, Remedy::Quarantine];
                 worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain)
             }
@@ -231,10 +232,10 @@ impl From<redis::RedisError> for StoreError {
     }
 }
 
-/// What to do about the answer of a Redis server to one command.
+/// The remedy for one command's error answer from Redis.
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
     if error.code() == "WRONGTYPE" {
-        // One key holds something else than the page index put there; the repair job finds it.
+        // A key holds a value of the wrong type. The repair job finds it.
         Remedy::Quarantine
     } else if passes(error) {
         Remedy::TryAgain
@@ -243,18 +244,19 @@ fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
     }
 }
 
-/// Whether the TLS handshake failed: the certificate is not trusted or not that server's, or nobody speaks TLS there.
+/// Whether the TLS handshake failed: the certificate is untrusted or belongs to another server, or the port does not
+/// speak TLS.
 fn is_untrusted(error: &redis::RedisError) -> bool {
-    // The client keeps the system's error in an `Arc`, which is what it calls the source.
+    // The client wraps the system's error in an `Arc` and returns that as the source.
     let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
 }
 
-/// Whether what a Redis server answers may go away by itself.
+/// Whether a Redis error is temporary.
 ///
-/// Everything that it says while it starts, fails over, moves slots, or is short of memory passes; what it says of our
-/// own commands and of our user does not. OOM needs an operator but then passes.
+/// Errors that Redis gives while it starts, fails over, moves slots or is short of memory are temporary. Errors about
+/// Pagemark's commands or its user are not. OOM needs an operator, but then ends too.
 fn passes(error: &redis::ServerError) -> bool {
     use redis::ServerErrorKind;
     match error.kind() {
@@ -265,7 +267,7 @@ fn passes(error: &redis::ServerError) -> bool {
                 | ServerErrorKind::CrossSlot
                 | ServerErrorKind::NoSub
         ),
-        // Codes that the client has no name for; others, such as WRONGTYPE, are of our commands or the data.
+        // Codes without a name in the client. Other codes, such as WRONGTYPE, are about the commands or the data.
         None => matches!(error.code(), "OOM" | "BUSY" | "MISCONF" | "NOREPLICAS"),
     }
 }
@@ -274,7 +276,7 @@ fn passes(error: &redis::ServerError) -> bool {
 mod tests {
     use super::*;
 
-    /// What a server answers, as an error of the page index.
+    /// A server's error answer as a page index error.
     fn answered(text: &str) -> StoreError {
         let answer = redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
         answer.extract_error().unwrap_err().into()

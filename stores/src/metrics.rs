@@ -1,12 +1,12 @@
-//! What the stream handlers count, in the CloudWatch embedded metric format: a line of JSON on standard output, from
-//! which CloudWatch Logs makes metrics (Amazon CloudWatch, "Specification: Embedded metric format").
+//! Metrics of the stream handlers, in the CloudWatch embedded metric format. A handler prints a line of JSON on
+//! standard output; CloudWatch Logs turns it into metrics (Amazon CloudWatch, "Specification: Embedded metric format").
 //!
-//! [`Metric`] is the one list of their names.
+//! [`Metric`] is the only list of metric names.
 
 use serde_json::{Map, Value, json};
 
-/// The namespace of every metric unless a process is told another one, as each stack of an account needs
-/// ([`MetricsArgs`](crate::config::MetricsArgs)).
+/// The default namespace of every metric. Each stack of an account needs a different one, set with
+/// [`MetricsArgs`](crate::config::MetricsArgs).
 pub const NAMESPACE: &str = "Pagemark";
 
 /// The only dimension: the name of the function.
@@ -15,29 +15,29 @@ pub const DIMENSION: &str = "Function";
 /// A metric of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// Records of the batch, those of no comment included.
+    /// Records in the batch, including records that are not about a comment.
     Records,
     /// Comments that the batch changed.
     CommentsChanged,
     /// Writes that are known to have happened: duplicates put or deleted, or edits of the page index. When a part of a
-    /// pipeline fails, none of its edits is known to.
+    /// pipeline fails, none of its edits counts.
     Writes,
-    /// Calls that the handler sent again; attempts of the SDK itself are not counted.
+    /// Calls that the handler repeated. The SDK's own attempts are not counted.
     Retries,
-    /// Writes that DynamoDB left unprocessed, each as often as it did.
+    /// Writes that DynamoDB returned as unprocessed, counted each time.
     Unprocessed,
     /// Records reported for retry.
     ReportedForRetry,
-    /// Records that the handler itself put into quarantine.
+    /// Records that the handler put into quarantine.
     Quarantined,
-    /// How old the last record of the batch was when the invocation began.
+    /// Age of the batch's last record when the invocation began.
     IteratorAge,
-    /// How long the invocation took.
+    /// Duration of the invocation.
     Duration,
 }
 
 impl Metric {
-    /// Every metric, in the order of a line.
+    /// Every metric, in the order in which the line prints them.
     pub const ALL: [Self; 9] = [
         Self::Records,
         Self::CommentsChanged,
@@ -100,19 +100,19 @@ impl Metrics {
         self.values.get(metric as usize).copied().unwrap_or(0)
     }
 
-    /// The line of JSON, without a line feed.
+    /// The metrics as a line of JSON, without a line feed.
     pub fn line(&self, namespace: &str, function: &str, at_epoch_ms: i64) -> String {
         let values = Metric::ALL.map(|metric| (metric.name(), metric.unit(), self.get(metric).into()));
         line(namespace, function, at_epoch_ms, &values)
     }
 
-    /// Writes the line to standard output, where Lambda takes it from.
+    /// Prints the line to standard output, where Lambda reads it.
     pub fn print(&self, namespace: &str, function: &str) {
         println!("{}", self.line(namespace, function, crate::now().epoch_ms()));
     }
 }
 
-/// A line of metrics of a function in a namespace, each with its name, unit and value; without a line feed.
+/// The metrics of a function in a namespace as a line, without a line feed. Each value has a name and a unit.
 pub fn line(namespace: &str, function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
     let metrics: Vec<Value> = values.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
     let mut line = Map::new();

@@ -1,11 +1,10 @@
-//! Waiting between attempts.
+//! Waits between attempts.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Exponential back-off with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"), which ends at a
-/// deadline.
+/// Exponential back-off with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter") until a deadline.
 #[derive(Debug)]
 pub struct Backoff {
     deadline: Instant,
@@ -21,7 +20,7 @@ impl Backoff {
         Self { deadline, ceiling: Self::FIRST }
     }
 
-    /// Waits; `false`, without waiting, when the wait would end after the deadline.
+    /// Waits. Returns `false` without waiting when the wait would end after the deadline.
     pub async fn wait(&mut self) -> bool {
         let pause = self.ceiling.mul_f64(rand::random());
         self.ceiling = (self.ceiling * 2).min(Self::LONGEST);

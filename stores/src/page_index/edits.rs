@@ -1,4 +1,4 @@
-//! Writing to the page index.
+//! Writes to the page index.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,27 +12,27 @@ use super::{
 };
 use crate::error::StoreError;
 
-/// How many edits go out together: enough to hide the round trip, few enough to stay far below the time-out.
+/// How many edits are sent together: enough to hide the round trip, few enough to stay far below the time-out.
 const TOGETHER_MAX: usize = 256;
 
-/// How many edits one transaction joins: it keeps the server from everything else for some 0.3 ms.
+/// How many edits one transaction joins. It blocks the server for about 0.3 ms.
 const TRANSACTION_EDITS_MAX: usize = 64;
 
-/// A comment is put into four sets, and its language is named.
+/// An edit adds the comment to four sets, and adds the name of its language.
 const COMMANDS_OF_AN_EDIT: usize = 5;
 
-/// Room for a score and a member, so that a command need not grow: 13 digits and 26 characters as a rule.
+/// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits and 26 characters.
 const SCORE_AND_MEMBER_BYTES: usize = 48;
 
 impl PageIndex {
-    /// Applies edits, each atomically, in any order: the edits of one comment must be one. Applying them again changes
-    /// nothing.
+    /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
+    /// again changes nothing.
     ///
-    /// Most edits only put comments in. Those of a partition are joined into transactions of plain commands, which cost
-    /// the server little more than half of what calls of the script do; the members of a set go into it together.
+    /// Most edits only add comments. Edits of one partition are joined into transactions of plain commands, which cost
+    /// the server little more than half as much as script calls. One command adds all members of a set.
     ///
     /// # Errors
-    /// The store's; some of the edits may have been applied then.
+    /// The store's. Some of the edits may have been applied.
     pub async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
         for together in edits.chunks(TOGETHER_MAX) {
             match self.ask_all::<redis::Value>(self.joined(together)).await {
@@ -45,7 +45,8 @@ impl PageIndex {
         Ok(())
     }
 
-    /// As few commands as do it: transactions for what only puts in, script calls for what takes out as well.
+    /// The fewest commands for these edits: transactions for edits that only add, script calls for edits that also
+    /// remove.
     fn joined(&self, edits: &[IndexEdit]) -> Vec<Routed<'_>> {
         let mut by_partition: BTreeMap<IndexPartition, Vec<&IndexEdit>> = BTreeMap::new();
         let mut joined = Vec::new();
@@ -63,7 +64,7 @@ impl PageIndex {
         joined
     }
 
-    /// Puts comments in, and names their products and languages. The edits are ordered by product.
+    /// Adds comments and the names of their products and languages. The edits are ordered by product.
     fn transaction(&self, partition: IndexPartition, edits: &[&IndexEdit]) -> Routed<'_> {
         let products = self.keys.products(partition);
         let mut names_products = redis::cmd("SADD");
@@ -103,7 +104,7 @@ impl PageIndex {
         self.keys.partition_of(product)
     }
 
-    /// The members and scores of a base set, oldest first: for whoever compares the index with the table.
+    /// The members and scores of a base set, oldest first. For callers that compare the index with the table.
     ///
     /// # Errors
     /// The store's.
@@ -113,7 +114,7 @@ impl PageIndex {
         self.ask(range).await
     }
 
-    /// The products that a partition names, escaped as in filter keys: for whoever compares the index with the table.
+    /// The product names in a partition, escaped as in filter keys. For callers that compare the index with the table.
     ///
     /// # Errors
     /// The store's.
@@ -121,7 +122,7 @@ impl PageIndex {
         self.ask(Routed::new("SMEMBERS", &self.keys.products(partition))).await
     }
 
-    /// The languages of a product: for whoever compares the index with the table.
+    /// The languages of a product. For callers that compare the index with the table.
     ///
     /// # Errors
     /// The store's.
@@ -135,7 +136,8 @@ impl PageIndex {
     }
 }
 
-/// Puts comments of one product in, the members of each set by one command, and names their languages.
+/// The commands that add comments of one product and the names of their languages. One command adds all members of a
+/// set.
 fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
     let mut commands: Vec<Cmd> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
     let mut languages: Option<Cmd> = None;
@@ -143,7 +145,7 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
     for edit in edits {
         let score = edit.created_at.map_or(0, |created_at| created_at.epoch_ms());
         for set in &edit.add {
-            // Most products have one comment in a batch, whose sets are all different.
+            // Most products have one comment in a batch, and its sets all differ.
             let known = if edits.len() > 1 { places.get(set).copied() } else { None };
             if let Some(command) = known.and_then(|place| commands.get_mut(place)) {
                 command.arg(score).arg(edit.id.as_str());
@@ -166,7 +168,7 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
     commands
 }
 
-/// What an empty set of this kind means: the product, or a language of it, has no comments.
+/// What an empty set of this kind means: the product, or one of its languages, has no comments.
 fn whole_of(set: &BaseSet) -> &str {
     match (&set.rating, &set.language) {
         (Some(_), _) => "",

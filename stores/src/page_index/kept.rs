@@ -1,9 +1,9 @@
-//! Whether partitions are still kept up to date, for whoever has found something missing there.
+//! Checks that partitions are still up to date, for callers that found something missing there.
 //!
-//! **Invariant:** nothing is concluded from what is missing in an index that was lost, or is being rebuilt. Both take the
-//! markers away before, or together with, the first entry; a server that was restored from a snapshot, or has taken over,
-//! has another identity. So who asks for both after having read entries knows that those were not lost
-//! (`tests/repair/lost.rs`).
+//! **Invariant:** a missing entry proves nothing in an index that was lost or is being rebuilt. Both remove the markers
+//! before, or together with, the first entry. A server that was restored from a snapshot, or that took over, has
+//! another identity. So a caller that checks markers and identity after reading entries knows that those entries were
+//! not lost (`tests/repair/lost.rs`).
 
 use futures_util::future::try_join;
 use model::Instant;
@@ -12,12 +12,12 @@ use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed};
 use crate::error::{Store, StoreError};
 
 impl PageIndex {
-    /// Makes sure that what was just read of partitions was read of an index that is kept up to date: the servers are
-    /// those that answered before, and the markers are this table's and not older than they were.
+    /// Checks that what was just read from partitions came from an up-to-date index: the same servers answer as before,
+    /// the markers belong to this table, and they are not older than before.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when that is not so: it was lost, restored, taken over by another server, or a rebuild
-    /// has begun; the store's.
+    /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a
+    /// rebuild began. Also the store's errors.
     pub async fn assert_kept(
         &self,
         table_id: &str,

@@ -1,6 +1,6 @@
-//! Which languages products had when they were last asked for. It is a guess, which saves `stats` a call when it is right:
-//! the answer of that call names the languages that there are, so a wrong guess costs a call and misleads nobody
-//! (`tests/selection` changes languages under it).
+//! A cache of the languages that each product had at the last look-up. The cached list is a guess; a right guess saves
+//! `stats` a call. The answer of that call names the actual languages, so a wrong guess costs one call but never gives
+//! a wrong answer (`tests/selection` changes languages meanwhile).
 
 use std::{
     collections::HashMap,
@@ -9,22 +9,23 @@ use std::{
 
 use model::{Language, ProductId};
 
-/// How many products are known; then all are forgotten. With [`LANGUAGES_MAX`] each that is some 40 MB, usually a tenth.
+/// Maximum number of cached products; beyond it the cache is cleared. With [`LANGUAGES_MAX`] languages each, this takes
+/// about 40 MB, usually a tenth of that.
 const PRODUCTS_MAX: usize = 10_000;
 
-/// Products of more languages than this are not worth the room.
+/// Products with more languages than this are not cached.
 const LANGUAGES_MAX: usize = 64;
 
 #[derive(Clone, Default)]
 pub(super) struct KnownLanguages(Arc<Mutex<HashMap<ProductId, Vec<Language>>>>);
 
 impl KnownLanguages {
-    /// The languages that a product had, none when that is unknown.
+    /// The cached languages of a product; empty when unknown.
     pub(super) fn of(&self, product: &ProductId) -> Vec<Language> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(product).cloned().unwrap_or_default()
     }
 
-    /// Keeps the languages of a product.
+    /// Stores the languages of a product.
     pub(super) fn keep(&self, product: &ProductId, languages: &[Language]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if languages.is_empty() || languages.len() > LANGUAGES_MAX {

@@ -1,5 +1,5 @@
-//! Reading where comments are in the page index, for whoever compares it with the table; and taking away names of what
-//! has no comments.
+//! Reads the positions of comments in the page index, for callers that compare it with the table. Also removes names of
+//! products and languages without comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use model::{
 use super::{PageIndex, connection::Routed};
 use crate::error::StoreError;
 
-/// How many sets are asked about together, and how many members of each: far below the time-out.
+/// How many sets one round trip reads, and how many members of each: far below the time-out.
 const SETS_TOGETHER: usize = 256;
 
 impl PageIndex {
-    /// Where a comment is in the page index: its scores in the base sets of every place, in the languages told there and
-    /// in those that are named; and which of the names told have no members.
+    /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
+    /// and the languages that the index names. Also lists the names from `places` that have no members.
     ///
     /// # Errors
     /// The store's.
@@ -39,8 +39,8 @@ impl PageIndex {
         Ok(Ranks { names, scores: scores.collect() })
     }
 
-    /// What is named of each product; whether it has members is not looked at. A name that is no language's is left out: the
-    /// sweep comes across it.
+    /// The names that the index holds for each product, without checking whether they have members. Omits names that
+    /// are not valid languages: the sweep finds those.
     ///
     /// # Errors
     /// The store's.
@@ -66,7 +66,7 @@ impl PageIndex {
         Ok(products.into_iter().cloned().zip(names).collect())
     }
 
-    /// The scores of members in base sets, `None` of those that a set does not have.
+    /// The scores of members in base sets; `None` for a member that a set does not have.
     ///
     /// # Errors
     /// The store's.
@@ -83,7 +83,7 @@ impl PageIndex {
         Ok(scores)
     }
 
-    /// How many members base sets have.
+    /// The sizes of base sets.
     ///
     /// # Errors
     /// The store's.
@@ -96,8 +96,8 @@ impl PageIndex {
         Ok(sizes)
     }
 
-    /// Takes the name of a product (`None`), or of a language of it, away if it has no comments: looked at and done by
-    /// one script.
+    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments. One script checks and
+    /// removes.
     ///
     /// # Errors
     /// The store's.
@@ -106,14 +106,15 @@ impl PageIndex {
         let partition = self.keys.partition_of(product);
         let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
         let mut call = Routed::call(&self.scripts.edit, &keys);
-        // No comment's id is empty, so no member is taken out.
+        // Comment ids are never empty, so this removes no member.
         call.arg("").arg(0).arg(0).arg(product.escaped()).arg("");
         call.arg(language.map_or(model::ANY, Language::as_str));
         self.ask(call).await
     }
 }
 
-/// The whole sets of what was told and is named. Other names are none of the comment's doing; the sweep looks at them.
+/// The whole sets of names that are both in `told` and in the index. The comment did not cause other names; the sweep
+/// checks those.
 fn wholes(product: &ProductId, told: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
     let languages = names.languages.intersection(told).cloned().map(Some).chain(names.is_named.then_some(None));
     languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()

@@ -1,4 +1,4 @@
-//! Going over everything that the page index holds, in steps that can be gone on with later.
+//! Sweeps everything that the page index holds, in steps that can resume later.
 
 use model::{BaseSet, FilterKey, Language, ProductId, Rating};
 use serde::{Deserialize, Serialize};
@@ -6,52 +6,52 @@ use serde::{Deserialize, Serialize};
 use super::{IndexPartition, PageIndex, connection::Routed, walk::moving, watermarks::ServerIdentity};
 use crate::error::{Remedy, StoreError};
 
-/// How many keys one step looks at: few, because a position holds the names of those that are left.
+/// How many keys one step reads: few, because a position stores the names of the keys that are left.
 const KEYS_COUNT: u32 = 100;
 
-/// How many members one step reads. Small sets come whole, 128 members by default.
+/// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
 const MEMBERS_COUNT: u32 = 500;
 
-/// Where a sweep goes on.
+/// A resume position of a sweep.
 ///
-/// Cursors of a server mean nothing to another one, also not to itself after a restart, and keys whose slot was moved may
-/// be where the sweep has already been: it begins anew then.
+/// A cursor is valid only on the server that gave it, and not after a restart of that server. A key whose slot moved
+/// may now be on a server that the sweep has already visited. In these cases the sweep starts anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepPosition {
     servers: ServerIdentity,
-    /// Which of them serves which slots.
+    /// Which server serves which slots.
     #[serde(default)]
     slots: String,
-    /// The place of the master that is being swept.
+    /// The index of the current master.
     master: usize,
-    /// Its cursor, after the keys that are pending.
+    /// The cursor of the current master, after the pending keys.
     cursor: u64,
-    /// Whether the last keys of this master are pending.
+    /// Whether the pending keys are the last ones of this master.
     is_last: bool,
-    /// Keys that are left.
+    /// Keys that are not read yet.
     pending: Vec<String>,
-    /// How far the last of them has been read.
+    /// How far the last pending key is read.
     member_cursor: u64,
 }
 
-/// Some of what the page index holds.
+/// A part of the page index's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Swept {
-    /// Members of a base set and their scores, as they stand there.
+    /// Members of a base set with their scores.
     Members(BaseSet, Vec<(String, f64)>),
     /// Names of products, escaped as in filter keys.
     Products(IndexPartition, Vec<String>),
     /// Names of a product's languages.
     Languages(ProductId, Vec<String>),
-    /// A key that no part of Pagemark makes; a rebuild removes it.
+    /// A key that Pagemark never creates. A rebuild removes it.
     Unknown(String),
-    /// A key that holds something else than it should, and why it cannot be read; a rebuild removes it.
+    /// A key with a value of the wrong type, and why it cannot be read. A rebuild removes it.
     Unreadable(String, String),
-    /// Nothing in this step.
+    /// The step found nothing.
     Nothing,
 }
 
-/// What a key holds.
+/// The kind of a key.
 enum KeyKind {
     Base(BaseSet),
     Products(IndexPartition),
@@ -61,7 +61,7 @@ enum KeyKind {
 }
 
 impl PageIndex {
-    /// The beginning of a sweep.
+    /// The position at the start of a sweep.
     ///
     /// # Errors
     /// The store's.
@@ -78,7 +78,7 @@ impl PageIndex {
         })
     }
 
-    /// Whether a position can still be gone on from.
+    /// Whether a sweep can resume from a position.
     ///
     /// # Errors
     /// The store's.
@@ -87,17 +87,17 @@ impl PageIndex {
         Ok(is_same && self.slots().await?.is_some_and(|slots| slots == position.slots))
     }
 
-    /// Which server serves which slots; `None` while slots are being moved.
+    /// Which server serves which slots; `None` while slots are moving.
     async fn slots(&self) -> Result<Option<String>, StoreError> {
         let layout = self.bounded(self.connection.layout()).await?;
         Ok(layout.is_at_rest.then(|| layout.serving()))
     }
 
-    /// The next step; `None` when every key there was from the beginning to now has come, unless the servers have
-    /// changed since ([`PageIndex::is_sweep_valid`]). Something may come more than once.
+    /// The next step. `None` when the sweep has returned every key that existed during the whole sweep, unless the
+    /// servers changed meanwhile ([`PageIndex::is_sweep_valid`]). Something may come more than once.
     ///
     /// # Errors
-    /// The store's; the position is then where it was.
+    /// The store's. The position is then unchanged.
     pub async fn sweep_on(&self, position: &mut SweepPosition) -> Result<Option<Swept>, StoreError> {
         if position.pending.is_empty() {
             return self.next_pending(position).await;
@@ -164,7 +164,7 @@ impl PageIndex {
         self.ask(scan).await
     }
 
-    /// Reads a key's name; one in the partition of another product is unknown.
+    /// Classifies a key by its name. A key in the partition of another product is unknown.
     fn kind(&self, key: &str) -> KeyKind {
         let Some((partition, name)) = self.keys.split(key) else { return KeyKind::Unknown };
         match name {
@@ -174,7 +174,7 @@ impl PageIndex {
         }
         let read = || {
             let (product, rest) = name.strip_prefix("PRODUCT#")?.split_once(':')?;
-            // Escaped as in a filter key, and read by what reads those.
+            // The product is escaped as in a filter key, so the filter key's parser reads it.
             let product = FilterKey::parse(&format!("PRODUCT#{product}/~/~")).ok()?.product;
             if self.keys.partition_of(&product) != partition {
                 return None;

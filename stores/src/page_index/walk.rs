@@ -1,4 +1,4 @@
-//! Walking over all keys of the page index.
+//! Walks over all keys of the page index.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use super::{
 };
 use crate::error::{Store, StoreError};
 
-/// How many keys one step looks at.
+/// How many keys one step reads.
 const SCAN_COUNT: u32 = 1_000;
 
-/// How often a walk begins anew because slots moved meanwhile.
+/// How often a walk restarts because slots moved meanwhile.
 const WALKS_MAX: u32 = 3;
 
-/// A walk over all keys, on every master. A key may come more than once.
+/// A walk over all keys on every master. A key may come more than once.
 pub(super) struct Walk {
     layout: Layout,
-    /// The place of the master that is being scanned, and how far.
+    /// The index of the current master, and its cursor.
     master: usize,
     cursor: u64,
     begun: u32,
 }
 
 impl PageIndex {
-    /// Removes everything, the markers included; only the tokens of rebuilds stay.
+    /// Removes everything, including the markers. Only the rebuild tokens stay.
     ///
     /// # Errors
     /// The store's.
@@ -39,7 +39,7 @@ impl PageIndex {
         Ok(())
     }
 
-    /// Every key of the index, ascending: for whoever compares the index with the table.
+    /// Every key of the index, in ascending order. For callers that compare the index with the table.
     ///
     /// # Errors
     /// The store's.
@@ -57,13 +57,13 @@ impl PageIndex {
         Ok(Walk { layout, master: 0, cursor: 0, begun: 1 })
     }
 
-    /// Some keys, perhaps none; `None` when every key there was from the beginning of the walk to now has come.
+    /// Some keys, perhaps none. `None` when the walk has returned every key that existed during the whole walk.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when slots keep moving; the store's.
+    /// [`StoreError::Unavailable`] when slots keep moving; also the store's errors.
     pub(super) async fn next_keys(&self, walk: &mut Walk) -> Result<Option<Vec<String>>, StoreError> {
         let Some(master) = walk.layout.masters.get(walk.master) else {
-            // A key that was moved from a master not yet visited to one already visited was not seen.
+            // The walk misses a key that moved from a master not yet visited to a visited one.
             let after = self.layout().await?;
             if after.is_same(&walk.layout) {
                 return Ok(None);

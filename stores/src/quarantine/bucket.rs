@@ -1,4 +1,4 @@
-//! A quarantine in a bucket of S3: the one where the event source mappings put their batches.
+//! A quarantine in an S3 bucket, next to the batches of the event source mappings.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     error::{Store, StoreError},
 };
 
-/// A part of a bucket.
+/// A key prefix in a bucket.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     client: Client,
@@ -18,16 +18,17 @@ pub struct Bucket {
     prefix: String,
 }
 
-/// An object is a few kilobytes; a function that waits longer than this reports the record instead.
+/// Call limits. An object is a few kilobytes. A function that waits longer than this reports the record for retry
+/// instead.
 const CALLS: Calls =
     Calls { attempt_timeout: Duration::from_secs(3), call_timeout: Duration::from_secs(8), max_attempts: 3 };
 
 impl Bucket {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(super) async fn connect(bucket: String, prefix: String, s3_url: Option<&str>) -> Self {
         let shared = sdk_config(s3_url, new_http_client(s3_url)(), CALLS).await;
         let config = aws_sdk_s3::config::Builder::from(&shared)
-            // An endpoint that is not AWS's has no host name for each bucket.
+            // An S3 endpoint other than AWS's has no host name for each bucket.
             .force_path_style(s3_url.is_some())
             .build();
         Self { client: Client::from_conf(config), bucket, prefix }
@@ -37,11 +38,11 @@ impl Bucket {
         let key = format!("{}{}", self.prefix, document.name);
         let put = self.client.put_object().bucket(&self.bucket).key(key).content_type("application/json");
         let sent = put.body(ByteStream::from(document.body.clone().into_bytes())).send().await;
-        // Whatever the reason: a record that is not kept here must be reported.
+        // For any reason: a record that is not stored here must be reported.
         sent.map(drop).map_err(|error| StoreError::unavailable_because(Store::Quarantine, error))
     }
 
-    /// The names of objects after one of them, as many as one or several calls of a thousand give.
+    /// The object names after `after`, as many as one or several calls of a thousand return.
     pub(super) async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         let mut after = after.map(|name| format!("{}{name}", self.prefix));
@@ -61,7 +62,7 @@ impl Bucket {
         Ok(names)
     }
 
-    /// An object's content, `None` when it has gone.
+    /// An object's content; `None` when it is gone.
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let key = format!("{}{name}", self.prefix);
         let got = match self.client.get_object().bucket(&self.bucket).key(key).send().await {

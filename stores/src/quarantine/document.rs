@@ -1,19 +1,19 @@
-//! What the quarantine holds of a batch.
+//! The document that the quarantine stores for a batch.
 
 use serde_json::{Value, json};
 
 use super::Reason;
 use crate::now;
 
-/// The service's event ids have 32 characters.
+/// Maximum length of an event id in a name. The service's ids have 32 characters.
 const EVENT_ID_MAX: usize = 64;
 
-/// A batch as it is kept.
+/// A batch as it is stored.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// Its name inside the quarantine. It depends on what the batch holds, so that one that is delivered and put again
-    /// on the same day replaces itself; the id of the first event tells batches of different shards apart, and records
-    /// without a sequence number.
+    /// The document's name inside the quarantine. It depends on the batch's content, so a batch that is delivered and
+    /// stored again on the same day replaces itself. The id of the first event distinguishes batches of different
+    /// shards, and records without a sequence number.
     pub(super) name: String,
     /// JSON.
     pub(super) body: String,
@@ -23,13 +23,13 @@ impl Document {
     pub(super) fn new(reason: &Reason, event: &Value) -> Self {
         let instant = now().to_string();
         let record = invocation_record(reason, event, &instant, &crate::new_ulid());
-        // As the service does it: aws/lambda/<mapping>/YYYY/MM/DD/….
+        // The service uses this layout: aws/lambda/<mapping>/YYYY/MM/DD/….
         let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
         let number = |name: &str| record.pointer(name).and_then(Value::as_str).unwrap_or("none").to_owned();
         let (first, last) =
             (number("/DDBStreamBatchInfo/startSequenceNumber"), number("/DDBStreamBatchInfo/endSequenceNumber"));
         let event_id = event.pointer("/Records/0/eventID").and_then(Value::as_str).unwrap_or("none");
-        // It is the service's, or of a record that was not made by it.
+        // The id comes from the service, or from a record that the service did not make.
         let event_id: String = event_id.chars().filter(char::is_ascii_alphanumeric).take(EVENT_ID_MAX).collect();
         let name = format!("aws/lambda/{}/{day}/{first}-{last}-{event_id}", reason.function);
         Self { name, body: record.to_string() }

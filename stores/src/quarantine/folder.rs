@@ -13,13 +13,13 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
     }
 }
 
-/// The names of the files below the folder, but for those that are just being written.
+/// The names of the files below the folder, except files that are still being written.
 pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
     let mut names = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(below) = folders.pop() {
         let entries = match std::fs::read_dir(&below) {
-            // Nothing was ever put there.
+            // The folder does not exist before the first batch.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             entries => entries.map_err(failed(&below))?,
         };
@@ -41,7 +41,7 @@ pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<V
     Ok(names)
 }
 
-/// A file's content, `None` when it has gone.
+/// A file's content; `None` when it is gone.
 pub(super) fn get(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let path = folder.join(name);
     match std::fs::read(&path) {
@@ -59,14 +59,14 @@ pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the files that were written before `oldest`: a batch holds comments' texts, which must not stay for ever.
+/// Removes files written before `oldest`. A batch holds comment texts, which must not stay for ever.
 fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     for name in list(folder, None, usize::MAX)? {
         let path = folder.join(&name);
         let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
         match written {
             Ok(written) if written < oldest => remove(folder, &name)?,
-            // Somebody else has just removed it.
+            // Another process has just removed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             written => drop(written.map_err(failed(&path))?),
         }
@@ -74,7 +74,7 @@ fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes a file; a reader sees the whole of it or none. Removes the files that have expired.
+/// Writes a file atomically: a reader sees all of it or nothing. Removes expired files.
 pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
     if let Some(oldest) = SystemTime::now().checked_sub(RETENTION) {
         expire(folder, oldest)?;

@@ -1,12 +1,12 @@
-//! Where a handler puts a record that it can never process.
+//! The quarantine: the place for records that a handler can never process.
 //!
-//! The format is that of a batch which an event source mapping gave up on (AWS Lambda, "Retain discarded records
-//! for a DynamoDB event source"), so whoever drains the quarantine reads one format.
+//! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain discarded records for a
+//! DynamoDB event source"), so readers of the quarantine handle one format.
 //!
 //! - `folder`: files, for one machine.
 //! - `bucket`: objects in S3, where the mappings put theirs.
 //! - `document`: the format, and the name of a batch.
-//! - `contents`: what a batch names, for whoever works the quarantine off.
+//! - `contents`: the comments that a batch names, for the repair job.
 
 mod bucket;
 mod contents;
@@ -25,11 +25,11 @@ use bucket::Bucket;
 pub use contents::QuarantinedBatch;
 use document::Document;
 
-/// How long a batch is kept at most. It holds comments' texts, and a deleted comment must not outlive its deletion for
-/// ever. Alarms have called for a person long before. In S3 the bucket's lifecycle rule removes it (`infra/template.yaml`).
+/// Maximum retention time of a batch. It holds comment texts, and a deleted comment must not outlive its deletion for
+/// ever. Alarms call a person long before. In S3 the bucket's lifecycle rule removes the batch (`infra/template.yaml`).
 pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Where the quarantine is.
+/// The location of the quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuarantinePlace {
     /// Files below a folder.
@@ -38,17 +38,17 @@ pub enum QuarantinePlace {
     Bucket {
         /// Its name.
         bucket: String,
-        /// What their keys start with: empty, or something that ends with a slash.
+        /// The prefix of their keys: empty, or a text that ends with a slash.
         prefix: String,
     },
-    /// No place of its own.
+    /// No separate place.
     Mapping,
 }
 
 impl FromStr for QuarantinePlace {
     type Err = String;
 
-    /// `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
+    /// Accepts `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || format!("{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`");
         match text.split_once(':') {
@@ -76,26 +76,26 @@ pub enum Quarantine {
     Folder(PathBuf),
     /// Objects in a bucket of S3.
     Bucket(Bucket),
-    /// No place of its own: the handler reports the record as failed, and the event source mapping puts it to its
-    /// on-failure destination after the last try.
+    /// No separate place. The handler reports the record as failed. After the last try, the event source mapping puts
+    /// it into its on-failure destination.
     Mapping,
 }
 
-/// Why a batch is in quarantine.
+/// The reason why a batch is in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     /// The function that did not process it.
     pub function: String,
-    /// The condition, such as the service's `RetryAttemptsExhausted`, or one of [`Condition`].
+    /// The condition, such as the service's `RetryAttemptsExhausted`, or a [`Condition`].
     pub condition: String,
-    /// What the last try answered.
+    /// The answer to the last try.
     pub detail: String,
-    /// How often it was tried.
+    /// Number of tries.
     pub invoke_count: u32,
 }
 
 impl Quarantine {
-    /// The quarantine at a place; `s3_url` is the endpoint of an S3 other than AWS's. Nothing is sent yet.
+    /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends nothing yet.
     pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
         match place {
             QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
@@ -106,10 +106,10 @@ impl Quarantine {
         }
     }
 
-    /// Puts a batch: `event` is the Lambda event that holds its records.
+    /// Stores a batch. `event` is the Lambda event that holds its records.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it could not be kept; the caller must then not drop it.
+    /// [`StoreError::Unavailable`] when the batch was not stored; the caller must then not drop it.
     pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
@@ -118,8 +118,7 @@ impl Quarantine {
         }
     }
 
-    /// The names of batches, at most `limit`, ascending from after `after` on. A quarantine without a place of its own has
-    /// none.
+    /// At most `limit` batch names after `after`, in ascending order. A quarantine without a separate place has none.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -131,7 +130,7 @@ impl Quarantine {
         }
     }
 
-    /// A batch by its name; `None` when it has gone.
+    /// A batch by its name; `None` when it is gone.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -143,7 +142,7 @@ impl Quarantine {
         }
     }
 
-    /// Removes a batch that nothing is left to do for.
+    /// Removes a batch whose work is done.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -155,7 +154,7 @@ impl Quarantine {
         }
     }
 
-    /// Puts records of a batch that can never be processed, each by itself, before `deadline`.
+    /// Stores poison records of a batch, each as a separate document, before `deadline`.
     pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless], deadline: Instant) -> Put {
         let mut outcome = Put::default();
         for hopeless in hopeless {
@@ -194,12 +193,12 @@ impl Quarantine {
     }
 }
 
-/// Why a record can never be processed.
+/// Why a record is a poison record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It does not have the shape that it must have.
+    /// The record has the wrong shape.
     MalformedRecord,
-    /// A store rejects what it says.
+    /// A store rejects the record's data.
     RejectedByStore,
 }
 
@@ -212,19 +211,19 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A record that can never be processed.
+/// A poison record: it can never be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hopeless {
-    /// Its place in the batch.
+    /// Its index in the batch.
     pub place: usize,
     /// Why.
     pub condition: Condition,
-    /// What is wrong with it, without a comment's text.
+    /// What is wrong with it, without any comment text.
     pub detail: String,
 }
 
 impl Hopeless {
-    /// The malformed records of a batch: their places, and what is wrong with them.
+    /// The malformed records of a batch: their indexes, and what is wrong with them.
     pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
         let hopeless = |(place, malformed): &(usize, Malformed)| Self {
             place: *place,
@@ -234,7 +233,7 @@ impl Hopeless {
         malformed.iter().map(hopeless).collect()
     }
 
-    /// The records of a comment that a store rejects.
+    /// The records of a comment whose data a store rejects.
     pub fn rejected<'place>(places: &'place [usize], error: &StoreError) -> impl Iterator<Item = Self> + use<'place> {
         let detail = error.to_string();
         places.iter().map(move |place| Self {
@@ -245,12 +244,12 @@ impl Hopeless {
     }
 }
 
-/// What became of records that were to be put into quarantine.
+/// The result of putting records into quarantine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Put {
-    /// How many are there now.
+    /// Number of records stored.
     pub kept: usize,
-    /// The sequence numbers of the others, which the handler must report for retry.
+    /// Sequence numbers of the other records, which the handler must report for retry.
     pub retry: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the table looks like. The deployment template says the same; a test of `infra` compares the two.
+//! The definition of the table. The deployment template repeats it; a test in `infra` compares the two.
 
 use std::time::Duration;
 
@@ -18,27 +18,27 @@ use crate::{
     retry::Backoff,
 };
 
-/// The name of the index: partition key `sk`, sort key `cd`, every attribute projected.
+/// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every attribute.
 pub const GSI: &str = "gsi";
 
-/// What identifies a table and its stream.
+/// The identity of a table, and its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
-    /// The id that AWS gives a table: a restored or re-created table of the same name has another. Of an engine that gives
-    /// none, name and instant of creation.
+    /// The table's id from AWS: a restored or re-created table of the same name has another id. For an engine without
+    /// ids: the name and the creation time.
     pub id: String,
     /// The stream of the table.
     pub stream_arn: Option<String>,
-    /// About how many items it has: AWS counts them every six hours.
+    /// Approximate number of items. AWS updates it every six hours.
     pub items: u64,
 }
 
 impl Table {
-    /// Creates the table unless it is there, and waits until it is active. For the local stack and tests:
+    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests:
     /// deployments create it from the template.
     ///
     /// # Errors
-    /// The store's, or that the table is not active within 30 s.
+    /// The store's, or when the table is not active within 30 s.
     pub async fn create_if_missing(&self) -> Result<TableDescription, StoreError> {
         let refused = |error: aws_sdk_dynamodb::error::BuildError| StoreError::refused(Store::Table, error.to_string());
         let key = |name: &str, kind: KeyType| {

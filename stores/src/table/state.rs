@@ -1,6 +1,7 @@
-//! What the repair job remembers, in items of its own: `STATE#<what>`, `<name>`.
+//! State of the repair job, in separate items: `STATE#<what>`, `<name>`.
 //!
-//! They have no `cd`, so they are in no index, and their sort keys end like no primary item's, so they wake nobody.
+//! These items have no `cd`, so no index holds them. Their sort keys do not end like a primary item's, so they trigger
+//! no function.
 
 use std::collections::HashMap;
 
@@ -14,12 +15,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{SdkItem, Table, from_sdk_item, to_sdk_item};
 use crate::error::{Store, StoreError};
 
-/// The most calls that listing states of one kind may take.
+/// Maximum number of calls to list states of one kind.
 const LIST_CALLS_MAX: usize = 100;
 
 const WATERMARK: &str = "watermark";
 const LEASE: &str = "lease";
-/// The watermark up to which the journal has been reconciled into the duplicates.
+/// The watermark of the duplicates: the journal is reconciled into them up to this instant.
 const DUPLICATES: &str = "duplicates";
 /// The attribute of a watermark.
 const UP_TO: &str = "up_to";
@@ -27,16 +28,16 @@ const UP_TO: &str = "up_to";
 const HOLDER: &str = "holder";
 const UNTIL: &str = "until_ms";
 
-/// Who is at work, and until when others must believe so.
+/// A lease: which run works, and how long others must respect it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// Unique to one run.
     pub holder: String,
-    /// What a person finds it by: host and process.
+    /// Host and process, so that a person can find the run.
     pub who: String,
-    /// When it began.
+    /// When the run began.
     pub since: Instant,
-    /// When it ends unless it is renewed, in milliseconds since 1970.
+    /// When the lease ends unless it is renewed, in milliseconds since 1970.
     pub until_ms: i64,
 }
 
@@ -62,10 +63,10 @@ fn is_condition_failed<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bo
 }
 
 impl Table {
-    /// A state, strongly consistent.
+    /// Reads a state, strongly consistent.
     ///
     /// # Errors
-    /// The store's, or that it is malformed.
+    /// The store's, or when the state is malformed.
     pub async fn state<T: DeserializeOwned>(&self, what: &str, name: &str) -> Result<Option<T>, StoreError> {
         self.admit_read().await;
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key(what, name))).consistent_read(true);
@@ -75,10 +76,10 @@ impl Table {
         answer.item.map(from_sdk_item).transpose()
     }
 
-    /// All states of a kind by their names, strongly consistent.
+    /// Reads all states of a kind with their names, strongly consistent.
     ///
     /// # Errors
-    /// The store's, or that one is malformed.
+    /// The store's, or when a state is malformed.
     pub async fn states<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<(String, T)>, StoreError> {
         let mut states = Vec::new();
         let mut start = None;
@@ -106,7 +107,7 @@ impl Table {
         Err(StoreError::refused(Store::Table, format!("there are too many states of {what} to read")))
     }
 
-    /// Keeps a state instead of the one of this name.
+    /// Stores a state and replaces the previous one of this name.
     ///
     /// # Errors
     /// The store's.
@@ -121,7 +122,8 @@ impl Table {
         Ok(())
     }
 
-    /// Keeps a state instead of the one that was read, `None` when there was none; `false` when there is another by now.
+    /// Replaces the state that was read (`None` when there was none). Returns `false` when another one was stored
+    /// meanwhile.
     ///
     /// # Errors
     /// The store's.
@@ -159,7 +161,7 @@ impl Table {
         }
     }
 
-    /// Up to when the journal has been reconciled into the duplicates; `None` before the first time.
+    /// The instant up to which the journal is reconciled into the duplicates; `None` before the first time.
     ///
     /// # Errors
     /// The store's.
@@ -167,16 +169,16 @@ impl Table {
         Ok(self.state::<Watermark>(WATERMARK, DUPLICATES).await?.map(|watermark| watermark.up_to))
     }
 
-    /// Moves the watermark on; one that is further on stays.
+    /// Advances the watermark; a later watermark stays.
     ///
     /// # Errors
     /// The store's.
     pub async fn advance_watermark(&self, to: Instant) -> Result<(), StoreError> {
-        // The order of instants' texts is that of time.
+        // The texts of instants sort by time.
         self.put_watermark(to, "attribute_not_exists(pk) OR #up_to < :is", to).await
     }
 
-    /// Sets a watermark back that was found to be wrong, unless somebody has moved it since.
+    /// Moves a wrong watermark back, unless another run has moved it meanwhile.
     ///
     /// # Errors
     /// The store's.
@@ -184,7 +186,7 @@ impl Table {
         self.put_watermark(to, "#up_to = :is", from).await
     }
 
-    /// Writes the watermark, on a condition about what it `is`; when that does not hold, it stays.
+    /// Writes the watermark if the condition about `is` holds. Otherwise the stored one stays.
     async fn put_watermark(&self, to: Instant, condition: &str, is: Instant) -> Result<(), StoreError> {
         let mut item = to_sdk_item(&Watermark { up_to: to })?;
         item.extend(key(WATERMARK, DUPLICATES));
@@ -204,7 +206,7 @@ impl Table {
         }
     }
 
-    /// Forgets a state.
+    /// Deletes a state.
     ///
     /// # Errors
     /// The store's.
@@ -217,8 +219,8 @@ impl Table {
         Ok(())
     }
 
-    /// Takes the lease of a scope if nobody has it, or whoever had it let it run out: then the answer is `None`, otherwise
-    /// who has it.
+    /// Takes the lease of a scope if it is free or has expired. Returns `None` on success, otherwise the lease of the
+    /// current holder.
     ///
     /// # Errors
     /// The store's.
@@ -230,7 +232,7 @@ impl Table {
             .put_item()
             .table_name(&self.name)
             .set_item(Some(item))
-            // Its own: an attempt whose answer was lost is repeated by the SDK.
+            // The same holder may take it again: the SDK repeats an attempt whose answer was lost.
             .condition_expression("attribute_not_exists(pk) OR #until < :now OR #holder = :holder")
             .expression_attribute_names("#until", UNTIL)
             .expression_attribute_names("#holder", HOLDER)
@@ -239,7 +241,7 @@ impl Table {
             .send();
         match put.await {
             Ok(_) => Ok(None),
-            // Not every engine tells the item that the condition failed on.
+            // Some engines do not return the item that failed the condition.
             Err(error) if is_condition_failed(&error) => match self.state(LEASE, scope).await? {
                 Some(holder) => Ok(Some(holder)),
                 None => Err(StoreError::unavailable(Store::Table, "the lease has just been given back")),
@@ -248,7 +250,7 @@ impl Table {
         }
     }
 
-    /// Keeps a lease for longer; `false` when somebody else has it by now.
+    /// Extends a lease; `false` when another run holds it by now.
     ///
     /// # Errors
     /// The store's.
@@ -272,7 +274,7 @@ impl Table {
         }
     }
 
-    /// Gives a lease back; somebody else's stays.
+    /// Releases a lease; another run's lease stays.
     ///
     /// # Errors
     /// The store's.
@@ -294,7 +296,7 @@ impl Table {
         }
     }
 
-    /// The leases that somebody has, or let run out.
+    /// All leases, including expired ones.
     ///
     /// # Errors
     /// The store's.

@@ -1,4 +1,4 @@
-//! The masters of a cluster, learnt from any of its nodes, and learnt anew when they change.
+//! The masters of a Redis cluster. Any node reports them, and they are read again when they change.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,24 +20,24 @@ use super::{
     topology::{SlotRange, Topology, parse_slots},
 };
 
-/// How many nodes are asked for the topology at the same time, besides those of the configuration: enough that some of
-/// them are alive.
+/// How many known nodes are asked for the topology in parallel, besides the configured nodes. Some of them should be
+/// alive.
 const ASKED_MAX: usize = 6;
 
-/// Between two questions for the topology: a fail-over takes seconds, and every caller notices it.
+/// Pause between two topology requests. A fail-over takes seconds, and every caller notices it.
 const REFRESH_PAUSE: Duration = Duration::from_millis(20);
 
-/// A cluster. Nothing is connected before it is first needed.
+/// A Redis cluster. Connections open on first use.
 pub(in crate::page_index) struct Cluster {
-    /// The nodes of the configuration: names that may lead to other machines over time.
+    /// The configured nodes. Over time, their names may lead to other machines.
     seeds: Vec<Arc<Node>>,
-    /// User, password and certificates, the same for all nodes.
+    /// User, password and certificates. All nodes use the same.
     template: ConnectionInfo,
     timeout: Duration,
-    /// `None` for callers who rather wait.
+    /// The circuit breakers. `None` for callers that may wait.
     shunned: Option<Arc<Shunned>>,
     known: Mutex<Known>,
-    /// When the topology was last asked for; held while it is asked for.
+    /// When the topology was last requested. Locked during a request.
     refreshing: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -45,12 +45,12 @@ pub(in crate::page_index) struct Cluster {
 struct Known {
     topology: Option<Arc<Topology>>,
     generation: u64,
-    /// All that were met, by address, so that their connections live on when slots move.
+    /// All nodes seen so far, by address. So their connections stay open when slots move.
     nodes: HashMap<Address, Arc<Node>>,
 }
 
 impl fmt::Debug for Cluster {
-    /// Without the template, which holds the password.
+    /// Omits the template, which holds the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster").field("seeds", &self.seeds).finish_non_exhaustive()
     }
@@ -58,7 +58,7 @@ impl fmt::Debug for Cluster {
 
 impl Cluster {
     /// # Errors
-    /// The settings' that are not possible.
+    /// When the settings are invalid.
     pub(super) fn new(clients: Vec<Client>, timeout: Duration) -> RedisResult<Self> {
         let infos: Vec<ConnectionInfo> = clients.iter().map(|client| client.get_connection_info().clone()).collect();
         let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), timeout)?)));
@@ -72,12 +72,12 @@ impl Cluster {
         Ok(Self { seeds, template, timeout, shunned: None, known, refreshing })
     }
 
-    /// The same cluster, by connections of its own.
+    /// This cluster with separate connections.
     pub(super) fn another(&self) -> Self {
         self.another_shunned_by(self.shunned.clone())
     }
 
-    /// The same for callers who must not wait, by connections of its own: see [`Shunned`].
+    /// This cluster with separate connections, for callers that must not wait: see [`Shunned`].
     pub(super) fn another_shunned_by(&self, shunned: Option<Arc<Shunned>>) -> Self {
         let seed = |seed: &Arc<Node>| Arc::new(seed.another().shunned_by(shunned.as_ref()));
         Self {
@@ -90,7 +90,7 @@ impl Cluster {
         }
     }
 
-    /// The topology as it is known, asked for when it is not.
+    /// The known topology. Requests it when it is unknown.
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
         let (topology, generation) = {
             let known = self.known();
@@ -102,14 +102,14 @@ impl Cluster {
         }
     }
 
-    /// The topology as it is now, and whether slots are being moved.
+    /// Requests the current topology, and whether slots are moving.
     pub(super) async fn layout(&self) -> RedisResult<(Arc<Topology>, bool)> {
         let generation = self.known().generation;
         let topology = self.refresh(generation).await?;
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
         let told: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
-        // A master shows a slot that it is giving away or receiving in brackets, in the line about itself (CLUSTER
-        // NODES, "Special slot entries").
+        // A master lists a slot that it gives away or receives in brackets, on its own line (CLUSTER NODES, "Special
+        // slot entries").
         let is_moving = |nodes: &String| {
             let mut lines = nodes.lines().map(|line| line.split(' '));
             lines.any(|mut fields| {
@@ -121,7 +121,7 @@ impl Cluster {
         Ok((topology, is_at_rest))
     }
 
-    /// Has the topology asked for when it is next needed, if it is still that of `generation`.
+    /// Has the next use request the topology again, if the known one is still `generation`.
     pub(super) fn doubt(&self, generation: u64) {
         let mut known = self.known();
         if known.generation == generation {
@@ -129,12 +129,12 @@ impl Cluster {
         }
     }
 
-    /// The same for whatever is known.
+    /// Has the next use request the topology again, whichever generation is known.
     pub(super) fn doubt_all(&self) {
         self.known().topology = None;
     }
 
-    /// Asks for the topology, unless a later one than that of `generation` is known already.
+    /// Requests the topology, unless one newer than `generation` is already known.
     async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
         let mut last = self.refreshing.lock().await;
         {
@@ -163,7 +163,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Asks the nodes of the configuration and some of those that were met, all at the same time: some may be gone.
+    /// Asks the configured nodes and some known nodes in parallel, because some may be gone.
     async fn ask(&self) -> RedisResult<Vec<SlotRange>> {
         let mut asked: Vec<Arc<Node>> = self.seeds.clone();
         let met: Vec<Arc<Node>> = self.known().nodes.values().cloned().collect();
@@ -174,7 +174,7 @@ impl Cluster {
         while let Some(answer) = answers.next().await {
             match answer {
                 Ok(ranges) => return Ok(ranges),
-                // That some node is gone says less than what another one has to say.
+                // An answer from one node says more than an I/O error of another, so keep it.
                 Err(other) if error.as_ref().is_none_or(|error| error.is_io_error()) => error = Some(other),
                 Err(_) => {}
             }
@@ -188,7 +188,7 @@ impl Cluster {
         let mut serving = Vec::with_capacity(ranges.len());
         for range in &ranges {
             for replica in &range.replicas {
-                // Known, so that it can be asked when the masters are gone.
+                // Keep the replicas too. They can be asked when the masters are gone.
                 self.node(replica)?;
             }
             let place = match places.get(&range.master) {
@@ -204,7 +204,7 @@ impl Cluster {
         let mut known = self.known();
         known.generation += 1;
         let topology = Arc::new(Topology { generation: known.generation, ranges, masters, serving });
-        // Nodes that have left are forgotten, their connections end.
+        // Forget nodes that left the cluster; their connections close.
         let named: HashSet<&Address> = topology.addresses().collect();
         known.nodes.retain(|address, _| named.contains(address));
         known.topology = Some(Arc::clone(&topology));
@@ -222,7 +222,7 @@ impl Cluster {
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Every change leaves it whole.
+        // Every change leaves the state consistent, so a poisoned lock is safe.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! How the page index's commands reach Redis: one server, or the masters of a cluster.
+//! Routes commands of the page index to Redis: one server, or the masters of a cluster.
 //!
-//! **Invariant:** all keys of a command are in one slot, because they are in one index partition. Commands of one call
-//! go out together, one pipeline a server; they may be done in any order, and a command whose answer was lost is sent
-//! again, so each must be one that changes nothing when it is done again.
+//! **Invariant:** all keys of a command are in one slot, because they are in one index partition. The commands of one
+//! call are sent together, in one pipeline per server, and may run in any order. A command whose answer was lost is
+//! sent again, so each command must be idempotent.
 //!
-//! The client library's own cluster client is not used (ADR 0010).
+//! The client library's cluster client is not used (ADR 0010).
 
 mod cluster;
 mod node;
@@ -26,17 +26,16 @@ pub(super) use node::Node;
 use shunned::Shunned;
 use topology::{SlotRange, Topology, parse_redirect, slot_of};
 
-/// How often a command is sent: once, after a script was loaded, after a connection was lost, and after redirections,
-/// which a slot that is just being moved may give twice.
+/// Maximum number of times a command is sent: the first try, one after loading a script, one after a lost connection,
+/// and several after redirections. A slot that is moving may redirect twice.
 const TRIES_MAX: u32 = 6;
 
-/// Before a command is sent for the third time, and twice as long before each further time: the keys of a slot are
-/// being moved.
+/// Pause before the third try; each further pause is twice as long. The pause gives the keys of a slot time to move.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A command, or several that are done as one, all of whose keys are in one index partition.
+/// A command, or several that run as one. All their keys are in one index partition.
 pub(super) struct Routed<'scripts> {
-    /// One, or `MULTI`, some commands and `EXEC`.
+    /// One command, or `MULTI`, some commands and `EXEC`.
     commands: Vec<Cmd>,
     slot: u16,
     script: Option<&'scripts Script>,
@@ -50,14 +49,15 @@ impl<'scripts> Routed<'scripts> {
         Self { commands: vec![command], slot: slot_of(key), script: None }
     }
 
-    /// Commands that are done all at once or not at all, of the slot of `key`. While that slot is being moved, it fails
-    /// as [`is_moving`] tells: its keys are in two places, and a transaction is not redirected key by key.
+    /// Commands for the slot of `key` that run all or not at all. While that slot moves, the transaction fails with an
+    /// error for which [`is_moving`] holds: its keys are in two places, and a transaction cannot be redirected key by
+    /// key.
     pub(super) fn transaction(key: &str, commands: impl IntoIterator<Item = Cmd>) -> Self {
         let commands = [redis::cmd("MULTI")].into_iter().chain(commands).chain([redis::cmd("EXEC")]).collect();
         Self { commands, slot: slot_of(key), script: None }
     }
 
-    /// A call of a script by its digest. It has at least one key.
+    /// A call of a script by its digest. It needs at least one key.
     pub(super) fn call(script: &'scripts Script, keys: &[impl AsRef<str>]) -> Self {
         let mut command = redis::cmd("EVALSHA");
         command.arg(script.get_hash()).arg(keys.len());
@@ -68,7 +68,7 @@ impl<'scripts> Routed<'scripts> {
         Self { commands: vec![command], slot, script: Some(script) }
     }
 
-    /// One more argument of a single command.
+    /// Adds an argument to a single command.
     pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
         if let [command] = self.commands.as_mut_slice() {
             command.arg(argument);
@@ -81,30 +81,30 @@ impl<'scripts> Routed<'scripts> {
     }
 }
 
-/// The way to Redis.
+/// The connection to Redis.
 #[derive(Debug, Clone)]
 pub(super) enum Connection {
-    /// One server, or one address behind which one server is at a time.
+    /// One server, or one address with one active server behind it.
     Single(Arc<Node>),
     /// A cluster.
     Cluster(Arc<Cluster>),
 }
 
-/// Which server holds what.
+/// Which server holds which keys.
 pub(super) struct Layout {
     pub(super) masters: Vec<Arc<Node>>,
     slots: Vec<SlotRange>,
-    /// Whether no slot is just being moved.
+    /// Whether no slot is moving.
     pub(super) is_at_rest: bool,
 }
 
 impl Layout {
-    /// Whether every slot is where it is in the other.
+    /// Whether every slot is on the same server as in `other`.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.slots == other.slots
     }
 
-    /// Which master serves which slots, as text; empty without a cluster.
+    /// Which master serves which slots, as text. Empty without a cluster.
     pub(super) fn serving(&self) -> String {
         let ranges = self
             .slots
@@ -114,40 +114,40 @@ impl Layout {
     }
 }
 
-/// A command that still has no answer.
+/// A command without an answer so far.
 struct Open<'scripts> {
     at: usize,
     routed: Routed<'scripts>,
     redirect: Option<Redirect>,
 }
 
-/// Where a server sent us.
+/// The target of a redirection.
 struct Redirect {
     node: Arc<Node>,
-    /// The slot is being moved there: the server answers only a command that follows an `ASKING`.
+    /// The slot is moving to this server. Until then it accepts only commands after an `ASKING`.
     asking: bool,
 }
 
-/// What goes to one server together.
+/// Commands that go to one server together.
 struct Group<'scripts> {
     node: Arc<Node>,
     sent: Vec<Open<'scripts>>,
 }
 
-/// What the answers of one try ask for, besides being given to the caller.
+/// What remains after one try, besides the answers for the caller.
 #[derive(Default)]
 struct Outcome<'scripts> {
     open: Vec<Open<'scripts>>,
-    /// What is returned when the tries have run out.
+    /// The error to return when no try is left.
     passing: Option<RedisError>,
-    /// What is not sent again.
+    /// Errors of commands that are not sent again.
     failed: Vec<RedisError>,
     is_stale: bool,
 }
 
 impl Connection {
     /// # Errors
-    /// [`StoreError::Refused`] when the settings are not possible.
+    /// [`StoreError::Refused`] when the settings are invalid.
     pub(super) fn open(config: &PageIndexConfig) -> Result<Self, StoreError> {
         let certificates = config.ca.as_deref().map(read_ca).transpose()?;
         let urls: Vec<&str> = config.url.split(',').map(str::trim).filter(|url| !url.is_empty()).collect();
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// The same way, by connections of its own.
+    /// This target with separate connections.
     pub(super) fn another(&self) -> Self {
         match self {
             Self::Single(node) => Self::Single(Arc::new(node.another())),
@@ -176,8 +176,9 @@ impl Connection {
         }
     }
 
-    /// The same way for callers who must not wait, by connections of its own: a server that did not answer in time is left
-    /// alone for a moment by all who share this, or have [another](Self::another) of it.
+    /// This target with separate connections, for callers that must not wait. A server that does not answer in time
+    /// opens its circuit breaker for a moment. This connection and every [other](Self::another) made from it share the
+    /// breakers.
     pub(super) fn shunning(&self) -> Self {
         let shunned = Arc::new(Shunned::default());
         match self {
@@ -186,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Has the topology of a cluster asked for when it is next needed.
+    /// Has a cluster's topology requested on next use.
     pub(super) fn doubt(&self) {
         if let Self::Cluster(cluster) = self {
             cluster.doubt_all();
@@ -212,12 +213,12 @@ impl Connection {
         }
     }
 
-    /// Sends commands, and gives their answers in the same order.
+    /// Sends commands and returns their answers in the same order.
     ///
     /// # Errors
-    /// One of those that the servers gave; the other commands may have been done then.
+    /// One of the servers' errors. The other commands may have run.
     pub(super) async fn run(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
-        // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
+        // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
         let answers: Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send + '_>> =
             Box::pin(self.run_all(commands));
         answers.await
@@ -247,7 +248,7 @@ impl Connection {
                 cluster.doubt(topology.generation);
             }
             failed.append(&mut outcome.failed);
-            // What only the data of some commands is to blame for does not keep the others from being done.
+            // An error about the data of some commands does not stop the others.
             if failed.iter().any(|error| urgency(error) < urgency_of(Remedy::Quarantine)) || outcome.open.is_empty() {
                 let worst = failed.into_iter().min_by_key(urgency);
                 return worst.map_or(Ok(answers), Err);
@@ -260,7 +261,7 @@ impl Connection {
         Err(no_answer())
     }
 
-    /// Puts together what goes to the same server.
+    /// Groups commands by their server.
     fn group<'scripts>(
         &self,
         open: Vec<Open<'scripts>>,
@@ -298,7 +299,7 @@ impl Connection {
         Ok(groups)
     }
 
-    /// Sorts the answers of one server.
+    /// Processes the answers of one server.
     async fn judge<'scripts>(
         &self,
         group: Group<'scripts>,
@@ -311,8 +312,8 @@ impl Connection {
         let answered = match answered {
             Ok(answered) => answered,
             Err(error) => {
-                // A lost connection may just have been idle for too long, so there is one more try; a server that does
-                // not answer in time is not asked again, unless the cluster has put another one in its place.
+                // A lost connection may only have been idle for too long, so it gets one more try. A server that does
+                // not answer in time is not asked again, unless the cluster replaced it.
                 let is_final =
                     !error.is_connection_dropped() || failures.iter().any(|failure| Arc::ptr_eq(&failure.node, &node));
                 match self {
@@ -360,9 +361,9 @@ impl Connection {
                     let redirect = self.redirect(&error, &node, asking);
                     outcome.open.push(Open { redirect, ..open });
                 }
-                // Some of the command's keys are here and some there; soon they are all there.
+                // The command's keys are split between two servers. The move ends soon.
                 (Some(ServerErrorKind::TryAgain), _) => outcome.open.push(Open { redirect: None, ..open }),
-                // It was a master until a moment ago.
+                // The server was a master until a moment ago.
                 (Some(ServerErrorKind::ReadOnly), _) if is_cluster => {
                     outcome.is_stale = true;
                     outcome.open.push(Open { redirect: None, ..open });
@@ -372,7 +373,7 @@ impl Connection {
                         [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown, ServerErrorKind::ClusterDown];
                     if kind.is_some_and(|kind| is_failing_over.contains(&kind)) {
                         outcome.is_stale = true;
-                        // Behind its name may be another server by now.
+                        // The name may lead to another server by now.
                         node.forget(None).await;
                     }
                     outcome.failed.push(error);
@@ -396,19 +397,19 @@ impl Connection {
     }
 }
 
-/// A server that failed during a call, and how.
+/// A server that failed during a call, and its error.
 struct Failure {
     node: Arc<Node>,
-    /// Whether it is not asked again.
+    /// Whether this call does not ask the server again.
     is_final: bool,
     error: RedisError,
 }
 
 impl<'scripts> Group<'scripts> {
-    /// Sends everything in one round trip; one answer for each that was sent.
+    /// Sends everything in one round trip. Returns one answer per command.
     async fn send(mut self) -> (Self, RedisResult<Vec<Value>>) {
         let mut pipeline = Pipeline::with_capacity(self.sent.len());
-        // Where the answers of each begin, and how many they are, after that to an `ASKING`.
+        // For each command: where its answers begin, after the one to `ASKING`, and how many there are.
         let mut places = Vec::with_capacity(self.sent.len());
         for open in &mut self.sent {
             if open.redirect.as_ref().is_some_and(|redirect| redirect.asking) {
@@ -421,7 +422,7 @@ impl<'scripts> Group<'scripts> {
         }
         let answered = self.node.send(&pipeline).await;
         let answered: RedisResult<Vec<Value>> = answered.map(|mut answers| {
-            // From behind, so that each one's answers are the last.
+            // Go backwards, so that each command's answers are at the end.
             let own = places.iter().rev().map(|(start, count)| {
                 let mut own = answers.split_off((*start).min(answers.len()));
                 own.truncate(*count);
@@ -443,8 +444,8 @@ impl<'scripts> Group<'scripts> {
     }
 }
 
-/// The answer of a single command; or of a transaction, whose answer is that of `EXEC`, or the first error: one command
-/// that is refused when it is queued has all of them discarded.
+/// The answer of a single command. For a transaction: the answer of `EXEC`, or the first error, because Redis discards
+/// all commands when it refuses to queue one.
 fn join(mut answers: Vec<Value>) -> Value {
     let last = answers.pop().unwrap_or(Value::Nil);
     if answers.is_empty() {
@@ -455,14 +456,15 @@ fn join(mut answers: Vec<Value>) -> Value {
     refused.cloned().unwrap_or(last)
 }
 
-/// Whether a call failed because the keys of a slot are in two places: what is done key by key may succeed.
+/// Whether a call failed because the keys of a slot are in two places. Single-key commands may succeed.
 pub(super) fn is_moving(error: &StoreError) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
     let moving = [ErrorKind::Server(ServerErrorKind::Ask), ErrorKind::Server(ServerErrorKind::TryAgain)];
     source.is_some_and(|error| moving.contains(&error.kind()))
 }
 
-/// Which error of several is returned, the least: whatever concerns every call comes first, then what passes.
+/// The rank of an error; of several, the lowest is returned. Errors that affect every call rank first, then temporary
+/// errors.
 fn urgency(error: &RedisError) -> u8 {
     urgency_of(StoreError::from(error.clone()).remedy())
 }

@@ -1,4 +1,4 @@
-//! One server, and the one connection to it that all callers share.
+//! One server, and the single connection to it that all callers share.
 
 use std::{
     fmt,
@@ -30,19 +30,19 @@ impl fmt::Display for Address {
 
 /// One server.
 ///
-/// The connection is made when it is first needed. A failed call takes it away, so that the next one makes another and
-/// asks the resolver again: a time-out may mean that the machine is gone, and nothing will ever say so on the old
-/// connection; and behind a name a fail-over may have put another server.
+/// The connection opens on first use. A failed call discards it. The next call then connects again and asks the
+/// resolver again, for two reasons. After a time-out the machine may be gone, and the old connection would never report
+/// that. A fail-over may have moved the name to another server.
 pub(in crate::page_index) struct Node {
     client: Client,
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
-    /// Its name among the servers that did not answer, and those; `None` for callers who rather wait.
+    /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
     shunned: Option<(String, Arc<Shunned>)>,
 }
 
 impl fmt::Debug for Node {
-    /// Without the client, which holds the password.
+    /// Omits the client, which holds the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node").field("address", &self.client.get_connection_info().addr().to_string()).finish()
     }
@@ -50,9 +50,10 @@ impl fmt::Debug for Node {
 
 impl Node {
     /// # Errors
-    /// The settings' that are not possible.
+    /// When the settings are invalid.
     pub(super) fn new(info: ConnectionInfo, timeout: Duration) -> RedisResult<Self> {
-        // Naming the library to the server is one more command to permit, and Redis before 7.2 does not know it.
+        // Sending the library's name needs permission for one more command, and Redis before 7.2 does not know that
+        // command.
         let settings = info.redis_settings().clone().set_skip_set_lib_name();
         Ok(Self {
             client: Client::open(info.set_redis_settings(settings))?,
@@ -64,7 +65,7 @@ impl Node {
         })
     }
 
-    /// The same server, by a connection of its own.
+    /// This server with a separate connection.
     pub(super) fn another(&self) -> Self {
         Self {
             client: self.client.clone(),
@@ -74,13 +75,13 @@ impl Node {
         }
     }
 
-    /// The same server for callers who must not wait: see [`Shunned`].
+    /// This server, for callers that must not wait: see [`Shunned`].
     pub(super) fn shunned_by(self, shunned: Option<&Arc<Shunned>>) -> Self {
         let name = self.client.get_connection_info().addr().to_string();
         Self { shunned: shunned.map(|shunned| (name, Arc::clone(shunned))), ..self }
     }
 
-    /// Where it is; `None` for a socket of the file system.
+    /// The server's address; `None` for a socket in the file system.
     pub(super) fn address(&self) -> Option<Address> {
         match self.client.get_connection_info().addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -90,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Sends commands in one round trip. What the server refuses is among the answers, as [`Value::ServerError`].
+    /// Sends commands in one round trip. A refused command's answer is a [`Value::ServerError`].
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         let Some((name, shunned)) = &self.shunned else { return self.send_anyway(pipeline).await };
         let turn = shunned.admit(name)?;
@@ -117,7 +118,7 @@ impl Node {
         Ok(redis::from_redis_value(answer)?)
     }
 
-    /// Gives the server a script that it does not have.
+    /// Loads a script that the server does not have.
     pub(super) async fn load(&self, script: &Script) -> RedisResult<()> {
         let used = self.connection().await?;
         let loaded = script.load_async(&mut MultiplexedConnection::clone(&used)).await;
@@ -127,7 +128,7 @@ impl Node {
         loaded.map(|_| ())
     }
 
-    /// Takes the connection away: this one, or whichever there is.
+    /// Discards the connection `used`, or with `None` the current one.
     pub(super) async fn forget(&self, used: Option<&Arc<MultiplexedConnection>>) {
         let mut connection = self.connection.lock().await;
         let is_used = |present: &Arc<MultiplexedConnection>| used.is_none_or(|used| Arc::ptr_eq(present, used));
@@ -137,7 +138,7 @@ impl Node {
     }
 
     async fn connection(&self) -> RedisResult<Arc<MultiplexedConnection>> {
-        // Whoever comes meanwhile waits for the same connection instead of making another.
+        // Callers that arrive meanwhile wait for this connection instead of opening another.
         let began = Instant::now();
         let mut connection = self.connection.lock().await;
         if let Some(present) = &*connection {

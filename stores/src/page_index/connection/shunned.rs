@@ -1,7 +1,7 @@
-//! Servers that did not answer in time, and that callers who must not wait therefore leave alone for a moment.
+//! Circuit breakers for servers that did not answer in time, for callers that must not wait.
 //!
-//! **Invariant:** while a server does not answer, one caller in [`PAUSE`] waits for it, to find out; all others are told at
-//! once (`a_page_index_that_hangs_holds_up_one_reader_at_a_time`).
+//! **Invariant:** while a server does not answer, one caller per [`PAUSE`] waits for it as the half-open probe. All
+//! others fail at once (`a_page_index_that_hangs_holds_up_one_reader_at_a_time`).
 
 use std::{
     collections::HashMap,
@@ -15,32 +15,30 @@ use std::{
 
 use redis::{RedisError, RedisResult};
 
-/// How long nobody asks a server that did not answer: longer than the call of the one who finds out usually waits, and short to a
-/// reader who tries again.
+/// Circuit-breaker open time. Longer than the usual wait of the probe, and short for a reader who retries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After so long a server is forgotten that nobody asks any more: it has left the cluster.
+/// A server that has had no request for this long is forgotten: it has left the cluster.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The servers that did not answer, by their addresses. Shared by all connections to them.
+/// The open circuit breakers by server address. All connections to these servers share them.
 #[derive(Debug, Default)]
 pub(super) struct Shunned {
     servers: Mutex<HashMap<String, Silence>>,
-    /// Whether there are any: as a rule there are none, and that is all that a call has to know.
+    /// Whether any breaker is open. Usually none is, and then a call needs no lock.
     any: AtomicBool,
 }
 
-/// What is known of a server that did not answer.
+/// State of a breaker for a server that did not answer.
 #[derive(Debug, Clone, Copy)]
 struct Silence {
-    /// When it was last found out.
+    /// When the last time-out was found.
     found: Instant,
-    /// When it may be found out again.
+    /// When the next probe may run.
     until: Instant,
 }
 
-/// Leave to ask a server. Who was to find out whether it answers again, and is dropped before that, leaves it to the next
-/// caller.
+/// Permission to ask a server. A half-open probe that is dropped without a result passes its turn to the next caller.
 #[derive(Debug)]
 pub(super) struct Turn<'server> {
     shunned: &'server Shunned,
@@ -49,7 +47,7 @@ pub(super) struct Turn<'server> {
 }
 
 impl Turn<'_> {
-    /// Notes what the server has answered.
+    /// Records the server's answer.
     pub(super) fn note<T>(mut self, answer: &RedisResult<T>) {
         self.finds_out = false;
         self.shunned.note(self.server, answer);
@@ -67,10 +65,10 @@ impl Drop for Turn<'_> {
 }
 
 impl Shunned {
-    /// Lets a caller ask a server, or tells that it did not answer just now.
+    /// Admits a caller, or fails because the server did not answer a moment ago.
     ///
     /// # Errors
-    /// A time-out, as the server's own would be.
+    /// A time-out, like the server's own.
     pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Turn<'server>> {
         let anybodys = Turn { shunned: self, server, finds_out: false };
         if !self.any.load(Ordering::Relaxed) {
@@ -87,10 +85,11 @@ impl Shunned {
         }
     }
 
-    /// Tells a caller who has been waiting since `began` to make a connection that somebody else has failed to make it.
+    /// Fails for a caller that has waited since `began` for a connection, when another caller failed to open it
+    /// meanwhile.
     ///
     /// # Errors
-    /// A time-out, as the server's own would be.
+    /// A time-out, like the server's own.
     pub(super) fn still_admit(&self, server: &str, began: Instant) -> RedisResult<()> {
         if !self.any.load(Ordering::Relaxed) {
             return Ok(());
@@ -101,7 +100,7 @@ impl Shunned {
         }
     }
 
-    /// Notes what a server has answered.
+    /// Records a server's answer.
     fn note<T>(&self, server: &str, answer: &RedisResult<T>) {
         match answer {
             Err(error) if error.is_timeout() => {
@@ -111,7 +110,7 @@ impl Shunned {
                 servers.insert(server.to_owned(), Silence { found: now, until: now + PAUSE });
                 self.any.store(true, Ordering::Relaxed);
             }
-            // It refuses connections, or requests: that is told at once, too.
+            // The server refuses connections or requests. Such errors arrive at once anyway.
             Err(_) => {}
             Ok(_) if self.any.load(Ordering::Relaxed) => {
                 let mut servers = self.servers();
@@ -123,7 +122,7 @@ impl Shunned {
     }
 
     fn servers(&self) -> MutexGuard<'_, HashMap<String, Silence>> {
-        // Every change leaves it whole.
+        // Every change leaves the state consistent, so a poisoned lock is safe.
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -147,7 +146,7 @@ mod tests {
         assert!(shunned.still_admit("a", began).unwrap_err().is_timeout());
         assert!(shunned.admit("b").is_ok() && shunned.still_admit("b", began).is_ok());
 
-        // A pause later.
+        // Simulates that a pause has passed.
         shunned.servers().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
         let turn = shunned.admit("a").unwrap();

@@ -6,11 +6,11 @@ use redis::{RedisResult, Value, from_redis_value};
 
 use super::node::{Address, Node};
 
-/// The slots of a cluster (Redis Cluster specification, "Key distribution model").
+/// Number of slots of a cluster (Redis Cluster specification, "Key distribution model").
 const SLOTS: u16 = 16_384;
 
-/// The slot of a key: of what stands between its first brace and the next closing one, where that is something, else
-/// of the whole key (Redis Cluster specification, "Hash tags").
+/// The slot of a key. If the text between the key's first `{` and the next `}` is not empty, only that text counts.
+/// Otherwise the whole key counts (Redis Cluster specification, "Hash tags").
 pub(in crate::page_index) fn slot_of(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     crc16(tag.filter(|tag| !tag.is_empty()).unwrap_or(key).as_bytes()) % SLOTS
@@ -23,7 +23,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// A run of slots, and who serves it.
+/// A range of slots and the servers that serve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlotRange {
     pub(super) first: u16,
@@ -32,7 +32,7 @@ pub(super) struct SlotRange {
     pub(super) replicas: Vec<Address>,
 }
 
-/// Reads the answer to `CLUSTER SLOTS` that the server at `asked` gave.
+/// Parses the answer to `CLUSTER SLOTS` from the server at `asked`.
 pub(super) fn parse_slots(answer: Value, asked: &Address) -> RedisResult<Vec<SlotRange>> {
     let entries: Vec<Vec<Value>> = from_redis_value(answer)?;
     let mut ranges: Vec<SlotRange> = Vec::with_capacity(entries.len());
@@ -58,27 +58,28 @@ fn parse_address(node: Value, asked: &Address) -> RedisResult<Address> {
     Ok(Address { host: known_host(host.as_deref().unwrap_or_default(), asked), port })
 }
 
-/// A server that does not know its own name gives none, or a question mark: it is reached where it was asked.
+/// A server that does not know its own name sends none, or a question mark. It is reached at the address that was
+/// asked.
 fn known_host(host: &str, asked: &Address) -> String {
     if matches!(host, "" | "?") { asked.host.clone() } else { host.to_owned() }
 }
 
-/// The address in a redirection, which may leave the host out.
+/// The address in a redirection, which may omit the host.
 pub(super) fn parse_redirect(address: &str, asked: &Address) -> Option<Address> {
     let (host, port) = address.rsplit_once(':')?;
     Some(Address { host: known_host(host, asked), port: port.parse().ok()? })
 }
 
-/// The masters of a cluster as one of its nodes told them.
+/// The masters of a cluster, as one of its nodes reports them.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// One more for each that was read.
+    /// Increases with each topology that is read.
     pub(super) generation: u64,
-    /// Ascending.
+    /// In ascending order.
     pub(super) ranges: Vec<SlotRange>,
-    /// All that serve slots, each once.
+    /// All masters that serve slots, each once.
     pub(super) masters: Vec<Arc<Node>>,
-    /// For each range, its master's place in `masters`.
+    /// For each range, the index of its master in `masters`.
     pub(super) serving: Vec<usize>,
 }
 
@@ -90,7 +91,7 @@ impl Topology {
         self.masters.get(*self.serving.get(at)?)
     }
 
-    /// Every address that it names.
+    /// Every address in the topology.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.ranges.iter().flat_map(|range| range.replicas.iter().chain([&range.master]))
     }
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_the_specification() {
-        // The check value of its appendix A, and what `CLUSTER KEYSLOT` of Redis 7.0 answers.
+        // The check value from its appendix A, and answers of Redis 7.0 to `CLUSTER KEYSLOT`.
         assert_eq!(crc16(b"123456789"), 0x31C3);
         for (key, slot) in [("foo", 12_182), ("pagemark:{7}:marker", 1_716), ("{}foo", 9_500), ("a{b{c}d}", 15_725)] {
             assert_eq!(slot_of(key), slot, "{key}");

@@ -1,8 +1,8 @@
--- Moves a partition's watermark on, in two steps, if nobody but the caller has touched the marker since it was read.
+-- Advances a partition's watermark in two steps, unless another caller touched the marker since it was read.
 -- KEYS: the partition's marker, its rebuild token.
--- ARGV: the marker's table and watermark as read, the caller's nonce, and the new watermark ('' in the first step, which
--- leaves the nonce; the second wants to find it).
--- A server that has lost its last writes since the first step lost the nonce, or had all that came before it.
+-- ARGV: the marker's table and watermark as read, the caller's nonce, and the new watermark. The new watermark is '' in
+-- the first step, which stores the nonce; the second step requires that nonce.
+-- A server that lost its last writes since the first step either lost the nonce, or still has all writes before it.
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'nonce')
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 if marker[1] ~= ARGV[1] then return 0 end
@@ -12,7 +12,7 @@ if ARGV[4] == '' then
   return 1
 end
 if marker[3] ~= ARGV[3] then return 0 end
--- Asked again, because the answer was lost: that is done.
+-- A repeated call, because the answer was lost: the watermark is already set.
 if marker[2] == ARGV[4] then return 1 end
 if marker[2] ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[1], 'watermark', ARGV[4])

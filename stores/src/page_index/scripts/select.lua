@@ -1,16 +1,16 @@
--- The element of a given rank, newest first, in a union of disjoint sorted sets that is never built.
+-- Finds the element of a given rank, newest first, in a union of disjoint sorted sets, without building the union.
 --
--- Order: score descending, then member descending by bytes, which is ZREVRANGE's own.
+-- Order: score descending, then member descending by bytes. ZREVRANGE uses the same order.
 --
--- The search keeps a window [from[i], to[i]) of ranks in every set: what stands before the window precedes the
--- wanted element, what stands behind it follows. `rest` elements of all windows together precede the wanted one.
--- A cut is a score; counting the elements above it in every set gives its rank in the union, and moves one side
--- of every window. Cuts are aimed by the secant through the last two: on evenly spread data each leaves about the
--- square root of what there was. Whenever two cuts in a row leave more than half of the windows, the next ones
--- halve the largest window instead, so the number of commands is bounded by the logarithm of the sets' sizes: with
--- k > 1 sets of n elements at most, N together, a page takes no more than
+-- The search keeps a window [from[i], to[i]) of ranks in every set. Elements before a window precede the wanted
+-- element; elements behind a window follow it. `rest` elements of all windows together precede the wanted one.
+-- A cut is a score. Counting the elements above it in every set gives its rank in the union, and moves one side of
+-- every window. The secant through the last two cuts aims the next one: on evenly spread data each cut leaves about the
+-- square root of the previous count. When two cuts in a row leave more than half of the windows, the next cuts halve
+-- the largest window instead. So the logarithm of the sets' sizes bounds the number of commands: with k > 1 sets of at
+-- most n elements, N together, a page takes at most
 --   1 + 3k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
--- commands. tests/selection/cost.rs derives that and asserts it.
+-- commands. tests/selection/cost.rs derives and asserts this bound.
 local MERGE_MAX = 24 -- windows this small together are fetched and merged
 
 local function integer(number)
@@ -22,7 +22,7 @@ local function member_at(key, rank)
   return found[1], found[2]
 end
 
--- Merges the windows up to the wanted element.
+-- Merges the windows until the wanted element.
 local function merge(keys, from, to, rest)
   local heads, at = {}, {}
   for i, key in ipairs(keys) do
@@ -50,7 +50,7 @@ local function merge(keys, from, to, rest)
   end
 end
 
--- How many of set i's elements in the window precede `member`; all of them have its score.
+-- How many elements of set i's window precede `member`. All elements of the window have its score.
 local function members_before(key, from, to, member)
   while from < to do
     local middle = math.floor((from + to) / 2)
@@ -59,8 +59,8 @@ local function members_before(key, from, to, member)
   return from
 end
 
--- Drops from every window what cannot be the wanted element: more than `rest` deep, or with more behind it than
--- can follow. Returns what is left: rest, the sum of the windows, and the largest window.
+-- Drops elements that cannot be the wanted one from every window: those deeper than `rest`, and those with more
+-- elements behind them than can follow. Returns what is left: rest, the sum of the windows, and the largest window.
 local function trim(keys, from, to, rest)
   local sum = 0
   for i = 1, #keys do
@@ -85,7 +85,7 @@ local function clamp(number, low, high)
   if number < low then return low elseif number > high then return high else return number end
 end
 
--- All windows hold one score only: cut by member.
+-- All windows hold a single score, so cut by member.
 local function select_by_member(keys, from, to, rest)
   local aim_middle = false
   local before
@@ -116,7 +116,7 @@ local function select_by_member(keys, from, to, rest)
   end
 end
 
--- The element of rank `rank` (from 0) of the union of the sets, whose sizes are `sizes`. The rank must exist.
+-- The element of rank `rank` (from 0) in the union of the sets. `sizes` are their sizes. The rank must exist.
 local function select_union(keys, sizes, rank)
   if #keys == 1 then return member_at(keys[1], rank) end
   local from, to, rest = {}, {}, rank
@@ -135,7 +135,7 @@ local function select_union(keys, sizes, rank)
     before = left
     local aim = math.floor((from[largest] + to[largest]) / 2)
     if poor < 2 and far_rank ~= near_rank then
-      -- The densest set between the last two cuts tells most about where the wanted element is.
+      -- The densest set between the last two cuts says most about the wanted element's position.
       for i = 1, #keys do
         if to[i] > from[i] and math.abs(far[i] - near[i]) > math.abs(far[largest] - near[largest]) then largest = i end
       end

@@ -1,4 +1,4 @@
-//! Batch writes.
+//! Writes duplicates with batch calls.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,19 @@ use crate::{
     table::Table,
 };
 
-/// Writes by the partition and sort key of their items.
+/// Pending writes by partition and sort key of their items.
 type Pending = HashMap<(String, String), (DuplicateKey, WriteRequest)>;
 
 impl Table {
-    /// The most writes that one batch may hold (AWS: `BatchWriteItem`).
+    /// Maximum number of writes in one batch (AWS: `BatchWriteItem`).
     pub const BATCH_MAX: usize = 25;
 
-    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates, no key twice; no call is started after `deadline`.
+    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. It starts no call after
+    /// `deadline`.
     ///
-    /// What DynamoDB leaves unprocessed is sent again with jittered back-off. DynamoDB rejects a batch as a whole when
-    /// it rejects one write of it, so such a batch is halved until what is rejected stands alone: in at most twice as
-    /// many calls as there are writes.
+    /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch when it rejects one
+    /// write. Such a batch is halved until the rejected write is alone, which takes at most twice as many calls as
+    /// there are writes.
     pub async fn write_duplicates(&self, batch: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
         let mut written = DuplicatesWritten::default();
         let mut pending = Pending::new();
@@ -55,7 +56,7 @@ impl Table {
         written
     }
 
-    /// Sends what is pending until nothing is.
+    /// Sends pending writes until none is left.
     async fn write_part(
         &self,
         pending: &mut Pending,

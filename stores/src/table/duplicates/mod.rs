@@ -1,9 +1,9 @@
-//! Writing duplicates, in one of two ways.
+//! Writes duplicates in one of two ways.
 //!
-//! - `batch`: `BatchWriteItem`, up to 25 writes of any comments a call; the writes of a call happen one by one.
-//! - `transaction`: `TransactWriteItems`, the writes of one comment a call; all of them happen, or none.
+//! - `batch`: `BatchWriteItem`, up to 25 writes of any comments per call. The writes of a call happen one by one.
+//! - `transaction`: `TransactWriteItems`, the writes of one comment per call. All of them happen, or none.
 //!
-//! **Invariant:** every write that was asked for has happened, or is in [`DuplicatesWritten`] as failed.
+//! **Invariant:** every requested write has happened, or is in [`DuplicatesWritten`] as failed.
 
 mod batch;
 mod transaction;
@@ -28,15 +28,15 @@ pub struct FailedWrites {
     pub error: StoreError,
 }
 
-/// What became of the writes of a call.
+/// The result of a call's writes.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct DuplicatesWritten {
-    /// Those that did not happen; sending them again is harmless, and the error says whether it makes sense.
+    /// Writes that did not happen. Sending them again is harmless; the error says whether it makes sense.
     pub failed: Vec<FailedWrites>,
-    /// Calls sent again, the SDK's own attempts not counted.
+    /// Repeated calls, without the SDK's own attempts.
     pub retries: u64,
-    /// Writes that DynamoDB left unprocessed, each as often as it did.
+    /// Writes that DynamoDB returned as unprocessed, counted each time.
     pub unprocessed: u64,
 }
 
@@ -46,7 +46,7 @@ impl DuplicatesWritten {
         self.failed.is_empty()
     }
 
-    /// Adds what became of others.
+    /// Adds the result of other writes.
     pub fn join(&mut self, other: Self) {
         self.failed.extend(other.failed);
         self.retries += other.retries;
@@ -66,7 +66,7 @@ fn key_item(key: &DuplicateKey) -> SdkItem {
     .into()
 }
 
-/// A write as a batch holds it.
+/// A write in the form that a batch takes.
 fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
@@ -80,7 +80,7 @@ fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     })
 }
 
-/// A write as a transaction holds it.
+/// A write in the form that a transaction takes.
 pub(super) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {

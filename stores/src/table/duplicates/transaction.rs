@@ -1,4 +1,4 @@
-//! Transactional writes.
+//! Writes duplicates with transactions.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use model::plan::{DuplicateKey, DuplicateWrite};
@@ -12,14 +12,14 @@ use crate::{
 };
 
 impl Table {
-    /// The most actions that one transaction may hold (AWS: `TransactWriteItems`).
+    /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
     pub const TRANSACTION_MAX: usize = 100;
 
-    /// Writes duplicates, at most [`Table::TRANSACTION_MAX`] and no key twice, in one transaction: all of them, or
-    /// none; no call is started after `deadline`.
+    /// Writes duplicates in one transaction: all of them, or none. There are at most [`Table::TRANSACTION_MAX`] writes
+    /// with different keys. No call starts after `deadline`.
     ///
-    /// A transaction that DynamoDB rejects (one of the items is too large, or all of them together, 4 MB) is written as
-    /// batches instead, which tell what it is that is rejected.
+    /// DynamoDB may reject the transaction because one item, or all of them together (4 MB), are too large. Then the
+    /// writes are sent as batches, which show the write that is rejected.
     pub async fn transact_duplicates(&self, writes: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
         let mut written = DuplicatesWritten::default();
         let keys = || -> Vec<DuplicateKey> { writes.iter().map(|write| write.key().clone()).collect() };
@@ -44,7 +44,7 @@ impl Table {
         written
     }
 
-    /// No client request token: the writes have no condition, so sending them twice is harmless.
+    /// No client request token: the writes are unconditional, so sending them twice is harmless.
     async fn transact_actions(
         &self,
         actions: Vec<TransactWriteItem>,
