@@ -1,11 +1,11 @@
-//! `audit`: a rolling scan of the table, segment by segment, in constant memory; and a sweep of the page index.
+//! `audit`: a rolling scan of the table, segment by segment, in constant memory, and a sweep of the page index.
 //!
-//! - `pass`: which segments, from where on.
-//! - `segment`: the scan of one.
-//! - `sweep`: entries that should not be there, which no scan of the table comes across.
+//! - `pass`: the segments of a run, and their start positions.
+//! - `segment`: the scan of one segment.
+//! - `sweep`: finds superfluous entries, which a scan of the table never meets.
 //!
-//! Whoever asks for everything gets the segments first and then the sweep. A rolling run does both at the same time, so
-//! that neither waits until there is nothing left to do of the other.
+//! A run over everything checks the segments first and then sweeps. A rolling run does both in parallel, so that
+//! neither waits until the other is done.
 
 use std::{
     collections::BTreeMap,
@@ -31,46 +31,46 @@ use crate::{
     sweep,
 };
 
-/// The state of segments.
+/// The kind of state that segments store.
 const AUDIT: &str = "audit";
 
-/// Into how many parts the table is divided unless it is told otherwise.
+/// Default number of segments of the table.
 pub const SEGMENTS: u32 = 64;
 
-/// Segments that are checked at the same time unless it is told otherwise.
+/// Default number of segments that are checked in parallel.
 pub const AT_ONCE: usize = 2;
 
-/// How often the whole table is checked by rolling runs.
+/// Target period in which rolling runs check the whole table once.
 pub const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Items that a comment has.
+/// Number of items per comment.
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
 
-/// Which parts of the table are checked.
+/// Selects the segments to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// All of them, going on where a run was interrupted a short while ago.
+    /// All segments, resuming a run that was interrupted a short while ago.
     All,
     /// One.
     One(u32),
-    /// Those that have not been checked for nearly a week, the longest first.
+    /// The segments whose last check is nearly a week old or older: segments under way first, then the oldest.
     Due,
 }
 
-/// What an audit is told.
+/// Settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// Into how many parts the table is divided.
+    /// Number of segments of the table.
     pub segments: u32,
-    /// Which of them are checked.
+    /// The segments to check.
     pub which: Which,
-    /// How many of them at the same time, and how many batches of the page index.
+    /// How many segments are checked in parallel. Batches of the page index use the same number.
     pub at_once: usize,
     /// Whether the page index is swept.
     pub sweep: bool,
-    /// Whether it begins anew instead of going on where a run was interrupted.
+    /// Whether the audit starts anew instead of resuming an interrupted run.
     pub restart: bool,
-    /// Whether it goes on where a run was interrupted, however long ago that was.
+    /// Whether the audit resumes an interrupted run regardless of its age.
     pub resume: bool,
 }
 
@@ -91,18 +91,19 @@ impl Job {
     }
 }
 
-/// What an audit looks at.
+/// The shared context of an audit.
 pub(crate) struct Audit<'run> {
     pub(crate) run: &'run Run<'run>,
     pub(crate) table_id: String,
     pub(crate) follow: Follow,
     pub(crate) listing: Listing<'run>,
-    /// The page index answered at the beginning, and does not any more, or was lost: from then on only duplicates are looked at.
+    /// The page index answered at the beginning but no longer does, or it was lost. From then on the audit checks only
+    /// duplicates.
     pub(crate) is_index_gone: AtomicBool,
     pub(crate) segments: u32,
-    /// About how many items a segment has.
+    /// Approximate number of items per segment.
     pub(crate) items: u64,
-    /// When the pass began that its segments belong to.
+    /// When the pass of its segments began.
     pub(crate) began: Instant,
 }
 
@@ -110,7 +111,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
     let job = run.job;
     let described = job.table.describe().await?;
     let follow = Follow::read(run, &described.id).await?;
-    // A dry run remembers nothing, and does not begin in the middle.
+    // A dry run stores no state and does not resume.
     let states: BTreeMap<String, SegmentState> =
         if job.settings.apply { segment_states(&job.table, &described.id).await? } else { BTreeMap::new() };
     let pass = plan_pass(&states, options, run.began);
@@ -132,7 +133,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
         audit.remember(&pass_name(segments), &began).await?;
     }
     audit.expect(&pass, described.items, options);
-    // Of a pass over everything, a sweep that was begun before it is not a part.
+    // A sweep that began before a pass over everything is not part of that pass.
     let since = (options.which == Which::All).then_some(pass.began);
     let sweeping: BoxFuture<'_, Result<(), RepairError>> = match options.sweep {
         true => Box::pin(sweep::sweep(run, &audit.follow, options, since)),
@@ -161,7 +162,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
 }
 
 impl Audit<'_> {
-    /// Tells the progress how much there is to do, and how much of it was done by earlier runs.
+    /// Sets the expected amount of work for the progress display, and the part that earlier runs did.
     fn expect(&self, pass: &Pass, items: u64, options: AuditOptions) {
         let left = u64::try_from(pass.segments.len()).unwrap_or(u64::MAX);
         let done: u64 =
@@ -173,7 +174,7 @@ impl Audit<'_> {
         progress.advance(u64::from(pass.done).saturating_mul(self.items) + done);
     }
 
-    /// Checks the segments of a pass; `false` when some did not come to their end, or do not count as checked.
+    /// Checks the segments of a pass. Returns `false` when some did not finish, or do not count as checked.
     async fn check_segments(&self, pass: Pass, options: AuditOptions) -> Result<bool, RepairError> {
         let checked = stream::iter(pass.segments).map(|(segment, state)| {
             let checking: BoxFuture<'_, Result<bool, RepairError>> = Box::pin(self.segment(segment, state));
@@ -184,7 +185,7 @@ impl Audit<'_> {
         while let Some(is_checked) = checked.next().await {
             match is_checked {
                 Ok(is_checked) => is_whole &= is_checked,
-                // The others come to the end of what they have begun.
+                // The other segments finish what they have begun.
                 Err(error) => {
                     self.run.fail();
                     failure = failure.or(Some(error));
@@ -200,12 +201,12 @@ impl Audit<'_> {
         Ok(is_whole)
     }
 
-    /// Whether the page index can be looked at.
+    /// Whether the page index can be read.
     pub(crate) fn index_answers(&self) -> bool {
         self.follow.answers() && !self.is_index_gone.load(Ordering::Relaxed)
     }
 
-    /// Leaves the page index alone from now on.
+    /// Stops using the page index for the rest of the run.
     pub(crate) fn give_index_up(&self, why: &str) {
         if !self.is_index_gone.swap(true, Ordering::Relaxed) {
             self.run.add_skipped(format!("the page index from here on, because {why}; only duplicates are looked at"));
@@ -219,9 +220,9 @@ impl Audit<'_> {
         Ok(())
     }
 
-    /// Moves the duplicates' watermark on when every segment has been checked: what has changed since the first of these
-    /// passes began is in the journal, and what has not was checked. How far clocks of writers differ, and how late their
-    /// writes may come, is not counted on. If all of them listed products, the catalogue is whole by them.
+    /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began
+    /// are in the journal; everything older was checked. A margin covers the writers' clock differences and late
+    /// writes. When every segment's pass also listed its products, the catalogue is complete up to that instant.
     async fn vouch(&self) -> Result<(), RepairError> {
         let job = self.run.job;
         let states = segment_states(&job.table, &self.table_id).await?;
@@ -239,7 +240,8 @@ impl Audit<'_> {
     }
 }
 
-/// How far each segment of this table is. A restored table has the states of another one, which say nothing of it.
+/// How far each segment of this table is. States of a table before its restoration say nothing about it, so they are
+/// left out.
 ///
 /// # Errors
 /// The table's.

@@ -1,7 +1,7 @@
-//! Keeping the product catalogue: listing the products that a run meets, and saying what the list is worth then.
+//! Maintains the product catalogue: lists the products that a run meets, and records what the list then covers.
 //!
-//! **Invariant:** what the list is worth is said only after every product that it vouches for has been listed, by the run
-//! that has listed them (`model::catalogue`; `tests/repair/catalogue.rs`).
+//! **Invariant:** a run extends the recorded coverage only after it has listed every product of that coverage itself
+//! (`model::catalogue`; `tests/repair/catalogue.rs`).
 
 use std::{
     collections::HashSet,
@@ -18,13 +18,14 @@ use stores::{StoreError, now};
 
 use crate::{error::RepairError, job::Run};
 
-/// How many products a run remembers as listed: some ten megabytes. Of more, some are looked up again.
+/// Maximum number of products that a run remembers as listed: about ten megabytes. Beyond it, some products are looked
+/// up again.
 const KNOWN_MAX: usize = 100_000;
 
-/// How often it is said anew what the list is worth, when somebody else says so at the same time.
+/// Maximum number of tries to record the coverage when other runs write it concurrently.
 const TRIES_MAX: usize = 5;
 
-/// Lists products, each once as far as it remembers. A run that may not write lists none.
+/// Lists products, each once as far as memory allows. A dry run lists none.
 pub(crate) struct Listing<'run> {
     run: &'run Run<'run>,
     known: Mutex<HashSet<ProductId>>,
@@ -38,7 +39,7 @@ impl<'run> Listing<'run> {
     /// Lists products.
     ///
     /// # Errors
-    /// The table's; some may have been listed then.
+    /// The table's. Some products may have been listed.
     pub(crate) async fn list(&self, products: impl IntoIterator<Item = ProductId>) -> Result<(), StoreError> {
         if !self.run.may_remember() {
             return Ok(());
@@ -60,7 +61,7 @@ impl<'run> Listing<'run> {
         Ok(())
     }
 
-    /// Says that every product has been listed that the journal names from `from` until `to`.
+    /// Records that every product is listed that the journal names from `from` until `to`.
     ///
     /// # Errors
     /// The table's.
@@ -68,7 +69,7 @@ impl<'run> Listing<'run> {
         self.say(|before| Catalogue::followed(before, table_id, from, to, now())).await
     }
 
-    /// Says that every product has been listed of a scan of the whole table, which saw all that was written before `began`.
+    /// Records that a scan of the whole table listed every product. The scan saw all writes before `began`.
     ///
     /// # Errors
     /// The table's.
@@ -76,9 +77,10 @@ impl<'run> Listing<'run> {
         self.say(|before| Catalogue::scanned(before, table_id, began, now())).await
     }
 
-    /// The same of scans of all segments, the first of which saw all that was written before `began`. Unless the products
-    /// of what was written since then are listed as well, nothing is said: that would make the next `recent` look at a week
-    /// again, and the next audit will do.
+    /// Like [`Self::scanned`], but for scans of all segments. The first scan saw all writes before `began`.
+    ///
+    /// Records nothing unless the products of all writes since `began` are listed as well. Otherwise the next `recent`
+    /// would have to read a week of the journal again. The next audit can record it instead.
     ///
     /// # Errors
     /// The table's.
@@ -102,14 +104,14 @@ impl<'run> Listing<'run> {
                 return Ok(());
             }
         }
-        // What was said before still holds.
+        // The previously recorded coverage still holds.
         self.run
             .add_note("what the product catalogue is worth was not written down: others kept writing it".to_owned());
         Ok(())
     }
 }
 
-/// The product of a primary item, also of one that cannot be read otherwise.
+/// The product of a primary item. Works also for an item that is otherwise unreadable.
 pub(crate) fn product_of(item: &Item) -> Option<ProductId> {
     let sk = text(item, attribute::SK).filter(|sk| sk.ends_with(FilterKey::PRIMARY_SUFFIX))?;
     Some(FilterKey::parse(sk).ok()?.product)

@@ -1,15 +1,14 @@
-//! Reconciling what the journal names, part by part.
+//! Reconciles the comments that the journal names, part by part.
 //!
-//! A window of time is read once, an answer of each of the journal's shards at a time, and cut into parts that name some
-//! hundred comments each, so that a run which has little time comes to the end of one nevertheless
-//! (`tests/repair/stopped.rs`). A comment's entries are all in one shard, so within a part it is named once, however often
-//! it changed.
+//! A window of time is read once, one answer of each journal shard at a time, and cut into parts. Each part names a few
+//! hundred comments, so even a run with little time completes one (`tests/repair/stopped.rs`). All entries of a comment
+//! are in one shard. So a part names a comment once, however often it changed.
 //!
 //! **Invariant:** the parts of a window join without gaps, and each holds every entry of its time
 //! (`parts_join_without_gaps_and_hold_what_their_time_brought`).
 //!
-//! Memory is bounded: an answer of the journal for each of its shards, and a part, which is as long as it must be to name
-//! [`PART_COMMENTS`], but a millisecond at least.
+//! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
+//! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,17 +29,17 @@ use crate::{
     reconcile::{Scope, State},
 };
 
-/// How many comments a part names: so much work is lost when a run must stop.
+/// How many comments a part names. This much work is lost when a run must stop.
 const PART_COMMENTS: usize = 500;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A part of time, within one hour of the journal.
+/// A range of time within one hour of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Its beginning.
     pub(crate) from: Instant,
-    /// Its end, which is not part of it.
+    /// Its end, exclusive.
     pub(crate) to: Instant,
 }
 
@@ -55,20 +54,20 @@ pub(crate) fn windows(from: Instant, to: Instant) -> impl Iterator<Item = Window
     })
 }
 
-/// A part of a window, and what the journal says of its time.
+/// A part of a window, and the journal's content for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
     /// Its time.
     pub(crate) window: Window,
-    /// The comments that changed, and where each was.
+    /// The changed comments, and the places of each.
     pub(crate) named: BTreeMap<CommentId, Places>,
     /// The products of comments that were written.
     pub(crate) products: BTreeSet<ProductId>,
-    /// Entries that cannot be read, and of when each is; a person has to look.
+    /// Unreadable entries with their times. A person must look.
     pub(crate) unreadable: Vec<(Instant, String)>,
 }
 
-/// Reads a window of the journal.
+/// Reads one window of the journal.
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// What has not been given out yet.
@@ -81,7 +80,7 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 struct Shard {
     number: u32,
-    /// What has been read and not been given out.
+    /// Rows that were read but are in no part yet.
     rows: VecDeque<JournalRow>,
     next: Next,
 }
@@ -94,18 +93,18 @@ enum Next {
 }
 
 impl Reader {
-    /// A reader of a window, which must lie within an hour.
+    /// A reader for a window, which must lie within one hour.
     pub(crate) fn new(window: Window) -> Self {
         let shard = |number| Shard { number, rows: VecDeque::new(), next: Next::Begin };
         Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
     }
 
-    /// From when on it has given nothing out yet.
+    /// The start of the time that no part covers yet.
     pub(crate) fn at(&self) -> Instant {
         self.left.from
     }
 
-    /// The next part; `None` after the last one. A window has one part at least.
+    /// The next part; `None` after the last one. A window has at least one part.
     ///
     /// # Errors
     /// The table's.
@@ -124,7 +123,7 @@ impl Reader {
         }
     }
 
-    /// Reads on where nothing is left of what was read.
+    /// Reads the next rows of every shard that has none left.
     async fn read(&mut self, table: &Table) -> Result<(), StoreError> {
         let Window { from, to } = self.left;
         let parts = self.shards.iter().filter(|shard| shard.is_wanted()).map(|shard| async move {
@@ -147,7 +146,8 @@ impl Reader {
         }
     }
 
-    /// Gives what was read to a part, in the order of time; whether the part is complete. If it is not, more is to be read.
+    /// Moves rows into a part in the order of time. Returns whether the part is complete; if not, more rows must be
+    /// read.
     fn take(&mut self, part: &mut Part, latest: &mut Instant) -> bool {
         while !self.shards.iter().any(Shard::is_wanted) {
             let first = self.shards.iter_mut().filter(|shard| !shard.rows.is_empty());
@@ -157,7 +157,7 @@ impl Reader {
                 return true;
             };
             let Some(row) = shard.rows.pop_front() else { return false };
-            // All entries of a moment are in one part: the next one begins with a moment.
+            // All entries of one millisecond are in one part, so the next part begins with a new millisecond.
             if part.named.len() + part.unreadable.len() >= PART_COMMENTS && row.at > *latest {
                 part.window.to = row.at;
                 self.left.from = row.at;
@@ -175,7 +175,7 @@ impl Reader {
 }
 
 impl Shard {
-    /// Whether nothing is left of what was read, and there is more.
+    /// Whether all rows are used up and the shard has more.
     fn is_wanted(&self) -> bool {
         self.rows.is_empty() && self.next != Next::End
     }
@@ -189,14 +189,14 @@ impl Part {
     }
 }
 
-/// What came of a part.
+/// The result of reconciling a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PartOutcome {
-    /// How many comments were looked at.
+    /// Number of comments checked.
     pub(crate) comments: u64,
-    /// Whether all of them were.
+    /// Whether all comments of the part were checked.
     pub(crate) is_whole: bool,
-    /// Whether the page index did not answer for some comment.
+    /// Whether the page index failed to answer for some comment.
     pub(crate) index_was_away: bool,
 }
 
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(windows(at("2024-01-01T10:00:01Z"), at("2024-01-01T10:00:00Z")).count(), 0);
     }
 
-    /// An entry; every seventh cannot be read.
+    /// A journal row; every seventh is unreadable.
     fn row(window: Window, number: u64, ms: i64) -> JournalRow {
         let entry = match number % 7 {
             0 => Err(Malformed::new("journal entry", format!("entry {number}"))),
@@ -269,7 +269,7 @@ mod tests {
     fn parts_join_without_gaps_and_hold_what_their_time_brought() {
         let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
         let mut reader = Reader::new(window);
-        // Some moments bring one entry, some fifty, and one brings more than a part should name; a shard has none.
+        // Some milliseconds have one entry, some fifty, and one has more than a part should name. One shard is empty.
         let moments = (0..400_i64).flat_map(|ms| {
             let count = match ms {
                 200 => 1_200,

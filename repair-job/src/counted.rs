@@ -1,7 +1,7 @@
-//! What was counted of comments that are not in order, so that what two ways of looking find counts once.
+//! Remembers the differences already counted, so that a difference found in two ways counts once.
 //!
-//! Memory is bounded, also where everything is wrong and nothing is mended, as in a dry run over a table without
-//! duplicates: of a difference four bytes are kept, of a comment about sixty more.
+//! Memory is bounded, even when everything is wrong and nothing is repaired, as in a dry run over a table without
+//! duplicates. A difference takes four bytes, a comment about sixty more.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -13,26 +13,25 @@ use model::{
     plan::reconcile::{Drift, Places},
 };
 
-/// How many comments are remembered as counted: 200,000 of which all 37 entries are wrong take some 60 MB. What is found
-/// twice of further ones counts twice.
+/// Maximum number of comments remembered as counted. 200,000 comments with all 37 entries wrong take about 60 MB.
+/// Beyond it, a difference that is found twice counts twice.
 const COUNTED_MAX: usize = 200_000;
 
-/// Of so many comments that need a person it is kept what is wrong with them.
+/// Maximum number of unresolved comments whose reason is kept.
 pub(crate) const UNRESOLVED_MAX: usize = 1_000;
 
-/// What was counted.
+/// Differences and unresolved comments counted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    /// By the hash of a comment's id, the hashes of its differences that are left.
+    /// The remaining differences of each comment, as hashes. The key is the hash of the comment's id.
     left: HashMap<u64, Box<[u32]>>,
-    /// The hashes of ids of comments that need a person.
+    /// The hashes of the ids of unresolved comments.
     need_person: HashSet<u64>,
     unresolved: BTreeMap<CommentId, (String, Places)>,
 }
 
 impl Counted {
-    /// Counts differences that are left; returns those that were not counted before, and whether others of the comment
-    /// were.
+    /// Counts remaining differences. Returns the new ones, and whether the comment already had counted ones.
     pub(crate) fn add_left(&mut self, id: &CommentId, left: &[Drift]) -> (Vec<Drift>, bool) {
         if left.is_empty() {
             return (Vec::new(), false);
@@ -55,7 +54,7 @@ impl Counted {
         (new, was_counted)
     }
 
-    /// Counts a comment that needs a person, and where it was looked for; `false` when it was counted before.
+    /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it was counted before.
     pub(crate) fn add_unresolved(&mut self, id: &CommentId, what: &str, places: &Places) -> bool {
         let name = hash_of(id);
         if self.need_person.contains(&name) {
@@ -73,7 +72,7 @@ impl Counted {
         true
     }
 
-    /// The comments that need a person, why, and where each was looked for; of many, some.
+    /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them are kept.
     pub(crate) fn unresolved(&self) -> Vec<(CommentId, String, Places)> {
         self.unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
     }
@@ -85,7 +84,7 @@ fn hash_of(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Of one comment's few dozen differences, two have the same by one chance in millions.
+/// The chance that two of one comment's few dozen differences share a hash is one in millions.
 fn short_hash_of(drift: &Drift) -> u32 {
     u32::try_from(hash_of(&drift.to_string()) >> 32).unwrap_or(u32::MAX)
 }

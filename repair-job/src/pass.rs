@@ -1,7 +1,8 @@
-//! What an audit begins with: which segments, where in each, and what it vouches for. No I/O, no clock.
+//! Plans an audit: the segments to check, the start position in each, and the instant from which the pass counts. No
+//! I/O, no clock.
 //!
-//! **Invariant:** what counts as checked by a pass was read since that pass began: a position that an earlier one left
-//! behind is not gone on from, because nobody has looked before it since (`tests/repair/resumed.rs`).
+//! **Invariant:** everything that counts as checked by a pass was read after that pass began. A position of an earlier
+//! pass is not resumed, because this pass has not checked the items before it (`tests/repair/resumed.rs`).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,84 +12,84 @@ use stores::table::ItemKey;
 
 use crate::audit::{AuditOptions, EVERY, Which};
 
-/// A rolling run takes a segment up again so much earlier, so that none is ever late.
+/// How much earlier than due a rolling run checks a segment again, so that none is ever late.
 const EARLIER: Duration = Duration::from_secs(24 * 3600);
 
-/// A pass that was interrupted is gone on with for so long without being asked to: what changed meanwhile in what it had
-/// checked is not looked at again, so "all is well" must not be older than a person takes it to be.
+/// Resume automatically only within six hours. Items checked earlier are not rechecked, so an older pass would report
+/// stale data as clean.
 const RESUMED_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
-/// How far a segment is.
+/// Progress of a segment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SegmentState {
-    /// Where the pass goes on that is under way.
+    /// Where the current pass resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<ItemKey>,
-    /// How many items it has read up to there.
+    /// Number of items read up to that position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<u64>,
-    /// The id of the table that it was checked in: a restored table has the states of another.
+    /// The id of the table that was checked. After a restoration, the states are those of another table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) table: Option<String>,
-    /// When the pass began that is under way; of a pass over all segments, when that did.
+    /// When the current pass began. For a pass over all segments: when that pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
-    /// Whether it has listed the products of all that it has read up to there.
+    /// Whether the current pass has listed all products read so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lists: bool,
-    /// When the last pass began that came to its end.
+    /// When the last completed pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Instant>,
-    /// When it ended.
+    /// When the last completed pass ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Instant>,
-    /// Whether it had listed the products of all that it read.
+    /// Whether the last completed pass listed all products that it read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) last_lists: bool,
 }
 
 impl SegmentState {
-    /// The same at its beginning.
+    /// The state at the start of a new pass.
     fn begun_anew(self) -> Self {
         Self { position: None, items: None, began: None, ..self }
     }
 }
 
-/// The name of a segment's state.
+/// The state's name for a segment.
 pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
 
-/// The name of the state that tells when a pass over all segments began; it has ended when that tells nothing.
+/// The name of the state with the start of a pass over all segments. It is empty when no such pass is under way.
 pub(crate) fn pass_name(segments: u32) -> String {
     format!("{segments}/pass")
 }
 
-/// Which segments are checked, from where on.
+/// The plan of an audit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pass {
-    /// When it began: of one that is gone on with, its beginning.
+    /// When the pass began. A resumed pass keeps its original time.
     pub(crate) began: Instant,
-    /// The segments that are left.
+    /// The segments left to check.
     pub(crate) segments: Vec<(u32, SegmentState)>,
-    /// How many are done.
+    /// Number of segments done.
     pub(crate) done: u32,
-    /// What a person should know of what is gone on with and what is not.
+    /// Notes for a person: what is resumed and what is not.
     pub(crate) notes: Vec<String>,
 }
 
-/// Whether a rolling run takes something up again that it last began to check at this time. One that is later than the present
-/// was written by a clock that was fast.
+/// Whether a rolling run checks something again whose last check began at this time. A time in the future comes from a
+/// fast clock and counts as due.
 pub(crate) fn is_due(last_began: Option<Instant>, present: Instant) -> bool {
     let age_ms = i64::try_from((EVERY - EARLIER).as_millis()).unwrap_or(i64::MAX);
     !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
 }
 
-/// Plans an audit by the states of segments.
+/// Plans an audit from the states of segments.
 pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Instant) -> Pass {
     let segments = options.segments.max(1);
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    // What is later than the present was written by a clock that was fast: when that was is not known.
+    // A time in the future comes from a fast clock, so the actual age is unknown.
     let is_gone_on_with =
         |began: Instant| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
     let state = |segment| {
@@ -102,7 +103,8 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
             let before = states.get(&pass_name(segments)).and_then(|pass| pass.began).filter(|_| !options.restart);
             pass.began = before.filter(|began| is_gone_on_with(*began)).unwrap_or(present);
             let began = pass.began;
-            // A rolling run may have done some since, or be in the middle of some; what it left before is begun anew.
+            // Rolling runs may meanwhile have completed some segments, or be in the middle of some. Positions from
+            // before this pass are discarded.
             let is_done = |last: Instant| before == Some(began) && (began..=present).contains(&last);
             let left = all.filter(|(_, state)| !state.last_began.is_some_and(is_done));
             pass.segments = left
@@ -135,7 +137,8 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
             };
             pass.segments = vec![(segment, state)];
         }
-        // It vouches for nothing as a whole: what it takes long for counts as checked when its pass began.
+        // A rolling run proves nothing about the table as a whole. Each segment counts as checked when its pass began,
+        // however long it takes.
         Which::Due => {
             pass.segments = all.filter(|(_, state)| is_due(state.last_began, present)).collect();
             pass.segments.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
@@ -171,7 +174,7 @@ mod tests {
         SegmentState { last_began: Some(at(began)), last_ended: Some(at(began)), ..SegmentState::default() }
     }
 
-    /// Plans at hour 0: of each segment that is left, whether it is gone on with; and when the pass began.
+    /// Plans at hour 0. Returns whether each remaining segment resumes, and when the pass began.
     fn check(
         states: &[SegmentState],
         pass: Option<i64>,

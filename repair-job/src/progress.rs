@@ -1,4 +1,4 @@
-//! How a run shows where it is: a bar on a terminal, plain lines otherwise.
+//! Shows the progress of a run: a bar on a terminal, plain lines otherwise.
 
 use std::{
     io::IsTerminal,
@@ -12,14 +12,14 @@ use std::{
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
-/// Between two looks at how far it is.
+/// Interval between two updates of the bar.
 const BAR_EVERY: Duration = Duration::from_millis(200);
-/// Between two plain lines.
+/// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// A whole.
+/// The share of a complete run, in millionths.
 const WHOLE: u64 = 1_000_000;
 
-/// How far a run is. Clones are the same progress.
+/// The progress of a run. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counters>);
 
@@ -29,7 +29,7 @@ struct Counters {
     /// In millionths.
     share: AtomicU64,
     items: AtomicU64,
-    /// Steps of the work, those that earlier runs did included, and how many there are about.
+    /// Steps done, including those of earlier runs, and the expected total.
     steps: AtomicU64,
     expected: AtomicU64,
 }
@@ -39,50 +39,50 @@ impl Progress {
         self.0.done.fetch_add(comments, Ordering::Relaxed);
     }
 
-    /// Counts items of a table that has about so many; what is known of the share by other means may be more.
+    /// Counts items of a table with about `whole` items. The share never falls below a value known from other sources.
     pub(crate) fn add_items(&self, items: u64, whole: u64) {
         let done = self.0.items.fetch_add(items, Ordering::Relaxed) + items;
-        // The count of the table may be old; the end is told by whoever comes to it.
+        // The table's item count may be old. Only the end of the work sets the share to 100 %.
         let share = done.saturating_mul(WHOLE) / whole.max(1);
         self.0.share.fetch_max(share.min(WHOLE / 100 * 99), Ordering::Relaxed);
     }
 
-    /// Says of how many steps the work is, about: items to read, batches, whatever takes about as long as another.
+    /// Sets the expected number of steps. All kinds of steps (items to read, batches) should take about as long.
     pub(crate) fn expect(&self, steps: u64) {
         self.0.steps.store(0, Ordering::Relaxed);
         self.0.share.store(0, Ordering::Relaxed);
         self.0.expected.store(steps, Ordering::Relaxed);
     }
 
-    /// Counts steps that are done, in whichever part of the work.
+    /// Counts completed steps of any part of the work.
     pub(crate) fn advance(&self, steps: u64) {
         let done = self.0.steps.fetch_add(steps, Ordering::Relaxed) + steps;
         let expected = self.0.expected.load(Ordering::Relaxed);
         if expected > 0 {
-            // There may be more than was expected; the end is told by whoever comes to it.
+            // The work may have more steps than expected. Only its end sets the share to 100 %.
             let share = u128::from(done) * u128::from(WHOLE) / u128::from(expected);
             self.0.share.fetch_max(u64::try_from(share).unwrap_or(WHOLE).min(WHOLE / 100 * 99), Ordering::Relaxed);
         }
     }
 
-    /// Everything is done.
+    /// Marks the work as complete.
     pub(crate) fn finish(&self) {
         self.set_share(1, 1);
     }
 
-    /// Sets which part of `whole` is done.
+    /// Sets the completed part of `whole`.
     pub(crate) fn set_share(&self, done: u64, whole: u64) {
         let share = done.saturating_mul(WHOLE) / whole.max(1);
         self.0.share.fetch_max(share.min(WHOLE), Ordering::Relaxed);
     }
 
-    /// Which share of the work is done, from 0 to 1, about; of what an earlier run has begun, all of it counts.
+    /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did.
     pub fn share(&self) -> f64 {
         let share = u32::try_from(self.0.share.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
         f64::from(share) / 1e6
     }
 
-    /// Shows it on standard error until the display is dropped.
+    /// Shows the progress on standard error until the display is dropped.
     pub fn show(&self, name: &'static str) -> Display {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(WHOLE) } else { ProgressBar::hidden() };

@@ -1,8 +1,8 @@
-//! `quarantine`: works off what the event source mappings and the functions gave up.
+//! `quarantine`: works off the batches that the event source mappings and the functions gave up on.
 //!
-//! Every comment that a batch names is reconciled by its state **now**; the records themselves, which may be old, are
-//! never applied. A batch is removed when all its comments are in order, and stays when one needs a person or a record of
-//! it cannot be read.
+//! It reconciles every comment that a batch names by its **current** state. It never applies the records themselves,
+//! which may be old. A batch is removed when all its comments are in order. It stays when a comment needs a person or a
+//! record is unreadable.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use crate::{
     report::Report,
 };
 
-/// How many names of batches are listed at a time.
+/// How many batch names are listed at a time.
 const LIST_LIMIT: usize = 200;
 
-/// How many are counted beforehand, so that it can be told how far the run is.
+/// Maximum number of batches counted in advance for the progress display.
 const COUNTED_MAX: usize = 10_000;
 
 impl Job {
-    /// Works the quarantine off.
+    /// Works off the quarantine.
     pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
         self.run("quarantine", "quarantine", async |run| Box::pin(work_off(run, quarantine)).await).await
     }
@@ -33,8 +33,8 @@ impl Job {
 async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairError> {
     let table_id = run.job.table.describe().await?.id;
     let follow = Follow::read(run, &table_id).await?;
-    // Partitions without a marker are filled from the table by a rebuild, whatever is in quarantine; but an index that does
-    // not answer may be ready, and miss something.
+    // A rebuild fills partitions without a marker from the table, whatever is in quarantine. But a page index that does
+    // not answer may have markers and miss entries.
     let index_answers = follow.answers();
     let scope = Scope { duplicates: true, index: follow.scope() };
     let whole = quarantine.list(None, COUNTED_MAX).await?.len();

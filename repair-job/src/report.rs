@@ -1,4 +1,4 @@
-//! What a run found and did.
+//! The report of a run: what it found and did.
 
 use std::{
     collections::BTreeMap,
@@ -11,78 +11,78 @@ use stores::table::Lease;
 
 use crate::stop::StopReason;
 
-/// How many texts of a kind a report names; the rest is counted.
+/// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;
 
 /// The bits of the exit code.
 pub mod exit {
-    /// The run failed; what it had done by then is reported.
+    /// The run failed. The report still covers the work done until then.
     pub const FAILURE: u8 = 1;
     /// The command line is wrong.
     pub const USAGE: u8 = 2;
     /// Differences were found.
     pub const DRIFT_FOUND: u8 = 4;
-    /// Differences were found and are left: in a dry run, all of them.
+    /// Differences were found and remain. In a dry run all of them remain.
     pub const DRIFT_LEFT: u8 = 8;
     /// Something needs a person.
     pub const UNRESOLVED: u8 = 16;
-    /// Some of the work was not done: the time was up, or the page index could not be looked at.
+    /// Some work was skipped: the time was up, or the page index was unusable.
     pub const SKIPPED: u8 = 32;
-    /// Another run is in progress; nothing was done.
+    /// Another run is in progress. Nothing was done.
     pub const HELD: u8 = 64;
 }
 
-/// Where and why a run stopped.
+/// Where and why a run stopped early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     /// Why.
     pub reason: StopReason,
-    /// Where the next run goes on.
+    /// Where the next run resumes.
     pub goes_on: String,
 }
 
-/// What a run found and did.
+/// The report of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The command.
     pub command: String,
-    /// Whether it mended; otherwise it only looked.
+    /// Whether the run repaired differences. Otherwise it only looked.
     pub apply: bool,
-    /// Comments looked at.
+    /// Comments checked.
     pub checked: u64,
     /// Items read by scans.
     pub items: u64,
-    /// Members of base sets looked at.
+    /// Members of base sets checked.
     pub members: u64,
     /// Comments with differences.
     pub drifted_comments: u64,
     /// Differences by kind.
     pub drifted: BTreeMap<DriftKind, u64>,
-    /// Differences mended.
+    /// Differences repaired.
     pub mended: u64,
-    /// Differences left.
+    /// Differences that remain.
     pub left: u64,
-    /// How much needs a person.
+    /// Number of things that need a person.
     pub unresolved_count: u64,
-    /// What needs a person; of much, the first hundred.
+    /// The first hundred things that need a person.
     pub unresolved: Vec<String>,
-    /// How much work was left out.
+    /// Amount of skipped work.
     pub skipped_count: u64,
-    /// What work was left out and why; of much, the first hundred.
+    /// The first hundred pieces of skipped work, with reasons.
     pub skipped: Vec<String>,
-    /// Where it stopped before its end.
+    /// Where and why the run stopped early.
     pub stopped: Option<Stopped>,
-    /// Who has the lease, when that is somebody else.
+    /// The holder of the lease, when another run has it.
     pub held_by: Option<String>,
-    /// Why it failed.
+    /// Why the run failed.
     pub failure: Option<String>,
     /// Remarks.
     pub notes: Vec<String>,
-    /// Read units of the table that were consumed.
+    /// Consumed read units of the table.
     pub read_units: f64,
-    /// Write units of the table and its index that were consumed.
+    /// Consumed write units of the table and its index.
     pub write_units: f64,
-    /// How long it took.
+    /// Duration of the run.
     pub seconds: f64,
 }
 
@@ -101,7 +101,7 @@ impl Report {
         bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
     }
 
-    /// The report as JSON, with the exit code and the units for each comment.
+    /// The report as JSON, with the exit code and the units per comment.
     pub fn json(&self) -> serde_json::Value {
         let mut json = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = json.as_object_mut() {
@@ -137,7 +137,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// As a person reads it, several lines without a line feed at the end.
+    /// Formats the report for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         if let Some(holder) = &self.held_by {

@@ -1,4 +1,4 @@
-//! When a run has to come to its end.
+//! Asks a run to stop.
 
 use std::{
     fmt,
@@ -13,15 +13,15 @@ use serde::Serialize;
 use stores::capacity::Interrupt;
 use tokio::time::Instant;
 
-/// Why a run came to its end before it was done.
+/// Why a run stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// Its time is up.
     TimeIsUp,
-    /// Somebody asked it to stop.
+    /// A person or the platform asked for the stop.
     Asked,
-    /// Somebody else has its lease by now.
+    /// Another run holds the lease by now.
     LeaseLost,
 }
 
@@ -35,10 +35,10 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// Asks a run to stop: it ends what it has begun, remembers where it is, and reports. Clones are the same stop.
+/// Asks a run to stop: the run completes what it has begun, stores its position, and reports. Clones share one stop.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// Its deadline; ends waiting for a limit of units, too.
+    /// Its deadline. It also ends waiting for a limit of units.
     interrupt: Interrupt,
     asked: Arc<AtomicU8>,
 }
@@ -47,17 +47,17 @@ const ASKED: u8 = 1;
 const LEASE_LOST: u8 = 2;
 
 impl Stop {
-    /// A stop after some time, `None` for never by itself.
+    /// A stop after some time. With `None`, only [`Stop::ask`] stops the run.
     pub fn after(max_run_time: Option<Duration>) -> Self {
         Self::at(max_run_time.map(|time| Instant::now() + time))
     }
 
-    /// A stop at an instant, `None` for never by itself.
+    /// A stop at an instant. With `None`, only [`Stop::ask`] stops the run.
     pub fn at(deadline: Option<Instant>) -> Self {
         Self { interrupt: Interrupt::at(deadline), asked: Arc::default() }
     }
 
-    /// Asks for the end.
+    /// Asks the run to stop now.
     pub fn ask(&self) {
         self.asked.fetch_max(ASKED, Ordering::Relaxed);
         self.interrupt.interrupt();
@@ -68,7 +68,7 @@ impl Stop {
         self.interrupt.interrupt();
     }
 
-    /// When it stops by itself.
+    /// The deadline, if one is set.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.interrupt.deadline()
     }

@@ -1,11 +1,12 @@
-//! The sweep: every member of every base set, and every name, against the table.
+//! The sweep compares every member of every base set, and every name, with the table.
 //!
-//! What the audit of the table cannot see are entries that should not be there. So each comment that a product's whole
-//! set (any language, any rating) names is looked up in the table, once, and its scores in *all* sets of the product are
-//! compared with what it implies. A member of another set must be in the whole set, where it is looked at, and its language must
-//! be named, so that its set is among those. Whatever does not fit is suspect and goes to `reconcile`.
+//! The audit of the table cannot see superfluous entries in the page index. So the sweep looks up each comment of a
+//! product's whole set (any language, any rating) in the table, once. It compares the comment's scores in *all* sets of
+//! the product with what the table implies. A member of any other set must be in the whole set, where it is checked.
+//! The language of that set must be named, so that the check covers it. Anything that does not fit is suspect and goes
+//! to `reconcile`.
 //!
-//! It reads the table eventually consistent: half a read unit a comment.
+//! The sweep reads the table eventually consistent: half a read unit per comment.
 
 use std::sync::{
     Mutex,
@@ -32,43 +33,44 @@ use crate::{
     sweeper::{Compared, Sweeper},
 };
 
-/// The state of the sweep.
+/// The kind of state that the sweep stores.
 pub(crate) const SWEEP: &str = "sweep";
-/// Its name.
+/// The name of that state.
 pub(crate) const POSITION: &str = "position";
 
-/// How often the position is remembered.
+/// How often the position is stored.
 const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
-/// How far the sweep is.
+/// Progress of the sweep.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SweepState {
-    /// Where the sweep goes on that is under way.
+    /// Where the current sweep resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<SweepPosition>,
-    /// How many comments it has looked at.
+    /// Number of comments checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) members: Option<u64>,
-    /// When it began.
+    /// When the current sweep began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Instant>,
-    /// When the first was begun, until one has come to its end.
+    /// When the first sweep began, until a sweep completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) first_began: Option<Instant>,
-    /// When the last one began that came to its end.
+    /// When the last completed sweep began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Instant>,
-    /// When the last one ended that came to its end.
+    /// When the last completed sweep ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Instant>,
 }
 
-/// How much a sweep of so many comments is beside reading their items: the time of each, about, as measured by `bench`.
+/// The work of sweeping this many comments, in steps of reading one item. The ratio is approximate, from times measured
+/// by `bench`.
 pub(crate) fn steps(comments: u64) -> u64 {
     comments.saturating_mul(ITEMS_PER_COMMENT / 2)
 }
 
-/// Sweeps the page index, going on where a run was interrupted, unless that one began before `since`.
+/// Sweeps the page index. Resumes an interrupted sweep, unless that sweep began before `since`.
 pub(crate) async fn sweep(
     run: &Run<'_>,
     follow: &Follow,
@@ -76,7 +78,7 @@ pub(crate) async fn sweep(
     since: Option<Instant>,
 ) -> Result<(), RepairError> {
     if follow.watermarks.is_empty() {
-        // Said when the markers were read.
+        // Already reported when the markers were read.
         return Ok(());
     }
     let swept = match Box::pin(sweep_all(run, follow, options, since)).await {
@@ -145,7 +147,7 @@ async fn sweep_all(
     let mut remembered = Clock::now();
     while let Some(outcome) = compared.next().await {
         match outcome {
-            // What comes after something that was left out is looked at again.
+            // After a skipped comment, the position stays, so that what follows is checked again.
             Ok(batch) if batch.is_whole && !is_ending.load(Ordering::Relaxed) => {
                 members += batch.comments;
                 job.progress.advance(steps(batch.comments));
@@ -187,7 +189,8 @@ async fn remember(run: &Run<'_>, state: &SweepState) -> Result<(), RepairError> 
     Ok(())
 }
 
-/// Reads batches from a position on while others are compared, in order, until the run must stop or is ending.
+/// Reads batches from a position on while earlier ones are compared. Returns the results in order, until the run must
+/// stop or is ending.
 fn compared<'sweep>(
     sweeper: &'sweep Sweeper<'sweep>,
     is_ending: &'sweep AtomicBool,

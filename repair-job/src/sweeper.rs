@@ -1,4 +1,4 @@
-//! What a sweep reads of the page index together, and how it is compared with the table.
+//! Reads batches of the page index for a sweep, and compares them with the table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,13 +30,13 @@ const TOGETHER: usize = 500;
 /// How many names are compared together.
 const NAMES_TOGETHER: usize = 500;
 
-/// How many steps may pass without anything to compare before the position may be remembered.
+/// After this many steps without anything to compare, the position may be stored.
 const STEPS_TOGETHER: usize = 200;
 
-/// How long a throttled table is waited for.
+/// How long to wait for a throttled table.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What is compared together.
+/// A batch: what is compared together.
 #[derive(Default)]
 struct Batch {
     /// Members of whole sets.
@@ -56,7 +56,7 @@ impl Batch {
             || self.steps >= STEPS_TOGETHER
     }
 
-    /// The same, each product by itself.
+    /// Splits the batch by product.
     fn by_product(self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
         for ((id, product), ()) in self.comments {
@@ -75,33 +75,33 @@ impl Batch {
     }
 }
 
-/// What was read of the page index, and up to where.
+/// A batch that was read, and the position after it.
 pub(crate) struct Read {
     batch: Batch,
     pub(crate) position: SweepPosition,
     pub(crate) is_last: bool,
 }
 
-/// What was compared, up to where.
+/// The result of comparing a batch, and the position after it.
 pub(crate) struct Compared {
     pub(crate) comments: u64,
-    /// Whether no comment was left out.
+    /// Whether every comment was checked.
     pub(crate) is_whole: bool,
     pub(crate) position: SweepPosition,
     pub(crate) is_last: bool,
 }
-/// Looks at the page index for a run.
+/// Compares the page index with the table for a run.
 pub(crate) struct Sweeper<'run> {
     pub(crate) run: &'run Run<'run>,
     pub(crate) follow: &'run Follow,
     pub(crate) kept: Option<&'run Kept>,
     pub(crate) scope: Scope,
-    /// Products that have been reported because something else is in the place of one of their keys.
+    /// Products that have been reported because one of their keys holds a value of the wrong type.
     pub(crate) refused: Mutex<BTreeSet<ProductId>>,
 }
 
 impl Sweeper<'_> {
-    /// Reads what is compared together, from a position on.
+    /// Reads the next batch from a position on.
     pub(crate) async fn read(&self, mut position: SweepPosition) -> Result<Read, RepairError> {
         let mut batch = Batch::default();
         while !batch.is_full() {
@@ -120,7 +120,7 @@ impl Sweeper<'_> {
         Ok(Compared { comments, is_whole, position, is_last })
     }
 
-    /// Adds what a step gave to what is compared.
+    /// Adds the result of a step to the batch.
     fn add(&self, batch: &mut Batch, swept: Swept) {
         batch.steps += 1;
         let index = &self.run.job.index;
@@ -173,13 +173,13 @@ impl Sweeper<'_> {
         }
     }
 
-    /// Compares; `false` when some comments were left out.
+    /// Compares a batch. Returns `false` when some comments were skipped.
     async fn compare(&self, batch: Batch) -> Result<bool, RepairError> {
         match Box::pin(self.compare_together(&batch)).await {
             Err(RepairError::Store(error)) if error.remedy() == Remedy::Quarantine => {}
             compared => return compared,
         }
-        // Something else is in the place of a key: the others are compared without the product that this concerns.
+        // A key holds a value of the wrong type. Compare the other products without the affected one.
         let mut is_whole = true;
         for (product, part) in batch.by_product() {
             match Box::pin(self.compare_together(&part)).await {
@@ -197,7 +197,7 @@ impl Sweeper<'_> {
         }
     }
 
-    /// Compares; nothing has been changed if that fails because the page index rejects what it is asked.
+    /// Compares a batch. When this fails because the page index rejects a request, nothing has been changed.
     async fn compare_together(&self, batch: &Batch) -> Result<bool, RepairError> {
         let empty = self.empty_names(batch).await?;
         if let (Some(kept), false) = (self.kept, empty.is_empty()) {
@@ -230,7 +230,7 @@ impl Sweeper<'_> {
         let items = job.table.primary_items_of(&keys, Clock::now() + TIME_MAX).await?;
         let mut found: BTreeMap<(CommentId, ProductId), (Placement, Instant)> = BTreeMap::new();
         for item in &items {
-            // One that cannot be read is missing here, and so suspect.
+            // An unreadable item stays absent here, which makes the comment suspect.
             if let Ok(image) = Image::of_primary(item) {
                 let key = (image.id.clone(), image.placement.product.clone());
                 found.insert(key, (image.placement, image.created_at));
@@ -255,7 +255,8 @@ impl Sweeper<'_> {
                 let ranks = Ranks { names: [(product.clone(), names.clone())].into(), scores: scores.collect() };
                 let found = found.get(&(id.clone(), product.clone()));
                 let last = found.map(|(placement, created_at)| (placement, *created_at));
-                // A language that is not named is a difference too, so no set was left out of a comment that is right.
+                // A language without a name also counts as a difference. So a comment without differences was compared
+                // in all its sets.
                 if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
                     suspects.entry(id.clone()).or_default().add(product, None);
                 }
@@ -293,7 +294,7 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Names of what has no comments.
+    /// Names of products and languages without comments.
     async fn empty_names<'batch>(
         &self,
         batch: &'batch Batch,
@@ -314,7 +315,8 @@ impl Sweeper<'_> {
         let mut empty: Vec<_> =
             named.into_iter().zip(sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name).collect();
         if !empty.is_empty() {
-            // The last member takes its name with it, in one step: what was mended since the names were read has none any more.
+            // The last member and its name are removed in one step. So a name whose members were repaired away since
+            // the names were read is gone.
             let products: BTreeSet<&ProductId> = empty.iter().map(|(product, _)| *product).collect();
             let names = index.names(products).await?;
             empty.retain(|(product, language)| {
@@ -327,7 +329,7 @@ impl Sweeper<'_> {
         Ok(empty)
     }
 
-    /// Takes names away.
+    /// Removes names.
     async fn forget_names(&self, empty: Vec<(&ProductId, Option<&Language>)>) -> Result<(), RepairError> {
         let index = &self.run.job.index;
         stream::iter(empty.into_iter().map(Ok::<_, RepairError>))
@@ -348,10 +350,10 @@ impl Sweeper<'_> {
     }
 }
 
-/// Whether all comments were looked at, `false` when some were left out.
+/// Whether all comments were checked; `false` when some were skipped.
 ///
 /// # Errors
-/// The page index did not answer for some of them, or was lost.
+/// The page index did not answer for some comments, or was lost.
 fn were_looked_at(states: &[(CommentId, State)]) -> Result<bool, RepairError> {
     let mut is_whole = true;
     for (_, state) in states {

@@ -1,5 +1,5 @@
-//! Comments that need a person are remembered, so that every run of `recent` looks at them and counts them until they are
-//! in order, and not only the run that came across them (`tests/repair/recent.rs`).
+//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are in order, not only the
+//! run that found them (`tests/repair/recent.rs`).
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,20 @@ use crate::{
     reconcile::{Scope, State},
 };
 
-/// The state of comments that need a person.
+/// The kind of state that unresolved comments store.
 const UNRESOLVED: &str = "unresolved";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Remembered {
     since: Instant,
     what: String,
-    /// Where it was looked for: what an id has left in the page index, the table may not tell any more.
+    /// The places where the comment was looked for. The table may no longer show all places where its id has entries in
+    /// the page index.
     #[serde(default)]
     places: Places,
 }
 
-/// Looks at the comments again that needed a person, and forgets those that are in order.
+/// Checks the unresolved comments again, and forgets those that are in order.
 pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), RepairError> {
     let table = &run.job.table;
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
@@ -36,13 +37,13 @@ pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), Rep
     let scope = Scope { duplicates: true, index: follow.scope() };
     for (id, state) in run.reconcile_all(comments, &scope).await? {
         match state {
-            // What was wrong in the page index may still be, if that was not looked at.
+            // If the page index was not checked, its part may still be wrong.
             State::Settled if follow.answers() => {
                 if run.may_remember() {
                     table.delete_state(UNRESOLVED, id.as_str()).await?;
                 }
             }
-            // Counted already.
+            // Already counted.
             State::Unresolved(_) => {}
             State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
                 run.add_unresolved(format!("comment {id} needed a person, and could not be looked at again"));
@@ -52,7 +53,7 @@ pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), Rep
     Ok(())
 }
 
-/// Remembers the comments that a run came across; of many, some.
+/// Remembers the unresolved comments that this run found, up to the maximum.
 pub(crate) async fn remember(run: &Run<'_>) -> Result<(), RepairError> {
     let found = run.unresolved_comments();
     if found.is_empty() {
