@@ -1,8 +1,8 @@
-//! What browsers and caches between may keep, and asking whether it still holds.
+//! Caching rules for browsers and intermediate caches, and revalidation.
 //!
-//! Every page and listing has an entity tag, and an age that is short: a text that was deleted must not live on. There is
-//! no `Last-Modified`: a deletion changes a page and leaves nothing with a later date, so a cache that asks by date would
-//! be told that its copy still holds. For the same reason nothing may be served stale.
+//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. Answers have no
+//! `Last-Modified`: a deletion changes a page but leaves no later date, so a cache that revalidates by date would keep
+//! its old copy. For the same reason nothing may be served stale.
 
 use actix_web::{
     Error,
@@ -20,14 +20,14 @@ use sha2::{Digest, Sha256};
 
 use crate::state::State;
 
-/// How many bytes of a hash make an entity tag.
+/// How many bytes of a hash form an entity tag.
 const TAG_BYTES: usize = 12;
 
-/// `Cache-Control` of what must not be kept: an answer that is not whole, because a store is away.
+/// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
-/// Gives answers with 200 an entity tag and an age, unless they have their own, and answers 304 to who has them already
-/// (RFC 9110 section 13.1.2).
+/// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
+/// content (RFC 9110 section 13.1.2).
 pub(crate) async fn revalidate<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -44,7 +44,7 @@ pub(crate) async fn revalidate<B: MessageBody + 'static>(
     let (mut answer, body) = answer.into_parts();
     let body = match body.try_into_bytes() {
         Ok(body) => body,
-        // A stream: nothing that this service sends.
+        // A streamed body. This service never sends one.
         Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
     };
     let headers = answer.headers_mut();
@@ -63,7 +63,7 @@ pub(crate) async fn revalidate<B: MessageBody + 'static>(
     Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body()))
 }
 
-/// The entity tag of an answer with this body. It is weak because compression changes the bytes and not what they say.
+/// The entity tag for this body. It is weak, because compression changes the bytes but not their meaning.
 pub(crate) fn weak_tag(body: &[u8]) -> String {
     let hash = Sha256::digest(body);
     format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash)))
@@ -76,13 +76,13 @@ fn cache_control(max_age_seconds: u32) -> String {
     }
 }
 
-/// A header's value of our own making.
+/// A header value that this service makes.
 fn value(text: &str) -> HeaderValue {
-    // What is made here is visible ASCII.
+    // Such a value is visible ASCII.
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The entity tags in `If-None-Match`: what the client has already.
+/// The entity tags in `If-None-Match`: the content that the client already has.
 struct KnownTags(Vec<String>);
 
 impl KnownTags {
@@ -91,14 +91,14 @@ impl KnownTags {
         Self(values.flat_map(|value| value.split(',')).map(|tag| opaque(tag.trim()).to_owned()).collect())
     }
 
-    /// Whether one of them is this tag. The comparison is the weak one (RFC 9110 section 8.8.3.2).
+    /// Whether one of them equals this tag by weak comparison (RFC 9110 section 8.8.3.2).
     fn contain(&self, tag: &HeaderValue) -> bool {
         let tag = tag.to_str().map(opaque).unwrap_or_default();
         self.0.iter().any(|known| known == "*" || known == tag)
     }
 }
 
-/// A tag without the mark of a weak one.
+/// A tag without the mark for weak tags.
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }

@@ -1,8 +1,9 @@
-//! What a benchmark of another design needs of this service, so that both make the same page of the same comments, and
-//! answer through the same layers. Nothing that is deployed uses it.
+//! Entry points for a benchmark of another design. Both designs then render the same page of the same comments and
+//! answer through the same layers. Nothing deployed uses this module.
 //!
-//! The other design has no page index, so its pages have no numbers to be found by: a link leads on to the next one. All
-//! else is the same: the template, structured data, entity tags, compression, the bounds of requests, the access log.
+//! The other design has no page index, so its pages have no numbers, and each page links only to the next one.
+//! Everything else is identical: the template, structured data, entity tags, compression, request limits and the access
+//! log.
 
 use std::net::SocketAddr;
 
@@ -19,59 +20,58 @@ use crate::{
     pages::{self, compared},
 };
 
-/// A Redis server that nobody asks: no part of such a page comes from there.
+/// A Redis address that is never contacted: such a page needs no Redis.
 const NO_REDIS: &str = "redis://127.0.0.1:1";
 
-/// What another design has read for a page.
+/// A page that another design has read.
 #[derive(Debug)]
 pub struct ComparedPage {
-    /// Whose comments.
+    /// The product of the comments.
     pub product: ProductId,
-    /// Which of them.
+    /// The filter of the listing.
     pub filter: Filter,
-    /// How many pages it took to get here, this one included.
+    /// How many pages were read to get here, including this one.
     pub number: PageNumber,
     /// The comments, newest first.
     pub comments: Vec<Comment>,
-    /// How many there are that the filter matches.
+    /// Number of comments that match the filter.
     pub total: u64,
-    /// How many there are otherwise.
+    /// The product's other counts.
     pub stats: Stats,
-    /// Where the next page is: a path and query.
+    /// Path and query of the next page.
     pub next: Option<String>,
 }
 
-/// The product and the filter that the address of a page names, as the service itself reads them.
+/// The product and filter in a page address, parsed like the service's pages.
 ///
 /// # Errors
-/// The address of no page.
+/// When the address belongs to no page.
 pub fn read_address(request: &HttpRequest) -> Result<(ProductId, Filter), actix_web::Error> {
     Ok(compared::read_address(request).map_err(PageError::from)?)
 }
 
-/// The page as the service itself shows it.
+/// The page, rendered like the service's pages.
 ///
 /// # Errors
-/// A mistake of ours.
+/// When rendering fails, which is a bug.
 pub fn answer(request: &HttpRequest, page: ComparedPage) -> Result<HttpResponse, actix_web::Error> {
     Ok(compared::answer(request, page)?)
 }
 
-/// A store's failure, as the service answers it.
+/// A store error, answered like the service's errors.
 pub fn unavailable(error: stores::StoreError) -> actix_web::Error {
     PageError::from(ApiError::from(error)).into()
 }
 
-/// Serves a route at an address, with entity tags and compression, as the service's own pages are served.
+/// Serves a route at an address with entity tags and compression, like the service's pages.
 pub fn serve(config: &mut web::ServiceConfig, path: &str, route: Route) {
     pages::serve(config, path, route);
 }
 
-/// The service with other pages than its own, which `configure` registers on each of its threads; `table` is only
-/// described.
+/// The service with other pages, which `configure` registers on each of its threads. `table` is only described.
 ///
 /// # Errors
-/// The address is in use, or cannot be listened at.
+/// When the service cannot listen on the address, for example because it is in use.
 pub fn application(
     listen: SocketAddr,
     table: Table,

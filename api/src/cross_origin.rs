@@ -1,8 +1,8 @@
-//! Scripts of other sites may read the JSON API: what it tells is public and depends on nothing that a browser adds, so
-//! `Access-Control-Allow-Origin` is `*`, for everybody alike, and caches need not tell origins apart (Fetch, section 3.2).
-//! They may not write: a write token has no place in a page.
+//! Cross-origin access. Scripts of other sites may read the JSON API: its answers are public and depend on nothing that
+//! a browser adds. So `Access-Control-Allow-Origin` is `*` for all origins, and caches need not distinguish origins
+//! (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
 //!
-//! A preflight is answered here, before anything is counted as under way: it costs nothing.
+//! This module answers a preflight before the load limit counts it, because it costs nothing.
 
 use actix_web::{
     Error, HttpResponse,
@@ -16,17 +16,17 @@ use actix_web::{
     middleware::Next,
 };
 
-/// What a script may read of an answer besides what it always may.
+/// Answer headers that a script may read besides those that Fetch always allows.
 const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
 
 const PREFLIGHT: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
     (header::ACCESS_CONTROL_ALLOW_HEADERS, "If-None-Match, Traceparent, X-Request-Id"),
-    // Two hours; no browser remembers it for longer.
+    // Two hours. No browser caches a preflight for longer.
     (header::ACCESS_CONTROL_MAX_AGE, "7200"),
 ];
 
-/// Lets scripts of any site read what the JSON API answers, errors included.
+/// Lets scripts of any site read the answers of the JSON API, including errors.
 pub(crate) async fn admit<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -49,7 +49,7 @@ pub(crate) async fn admit<B: MessageBody + 'static>(
             expose(answer.headers_mut());
             Ok(answer)
         }
-        // The request was given up while it was answered.
+        // The request was cancelled before it was answered.
         Err(error) => {
             let mut answer = error.error_response();
             expose(answer.headers_mut());
@@ -63,7 +63,8 @@ fn expose(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
-/// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other `OPTIONS` is no method of ours.
+/// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other `OPTIONS` is an unsupported
+/// method.
 fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)

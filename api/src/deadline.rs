@@ -1,5 +1,5 @@
-//! The bound of a request as a whole. Every call of a store is bounded by itself; this bounds their sum, and whatever
-//! else a request may wait for.
+//! The time limit of a whole request. Each store call has a separate limit. This one bounds their sum and all other
+//! waiting.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::{
     state::State,
 };
 
-/// The longest that a request may take: longer than one call of each store with its retries.
+/// Maximum duration of a request. It exceeds one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Answers 503 when a request takes too long. What it was waiting for is dropped; a write may have happened or not.
+/// Answers 503 when a request takes too long, and drops the pending work. A write may or may not have happened.
 pub(crate) async fn bound<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,

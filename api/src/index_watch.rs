@@ -1,7 +1,7 @@
-//! How the page index was when it was last asked, partition by partition, and what the log is told of it.
+//! Watches the last answer of the page index for each partition, and logs changes.
 //!
-//! **Invariant:** what one partition answers says nothing about another one: the master of a cluster that is down takes some of
-//! them along. And however many readers find out, the log gets a line in [`LOG_PAUSE`] at most
+//! **Invariant:** the answer of one partition says nothing about the others: a failed cluster master affects only its
+//! partitions. The log gets at most one line per [`LOG_PAUSE`], however many readers notice
 //! (`the_log_tells_of_changes_and_not_of_requests`).
 
 use std::{
@@ -17,15 +17,15 @@ use stores::page_index::IndexPartition;
 
 use crate::operations::metrics::IndexAnswerKind;
 
-/// Between two lines of the log about the page index.
+/// Minimum pause between two log lines about the page index.
 const LOG_PAUSE: Duration = Duration::from_secs(5);
 
 /// The last answer of each partition.
 pub(crate) struct IndexWatch {
-    /// 0 where nobody has asked yet, otherwise a place in [`IndexAnswerKind::ALL`], from 1.
+    /// 0 before the first answer, otherwise an index in [`IndexAnswerKind::ALL`], counted from 1.
     partitions: Box<[AtomicU8]>,
     unavailable: AtomicUsize,
-    /// What the log was last told of.
+    /// The state that was last logged.
     told: AtomicUsize,
     told_at: Mutex<Option<Instant>>,
 }
@@ -40,7 +40,7 @@ impl IndexWatch {
         }
     }
 
-    /// Notes an answer, and why there is none that may be believed.
+    /// Records an answer, and the reason when it cannot be trusted.
     pub(crate) fn note(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
         let Some(state) = self.partitions.get(usize::from(partition.number())) else { return };
         let before = IndexAnswerKind::of_code(state.swap(kind.code(), Ordering::Relaxed));
@@ -51,13 +51,13 @@ impl IndexWatch {
         }
     }
 
-    /// How many partitions gave which answer the last time.
+    /// Number of partitions by the kind of their last answer.
     pub(crate) fn answers(&self) -> [(IndexAnswerKind, usize); 5] {
         let codes: Vec<u8> = self.partitions.iter().map(|state| state.load(Ordering::Relaxed)).collect();
         IndexAnswerKind::ALL.map(|kind| (kind, codes.iter().filter(|code| **code == kind.code()).count()))
     }
 
-    /// How many partitions are unavailable after one has changed.
+    /// Number of unavailable partitions after one has changed.
     fn count(&self, before: Option<IndexAnswerKind>, now: IndexAnswerKind) -> usize {
         let was_available = before.is_none_or(|before| before == IndexAnswerKind::Ready);
         match (was_available, now == IndexAnswerKind::Ready) {
@@ -67,7 +67,7 @@ impl IndexWatch {
         }
     }
 
-    /// Tells the log how many partitions are unavailable now, unless it has just been told of a change.
+    /// Logs how many partitions are unavailable, unless a change was logged a moment ago.
     fn tell(&self, partition: IndexPartition, unavailable: usize, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
         let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
         if told_at.is_some_and(|told_at| told_at.elapsed() < LOG_PAUSE) {
@@ -90,7 +90,8 @@ impl IndexWatch {
             IndexAnswerKind::Unreachable => {
                 tracing::warn!(unavailable, of, partition, reason, "the page index is out of reach");
             }
-            // A wrong password, a missing permission, a member that is no id: page 1 and cursors must not suffer from it.
+            // For example a wrong password, a missing permission, or a member that is not an id. Page 1 and cursors
+            // must still work.
             IndexAnswerKind::Broken => {
                 tracing::error!(unavailable, of, partition, reason, "the page index does not work");
             }
@@ -115,7 +116,7 @@ mod tests {
         let pause_is_over = || *watch.told_at.lock().unwrap() = None;
         watch.note(up, IndexAnswerKind::Ready, None);
         assert!(watch.told_at.lock().unwrap().is_none(), "nothing has changed for the worse");
-        // Readers of two products in turn, of which one is on a master that is down.
+        // Readers alternate between two products. The master of one of them is down.
         watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
         assert_eq!(told(), 1);
         for _ in 0..100 {
@@ -127,7 +128,7 @@ mod tests {
         let count = |kind| watch.answers().into_iter().find(|(other, _)| *other == kind).unwrap().1;
         assert_eq!([count(IndexAnswerKind::Ready), count(IndexAnswerKind::Unreachable)], [1, 1]);
 
-        // What changes within the pause is told after it, by whoever asks next.
+        // After the pause, the next request logs the changes made during it.
         *watch.told_at.lock().unwrap() = Some(Instant::now());
         watch.note(down, IndexAnswerKind::Ready, None);
         assert_eq!(told(), 1);

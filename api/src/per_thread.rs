@@ -1,13 +1,13 @@
-//! A client of a store for each thread that serves.
+//! A store client for each serving thread.
 //!
-//! A connection is driven by the thread that opened it. If all threads asked through the same connections, a call would
-//! often wake another thread and be woken by it in turn (docs/benchmarks-notes.md says what that costs).
+//! The thread that opened a connection also drives it. If all threads shared the same connections, a call would often
+//! wake another thread and be woken by it (docs/benchmarks-notes.md gives the cost).
 
 use std::ops::Deref;
 
 use thread_local::ThreadLocal;
 
-/// What every thread has one of, made when the thread first uses it.
+/// A value for each thread, created when the thread first uses it.
 pub(crate) struct PerThread<T: Send> {
     of_threads: ThreadLocal<T>,
     template: T,
@@ -15,7 +15,7 @@ pub(crate) struct PerThread<T: Send> {
 }
 
 impl<T: Send> PerThread<T> {
-    /// Every thread's own is made by `another` from the template.
+    /// `another` creates each thread's value from the template.
     pub(crate) fn new(template: T, another: fn(&T) -> T) -> Self {
         Self { of_threads: ThreadLocal::new(), template, another }
     }

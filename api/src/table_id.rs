@@ -1,4 +1,4 @@
-//! The id of the table, which the markers of the page index must name.
+//! The id of the table, which markers of the page index must carry.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -8,12 +8,13 @@ use std::{
 use stores::Table;
 use tokio::sync::Mutex;
 
-/// After so long it is asked for again: a table that was restored or created anew under its name has another id.
+/// Age at which the id is requested again. A table that was restored or re-created under its name has another id.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// After a failure nobody asks for so long, so that requests do not queue up to fail one after another.
+/// Pause after a failure, during which no request asks for the id. Otherwise requests would queue up and fail one after
+/// another.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Keeps the id. It is asked for when it is first needed, so that the service starts while DynamoDB is down.
+/// Caches the id. The first use requests it, so the service can start while DynamoDB is down.
 #[derive(Debug)]
 pub(crate) struct TableId {
     table: Table,
@@ -32,7 +33,7 @@ impl TableId {
         Arc::new(Self { table, known: RwLock::default(), asking: Arc::default() })
     }
 
-    /// The id; `None` while it cannot be told. An old one is asked for anew behind the request.
+    /// The id; `None` while it is unknown. An old id is refreshed in the background.
     pub(crate) async fn get(self: &Arc<Self>) -> Option<String> {
         let known = self.known();
         if known.id.is_some() {
@@ -49,7 +50,7 @@ impl TableId {
         }
         if known.is_older_than(RETRY_AFTER) {
             let _guard = self.asking.lock().await;
-            // Somebody else may have asked meanwhile.
+            // Another task may have asked meanwhile.
             if self.known().is_older_than(RETRY_AFTER) {
                 self.ask().await;
             }
@@ -63,7 +64,7 @@ impl TableId {
         known.asked = Some(Instant::now());
         match described {
             Ok(description) => known.id = Some(description.id),
-            // A known id stays: page numbers do not depend on this call.
+            // A known id stays, because page numbers must not depend on this call.
             Err(error) => tracing::warn!(%error, "the table's id cannot be told"),
         }
     }

@@ -1,4 +1,4 @@
-//! The bodies of writes as they are described. `body` reads them: what stands here must be what it takes.
+//! OpenAPI schemas of the bodies of writes. They must match what `body` accepts.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use super::schemas;
 /// The body of a new comment.
 pub(crate) struct NewComment;
 
-/// The body of a change of a comment.
+/// The body of an update of a comment.
 pub(crate) struct CommentChange;
 
-/// The fields that a client may set, and no others.
+/// The only fields that a client may set.
 fn fields() -> ObjectBuilder {
     let described = |mut schema: Object, description: &str| {
         schema.description = Some(description.to_owned());

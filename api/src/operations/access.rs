@@ -1,8 +1,8 @@
-//! Every request has an id, belongs to its caller's trace, is counted, and leaves one line in the log.
+//! Observes every request: gives it an id, joins it to the caller's trace, counts it, and logs one line.
 //!
-//! The line is an event of the target `access`. Whatever else is logged while the request is answered stands in the same
-//! span `request`, with its ids. Nothing of a body is logged, and of headers only those that say who asks: `X-Request-Id`,
-//! `traceparent`, `User-Agent`, and `X-Forwarded-For` as far as proxies of ours have written it.
+//! The line is an event of the target `access`. All other events of the request are in the span `request`, with the
+//! same ids. The log holds no part of a body. From the headers it holds only those that identify the caller:
+//! `X-Request-Id`, `traceparent`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote.
 
 use std::time::Instant;
 
@@ -25,21 +25,21 @@ use crate::state::State;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest request id of a caller's that is taken over.
+/// Maximum length of a caller's request id that is accepted.
 const REQUEST_ID_MAX_LEN: usize = 128;
 
-/// How much of a request's target is logged.
+/// Maximum logged length of a request's target.
 const TARGET_MAX_LEN: usize = 1_024;
 
-/// How much of a client's name for itself is logged.
+/// Maximum logged length of `User-Agent`.
 const USER_AGENT_MAX_LEN: usize = 256;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The longest address of a client (one of IPv6 with one of IPv4 in it).
+/// Maximum length of a client address (IPv6 that contains IPv4).
 const ADDRESS_MAX_LEN: usize = 45;
 
-/// Counts and logs a request, and names its id in the answer.
+/// Counts and logs a request, and adds its id to the answer.
 pub(crate) async fn observe<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -55,7 +55,8 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
             name_request(response.headers_mut(), &request_id);
             (response.status(), response.response().body().size())
         }
-        // The request was given up while it was answered. Its answer is made here, so that what it logs has its ids.
+        // The request was cancelled before it was answered. Make the answer here, so that its log events carry the
+        // request's ids.
         Err(error) => {
             let mut response = span.in_scope(|| error.error_response());
             name_request(response.headers_mut(), &request_id);
@@ -87,23 +88,23 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
 }
 
 fn name_request(headers: &mut HeaderMap, request_id: &str) {
-    // It holds plain characters only.
+    // The id holds plain characters only.
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, value);
     }
 }
 
-/// What the log tells of a request.
+/// The request data for the log.
 struct Seen {
     method: Method,
     target: String,
-    /// Who is connected: a load balancer, where there is one.
+    /// The connected peer: the load balancer, if there is one.
     peer: Option<String>,
-    /// Who asked the first of the proxies in front, as it says.
+    /// The client that the first trusted proxy reports.
     client: Option<String>,
     user_agent: Option<String>,
     operational: bool,
-    /// The pattern that its path matches.
+    /// The route pattern that the path matches.
     route: Option<String>,
 }
 
@@ -112,7 +113,7 @@ impl Seen {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         Self {
             method: request.method().clone(),
-            // A target is ASCII, so every place in it is a boundary.
+            // A target is ASCII, so every index is a character boundary.
             target: target.get(..TARGET_MAX_LEN).unwrap_or(target).to_owned(),
             peer: request.peer_addr().map(|peer| peer.ip().to_string()),
             client: forwarded_for(request.headers(), proxies),
@@ -123,8 +124,8 @@ impl Seen {
     }
 }
 
-/// The client that the first of so many proxies saw: each adds one address at the end, and what stands before theirs was
-/// sent by the client, who may say anything.
+/// The client that the first of `proxies` trusted proxies saw. Each of these proxies appends one address. Earlier
+/// addresses come from the client and cannot be trusted.
 fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
     let lines = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok());
     let addresses: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
@@ -132,14 +133,14 @@ fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
     (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
 }
 
-/// The beginning of a header's value.
+/// The first `len_max` bytes of a header value.
 fn text(headers: &HeaderMap, name: &HeaderName, len_max: usize) -> Option<String> {
-    // What `to_str` gives is ASCII, so every place in it is a boundary.
+    // `to_str` returns ASCII, so every index is a character boundary.
     let value = headers.get(name)?.to_str().ok()?;
     Some(value.get(..len_max).unwrap_or(value).to_owned())
 }
 
-/// How many bytes a body has; unknown of one that is made while it is sent.
+/// Length of a body in bytes; `None` for a streamed body.
 fn bytes(size: BodySize) -> Option<u64> {
     match size {
         BodySize::None => Some(0),
@@ -148,7 +149,7 @@ fn bytes(size: BodySize) -> Option<u64> {
     }
 }
 
-/// The caller's id when it is a plain one, else a new one.
+/// The caller's request id if it has only plain characters, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let plain = |id: &&str| {

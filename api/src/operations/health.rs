@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`: for whoever runs the service.
+//! `/livez` and `/readyz`, for operators and load balancers.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 
 use crate::{error::ApiError, state::State};
 
-/// The longest that a check may take; checkers ask often and give up soon.
+/// Maximum duration of a check. Checkers ask often and give up soon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// An id that no comment has: looking it up costs half a read unit and tells that the table answers.
+/// An id that no comment has. Looking it up costs half a read unit and shows that the table answers.
 const PROBE_ID: &str = "-";
 
 /// The process lives.
@@ -39,11 +39,11 @@ pub(crate) struct Readiness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum ServiceState {
-    /// Everything is answered.
+    /// All requests are answered.
     Ready,
-    /// Page 1 and cursors are answered, page numbers and totals are not, or not of every product.
+    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products.
     Degraded,
-    /// Nothing is answered.
+    /// No request is answered.
     Unavailable,
 }
 
@@ -83,7 +83,7 @@ enum IndexState {
     PartiallyReady,
     /// No partition is ready.
     NotReady,
-    /// Redis answers, but whether the index belongs to the table cannot be told.
+    /// Redis answers, but the table's id is unknown, so the index cannot be matched to it.
     Unknown,
     /// Redis does not answer.
     Unreachable,

@@ -1,4 +1,4 @@
-//! What whoever runs the service sees of it, and what protects it.
+//! Observability of the service for its operators, and protection from overload.
 //!
 //! - `health`: `/livez` and `/readyz`.
 //! - `metrics`: what is counted, and `/metrics`.
@@ -15,7 +15,7 @@ use actix_web::web;
 
 use crate::routes::{get, not_allowed};
 
-/// The paths of [`configure`]: they are answered however many requests are under way, and logged for debugging only.
+/// The paths that [`configure`] registers. They are answered under any load, and logged only at debug level.
 const PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// Registers `/livez`, `/readyz` and `/metrics`.
@@ -28,7 +28,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     resource("/metrics", get().to(metrics::metrics));
 }
 
-/// Whether a path belongs to whoever runs the service.
+/// Whether a path is one of the operational paths.
 pub(crate) fn is_operational(path: &str) -> bool {
     PATHS.contains(&path)
 }

@@ -1,8 +1,8 @@
-//! The header `traceparent` (W3C Trace Context, level 1, section 3.2): which trace a request belongs to.
+//! The header `traceparent` (W3C Trace Context, level 1, section 3.2): the trace of a request.
 
 use actix_web::http::header::HeaderMap;
 
-/// The trace that a caller names, and the span of it that made the request.
+/// The caller's trace, and its span that made the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TraceParent<'header> {
     /// 32 hex digits.
@@ -12,7 +12,7 @@ pub(crate) struct TraceParent<'header> {
 }
 
 impl<'header> TraceParent<'header> {
-    /// Reads the header. One that is repeated or breaks the rules is ignored, as the standard wants it.
+    /// Reads the header. The standard requires ignoring a repeated or invalid one.
     pub(crate) fn read(headers: &'header HeaderMap) -> Option<Self> {
         let mut values = headers.get_all("traceparent");
         let value = values.next()?.to_str().ok()?;
@@ -24,7 +24,7 @@ impl<'header> TraceParent<'header> {
         let version = hex(parts.next()?, 2)?;
         let (trace_id, parent_id) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
         hex(parts.next()?, 2)?;
-        // Later versions may append parts; version ff is forbidden, and version 00 has just these.
+        // Later versions may append parts. Version 00 has exactly these, and version ff is forbidden.
         if version == "ff" || (version == "00" && parts.next().is_some()) {
             return None;
         }

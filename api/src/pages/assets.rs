@@ -1,4 +1,4 @@
-//! The files that pages load. The URL of each changes with its content, so that browsers may keep it.
+//! The files that pages load. A file's URL changes with its content, so browsers may cache it.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    /// Its URL, for the pages that load it.
+    /// The URL that pages load it from.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
@@ -38,7 +38,7 @@ impl Asset {
         format!("{path}?v={version}")
     }
 
-    /// The file.
+    /// The answer that sends the file.
     pub(super) fn answer(&self) -> HttpResponse {
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, self.media_type))

@@ -1,4 +1,4 @@
-//! A page of comments that another design has read.
+//! Renders a page of comments that another design has read.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use model::{Filter, Order, PageSize, ProductId};

@@ -1,13 +1,14 @@
-//! What the head of a page, and its header `Link`, say to browsers and search engines.
+//! The head of a page and its header `Link`, for browsers and search engines.
 //!
-//! **Invariant:** URLs are absolute only where they must be: the canonical one, structured data, sitemaps, and `Link`.
+//! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
+//! and `Link`.
 
 use model::PageNumber;
 
 use super::{address::Address, assets, script_json::ScriptJson};
 use crate::{links, site::Site};
 
-/// What search engines may do with a page. Links are always followed.
+/// Permissions for search engines. They may always follow links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Robots {
     Index,
@@ -35,13 +36,13 @@ pub(super) struct Head {
     pub(super) title: String,
     pub(super) description: Option<String>,
     pub(super) robots: &'static str,
-    /// The absolute URL of the page itself; errors have none.
+    /// The absolute URL of the page itself; `None` for error pages.
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
 }
 
-/// Other pages of the same listing, by path and query. The first and the last are known when the total is.
+/// Path and query of other pages of the same listing. The first and last page are known when the total is known.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     pub(super) first: Option<String>,
@@ -51,7 +52,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a page of a listing of `total_pages`.
+    /// The neighbours of a page in a listing of `total_pages`.
     pub(super) fn new(address: &Address, total_pages: u64) -> Self {
         let current = address.number.get();
         let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
@@ -70,7 +71,7 @@ impl Head {
         Self { canonical: Some(site.public_url.join(path)), ..Self::uncanonical(title, robots) }
     }
 
-    /// The head of a page that has no address worth remembering.
+    /// The head of a page without a canonical address.
     pub(super) fn uncanonical(title: String, robots: Robots) -> Self {
         Self {
             style_sheet: assets::STYLE_SHEET.url(),
@@ -84,7 +85,7 @@ impl Head {
         }
     }
 
-    /// The header `Link` (RFC 8288); the canonical URL first (RFC 6596).
+    /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).
     pub(super) fn link_header(&self, site: &Site) -> Option<String> {
         let canonical = self.canonical.clone()?;
         let Neighbours { first, prev, next, last } = &self.neighbours;

@@ -1,9 +1,9 @@
-//! Languages as people call them, and the direction that they are written in.
+//! Names of languages, and their writing direction.
 
 use icu_locale::{LanguageIdentifier, LocaleDirectionality};
 use model::Language;
 
-/// What a language is called.
+/// The names of a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LanguageName {
     tag: String,
@@ -12,7 +12,7 @@ pub(super) struct LanguageName {
 }
 
 impl LanguageName {
-    /// The names are those of the tag's language alone: `pt-BR` is Portuguese.
+    /// Uses only the language of the tag: `pt-BR` is Portuguese.
     pub(super) fn of(language: &Language) -> Self {
         let tag = language.as_str();
         let primary = tag.split('-').next().unwrap_or_default();
@@ -28,12 +28,12 @@ impl LanguageName {
         }
     }
 
-    /// "English", "Portuguese (pt-BR)"; the tag where there is no name.
+    /// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
     pub(super) fn in_english(&self) -> String {
         self.named(self.english)
     }
 
-    /// "Deutsch", "português (pt-BR)"; `None` where there is no such name.
+    /// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.
     pub(super) fn in_itself(&self) -> Option<String> {
         self.native.map(|name| self.named(Some(name)))
     }
@@ -47,22 +47,22 @@ impl LanguageName {
     }
 }
 
-/// Which way a language is written: the value of an attribute `dir`.
+/// The writing direction of a language: the value of an attribute `dir`.
 pub(super) fn direction(language: &Language) -> &'static str {
-    // Tags of private use alone are no locale; nobody knows how they are written.
+    // A tag of only private-use parts is not a locale, so its direction is unknown.
     let is_right_to_left = LanguageIdentifier::try_from_str(language.as_str())
         .is_ok_and(|id| LocaleDirectionality::new_extended().is_right_to_left(&id));
     if is_right_to_left { "rtl" } else { "ltr" }
 }
 
-/// Which way a text of a language runs. `auto` goes by the first letter that has a direction, which is right for texts
-/// in another language than they say, and wrong for one that begins with a foreign name; so a text of a language
-/// written from right to left runs so as soon as anything in it does.
+/// The direction of a text. `auto` uses the first letter that has a direction. That is right for a text in another
+/// language than declared, but wrong for a text that begins with a foreign name. So if the language is written from
+/// right to left and any character of the text is too, the text runs from right to left.
 pub(super) fn text_direction(language_direction: &'static str, text: &str) -> &'static str {
     if language_direction == "rtl" && text.chars().any(runs_right_to_left) { "rtl" } else { "auto" }
 }
 
-/// Whether a character is in one of the blocks that Unicode sets apart for scripts written from right to left.
+/// Whether a character is in a Unicode block reserved for right-to-left scripts.
 fn runs_right_to_left(character: char) -> bool {
     matches!(
         character,

@@ -4,19 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// JSON that may stand in an HTML `<script>` as it is: whatever HTML or JavaScript could take for something else is
-/// written as an escape sequence of JSON (`a_text_cannot_end_the_script`). So this, and nothing else, is put into
-/// pages unescaped.
+/// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript becomes a JSON escape
+/// sequence (`a_text_cannot_end_the_script`). Only this type is written into pages unescaped.
 #[derive(Debug)]
 pub(super) struct ScriptJson(String);
 
 impl ScriptJson {
     /// # Errors
-    /// The value cannot be written as JSON.
+    /// When the value cannot be written as JSON.
     pub(super) fn new(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         let plain = serde_json::to_string(value)?;
         let mut escaped = String::with_capacity(plain.len());
-        // Outside of texts, JSON has none of these.
+        // JSON has these characters only inside strings.
         for character in plain.chars() {
             match character {
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {

@@ -1,9 +1,9 @@
-//! What a page tells search engines about its product, as JSON-LD in the words of schema.org.
+//! Structured data of a page for search engines: JSON-LD with the vocabulary of schema.org.
 //!
-//! - It says nothing that the page does not show: the average is that of the whole product, which every page shows
-//!   whatever its filter, and a review is a comment of the page that has an author.
-//! - A `Product` needs an `aggregateRating` or a `review`; with neither there is nothing to tell. Without the page
-//!   index there is no average, so a page without a comment that has an author then tells nothing.
+//! - It holds only data that the page shows. The average is that of the whole product, which every page shows for any
+//!   filter. A review is a comment on the page that has an author.
+//! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
+//!   page index there is no average, so then only a page with an authored comment has structured data.
 
 use model::{Comment, Filter, Instant, PageNumber, ProductId};
 use serde::Serialize;
@@ -27,7 +27,7 @@ struct Product<'page> {
     #[serde(rename = "@id")]
     id: &'page str,
     url: &'page str,
-    /// Pagemark knows no other name than the id.
+    /// The product id, because Pagemark knows no other name.
     name: &'page str,
     #[serde(skip_serializing_if = "Option::is_none")]
     aggregate_rating: Option<AggregateRating<'page>>,
@@ -40,7 +40,7 @@ struct Product<'page> {
 struct AggregateRating<'page> {
     #[serde(rename = "@type")]
     kind: &'static str,
-    /// As it is shown.
+    /// As shown on the page.
     rating_value: &'page str,
     best_rating: u8,
     worst_rating: u8,
@@ -80,11 +80,11 @@ struct Rating {
     worst_rating: u8,
 }
 
-/// The structured data of a page that shows these comments and this average of the whole product; `None` when there
-/// is nothing to tell.
+/// The structured data of a page with these comments and this average of the whole product. `None` when the page has
+/// neither an average nor a review.
 ///
 /// # Errors
-/// Never, but the compiler does not know.
+/// Never in practice, but the type does not show that.
 pub(super) fn of_page(
     site: &Site,
     product: &ProductId,

@@ -1,4 +1,4 @@
-//! Numbers, times and filters as people write them.
+//! Formats numbers, times and filters for people.
 
 use model::{Filter, Instant, Rating};
 use stores::page_index::Stats;
@@ -6,7 +6,7 @@ use stores::page_index::Stats;
 use super::language_name::LanguageName;
 use crate::routes::stats;
 
-/// An average rating, and of how many comments.
+/// An average rating, and the number of comments behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Average {
     /// With two decimals, "4.27".
@@ -15,14 +15,14 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// The average of these numbers of comments by rating; `None` of no comments.
+    /// The average of comment counts by rating; `None` without comments.
     pub(super) fn of(by_rating: &[(Rating, u64)]) -> Option<Self> {
         let hundredths = stats::average_hundredths(by_rating)?;
         let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
         Some(Self { text, total: stats::total(by_rating) })
     }
 
-    /// That of the whole product.
+    /// The average of the whole product.
     pub(super) fn of_product(stats: &Stats) -> Option<Self> {
         Self::of(&stats.by_rating_in_any_language)
     }
@@ -38,7 +38,7 @@ pub(super) fn displayed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r', '\n'])
 }
 
-/// What a filter wants, "in English, rated 1, 2 or 5"; empty when it wants everything.
+/// A filter in words, such as "in English, rated 1, 2 or 5"; empty for a filter that matches everything.
 pub(super) fn in_words(filter: &Filter) -> String {
     let language = filter.language().map(|language| format!("in {}", LanguageName::of(language).in_english()));
     let ratings = filter.ratings().map(|ratings| format!("rated {}", listed(ratings.iter())));

@@ -91,12 +91,12 @@ pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Re
     }))
 }
 
-/// How many comments there are.
+/// Total number of comments.
 pub(crate) fn total(by_rating: &[(Rating, u64)]) -> u64 {
     by_rating.iter().map(|(_, total)| total).sum()
 }
 
-/// The average rating in hundredths, rounded half up; `None` when there are no comments.
+/// Average rating in hundredths, rounded half up; `None` without comments.
 pub(crate) fn average_hundredths(by_rating: &[(Rating, u64)]) -> Option<u16> {
     let total = u128::from(total(by_rating));
     let sum: u128 = by_rating.iter().map(|(rating, total)| u128::from(rating.get()) * u128::from(*total)).sum();

@@ -1,11 +1,11 @@
-//! What has been read of the page index lately, so that crawlers do not have it read again for every file.
+//! Caches content of the page index, so that crawlers do not cause a new read for every file.
 //!
-//! - How many parts each partition has, for the sitemap index: some bytes a partition.
-//! - The catalogs of the partitions that were asked for last: [`CATALOGS_BYTES_MAX`] at most.
+//! - The number of parts of each partition, for the sitemap index: a few bytes per partition.
+//! - The catalogs of the partitions requested last: at most [`CATALOGS_BYTES_MAX`].
 //!
-//! **Invariant:** the page index is read by one task at a time, however many ask, and one partition after the other: so
-//! beside what is kept there is one catalog in memory. The task goes on when whoever asked has gone, so that a site too
-//! large to be read within one request is read all the same.
+//! **Invariant:** only one task at a time reads the page index, one partition after the other, however many requests
+//! wait. So memory holds only one catalog besides the cached ones. The task continues after its requester has gone. So
+//! a site that is too large to be read within one request is still read completely.
 
 use std::{
     collections::BTreeMap,
@@ -20,19 +20,20 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::parts::Catalog;
 use crate::{error::ApiError, state::State};
 
-/// How long what was read is good: a sitemap may be that far behind. Crawlers fetch one some times a day.
+/// How long cached content is valid; a sitemap may be this old. Crawlers fetch one a few times a day.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// After a failure nobody asks for so long, so that requests do not queue up to fail one after another.
+/// Pause after a failure, during which no request reads the index. Otherwise requests would queue up and fail one after
+/// another.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The most bytes of catalogs that are kept: some 300,000 products.
+/// Maximum size of cached catalogs in bytes: about 300,000 products.
 const CATALOGS_BYTES_MAX: usize = 32 << 20;
 
-/// How many parts each partition that has any has.
+/// The number of parts of each partition that has any.
 type Parts = Vec<(u16, usize)>;
 
-/// What has been read.
+/// The cache.
 #[derive(Default)]
 pub(crate) struct Catalogs {
     kept: RwLock<Kept>,
@@ -47,7 +48,7 @@ struct Kept {
 }
 
 impl Catalogs {
-    /// How many parts each partition has.
+    /// The number of parts of each partition.
     ///
     /// # Errors
     /// [`ApiError::IndexUnavailable`].
@@ -95,7 +96,7 @@ impl Catalogs {
             return Ok(known);
         }
         let guard: OwnedMutexGuard<()> = Arc::clone(&state.catalogs.reading).lock_owned().await;
-        // Somebody else may have read it, or failed to, meanwhile.
+        // Another task may have read it, or failed, meanwhile.
         if let Some(known) = known(&state.catalogs.kept()) {
             return Ok(known);
         }
@@ -112,7 +113,7 @@ impl Catalogs {
         reading.await.map_err(ApiError::internal)?.ok_or(ApiError::IndexUnavailable)
     }
 
-    /// Keeps a catalog, and drops the oldest ones where there are too many.
+    /// Caches a catalog, and drops the oldest ones when the cache is full.
     fn keep(&self, partition: IndexPartition, catalog: Arc<Catalog>) {
         let mut kept = self.write();
         kept.catalogs.insert(partition, (Instant::now(), catalog));

@@ -1,13 +1,13 @@
-//! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: what crawlers are told of the pages there are.
+//! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: the list of pages for crawlers.
 //!
-//! - `parts`: how the pages of a partition of the page index are dealt out to files.
-//! - `catalogs`: what has been read of the page index lately.
+//! - `parts`: distributes the pages of an index partition over files.
+//! - `catalogs`: caches content of the page index.
 //!
-//! **Invariant:** a sitemap tells nothing that a page index which is not ready says: it is 503 then, never empty and
-//! never shorter (`without_a_ready_index_there_is_no_sitemap`).
+//! **Invariant:** a sitemap uses only a ready page index. Otherwise the answer is 503, never an empty or shorter list
+//! (`without_a_ready_index_there_is_no_sitemap`).
 //!
-//! There is no `lastmod`: neither the time of the newest comment nor that of the reading changes with an edit or a
-//! deletion, and crawlers stop believing a `lastmod` that is wrong.
+//! Entries have no `lastmod`. Neither the time of the newest comment nor the reading time changes with an edit or a
+//! deletion, and crawlers stop trusting a `lastmod` that is wrong.
 
 mod catalogs;
 mod parts;
@@ -26,7 +26,8 @@ use crate::{
     state::State,
 };
 
-/// The most children of a sitemap index (sitemaps.org). At some 13,000 URLs a part, that is 650,000,000 pages.
+/// Maximum number of children of a sitemap index (sitemaps.org). At about 13,000 URLs a part, that is 650,000,000
+/// pages.
 const CHILDREN_MAX: usize = 50_000;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
@@ -38,12 +39,12 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     pages::serve(config, "/sitemap/{file}", get().to(part));
 }
 
-/// Whether there is a sitemap: not when no page may be indexed.
+/// Whether the site has a sitemap: only if some pages may be indexed.
 fn is_offered(state: &State) -> bool {
     state.site.indexable.admits(&Filter::ANY)
 }
 
-/// Pages that are not for indexing are not forbidden: a crawler that may not fetch a page does not see that it says so.
+/// Does not forbid pages with `noindex`: a crawler must fetch a page to see its `noindex`.
 async fn robots(state: web::Data<State>) -> HttpResponse {
     let mut text = "User-agent: *\nDisallow: /api/\n".to_owned();
     if is_offered(&state) {
@@ -62,7 +63,7 @@ async fn index(state: web::Data<State>) -> Result<HttpResponse, PageError> {
         parts.iter().flat_map(|(partition, count)| (1..=*count).map(|part| links::sitemap_part(*partition, part)));
     let children: Vec<String> = all.take(CHILDREN_MAX).collect();
     if children.is_empty() {
-        // A sitemap of nothing is no sitemap.
+        // A sitemap must not be empty.
         return Err(ApiError::NoRoute.into());
     }
     if children.len() == CHILDREN_MAX {
@@ -93,7 +94,7 @@ async fn part(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
     for (product, pages) in part {
         for page in pages {
             let page = PageNumber::new(page)?;
-            // A URL is made of characters that XML takes as they are: everything else is percent-encoded.
+            // Everything that XML would not take literally is percent-encoded in a URL.
             let url = state.site.public_url.join(&links::page(product, &Filter::ANY, page));
             writeln!(xml, "{}{url}{}", parts::BEFORE_URL, parts::AFTER_URL).map_err(ApiError::internal)?;
         }

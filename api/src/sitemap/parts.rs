@@ -1,6 +1,6 @@
-//! How the pages of a partition are dealt out to files: product by product, page by page, as many as a file may hold.
+//! Distributes the pages of a partition over files: product by product, page by page, as many as a file may hold.
 //!
-//! **Invariant:** every page of every product is in exactly one part, and no part is longer than it may be
+//! **Invariant:** every page of every product is in exactly one part, and each part respects the limits
 //! (`every_page_is_in_one_part_within_the_limits`).
 
 use std::ops::RangeInclusive;
@@ -10,30 +10,30 @@ use stores::page_index::ProductTotal;
 
 use crate::links;
 
-/// The most URLs of a file (sitemaps.org).
+/// Maximum number of URLs in a file (sitemaps.org).
 const URLS_MAX: u64 = 50_000;
 
-/// The longest file in bytes. The protocol allows 50 MB; but a file is made in memory for each request, so it is no larger
-/// than a page of comments may be: with URLs of usual lengths that is less than [`URLS_MAX`] of them.
+/// Maximum length of a file in bytes. The protocol allows 50 MB, but each request builds a file in memory. So the limit
+/// equals that of a page of comments. With URLs of usual length, a file then holds fewer than [`URLS_MAX`].
 const BYTES_MAX: u64 = 1_000_000;
 
-/// What stands around a URL.
+/// Text before each URL.
 pub(super) const BEFORE_URL: &str = "<url><loc>";
 pub(super) const AFTER_URL: &str = "</loc></url>";
 
-/// The longest head and foot of a file, in bytes.
+/// Maximum length of a file's head and foot together, in bytes.
 const AROUND_BYTES: u64 = 200;
 
-/// The products of a partition, and where each part begins.
+/// The products of a partition, and the start of each part.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     products: Vec<ProductTotal>,
-    /// The product and the page that each part begins with.
+    /// The index of the first product of each part, and its first page.
     parts: Vec<(usize, u64)>,
 }
 
 impl Catalog {
-    /// `site_bytes` is the length of the site's address.
+    /// `site_bytes` is the length of the site's URL.
     pub(super) fn new(products: Vec<ProductTotal>, site_bytes: usize) -> Self {
         Self::within(products, site_bytes, URLS_MAX, BYTES_MAX)
     }
@@ -52,7 +52,7 @@ impl Catalog {
                 if room == 0 {
                     parts.push((at, next));
                     urls_left = urls_max;
-                    // One URL always fits, so that this ends.
+                    // At least one URL always fits, so the loop ends.
                     bytes_left = (bytes_max - AROUND_BYTES).max(url_bytes);
                     continue;
                 }
@@ -65,22 +65,22 @@ impl Catalog {
         Self { products, parts }
     }
 
-    /// How many parts there are.
+    /// Number of parts.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// About how many bytes it takes in memory.
+    /// Approximate size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts: usize = self.products.iter().map(|product| product.product.as_str().len()).sum();
         texts + size_of_val(self.products.as_slice()) + size_of_val(self.parts.as_slice())
     }
 
-    /// The products of a part, counted from 0, each with the pages that are in it.
+    /// The products of a part, counted from 0, each with its pages in that part.
     pub(super) fn part(&self, number: usize) -> Option<Vec<(&ProductId, RangeInclusive<u64>)>> {
         let (from, first_page) = *self.parts.get(number)?;
         let (to, end_page) = self.parts.get(number + 1).copied().unwrap_or((self.products.len(), 1));
-        // The product that the next part begins with is in this one too, unless its first page is in the next.
+        // This part also contains the next part's first product, unless that product's first page is in the next part.
         let end = if end_page > 1 { to + 1 } else { to };
         let products = self.products.get(from..end)?.iter().zip(from..);
         let pages = products.map(|(product, at)| {
@@ -92,7 +92,7 @@ impl Catalog {
     }
 }
 
-/// How many pages for people a product has.
+/// Number of a product's pages for people.
 fn pages(product: &ProductTotal) -> u64 {
     PageSize::default().total_pages(product.total)
 }
