@@ -1,4 +1,4 @@
-//! `audit`: whatever happened to whatever comments, one run restores I1 and I2 and reports exactly what it found.
+//! `audit`: after any damage to any comments, one run restores I1 and I2 and reports exactly the damage.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,12 +18,12 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Comments of the large run.
+/// Number of comments in the large run.
 const COMMENTS: u64 = 2_000;
-/// Of so many, one is damaged.
+/// One comment in this many is damaged.
 const DAMAGED_ONE_IN: usize = 3;
 
-/// Comments of shared products, and every tenth the only one of its product.
+/// Creates comments of shared products. Every tenth comment has a product that no other comment has.
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     let mut comments = Vec::new();
     for number in 0..count {
@@ -36,7 +36,7 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     comments
 }
 
-/// Damages some comments, each in one way; returns what must be reported.
+/// Damages some comments, each in one way. Returns the differences that must be reported.
 async fn damage(
     stores: &Stores,
     random: &mut StdRng,
@@ -49,7 +49,7 @@ async fn damage(
     chosen.shuffle(random);
     for comment in chosen {
         let is_lonely = comment.product.as_str().starts_with("lonely");
-        // A name concerns every comment that it is of.
+        // A dropped name affects every comment of that product or language.
         let fits = |damage: &&Damage| **damage != Damage::DropName || is_lonely;
         let damage = **kinds.iter().filter(fits).collect::<Vec<_>>().choose(random).unwrap();
         for (kind, count) in inflict(stores, random, comment, damage).await {
@@ -64,7 +64,7 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
     let mut random = StdRng::seed_from_u64(51);
     let stores = ready_stores().await;
     let comments = create(&stores, COMMENTS).await;
-    // As the handlers would have left it; they need longer.
+    // The handlers would leave the same state, but take longer.
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
     stores.assert_invariants().await;
@@ -75,13 +75,13 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
     assert_eq!((report.exit_code(), report.left), (exit::DRIFT_FOUND, 0), "{report}");
     let contents = stores.assert_invariants().await;
     assert_clean(&job(&stores, true).audit(whole()).await);
-    // Each item is read once. (A run that mends reads its own lease, too.)
+    // Each item is read once. (A run that repairs also reads its own lease.)
     let again = job(&stores, false).audit(whole()).await;
     assert_clean(&again);
     assert_eq!(again.items, u64::try_from(contents.count()).unwrap(), "{again}");
     assert_eq!(again.checked, u64::try_from(contents.primary.len()).unwrap(), "{again}");
 
-    // All of them are in the journal: `recent` does the same about damage to the comments that are left.
+    // The journal names all of these comments. So `recent` repairs the same damage to the remaining comments.
     let left: Vec<Comment> = contents.comments();
     let expected = damage(&stores, &mut random, &left, left.len() / DAMAGED_ONE_IN, &Damage::OF_A_COMMENT).await;
     let report = job(&stores, true).recent().await;
@@ -112,7 +112,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
         let share = job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share;
         assert_eq!(share, f64::from(segment + 1) / f64::from(SEGMENTS));
     }
-    // What writers do in the time by which their clocks may differ is not vouched for.
+    // The watermark excludes the time by which writers' clocks may differ.
     let watermark = stores.table.watermark().await.unwrap().unwrap();
     let overlap_ms = i64::try_from(settings(true).overlap.as_millis()).unwrap();
     assert!(watermark <= now().plus_ms(-overlap_ms), "{watermark}");
@@ -124,7 +124,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
     stores.table.put_state("audit", &name, &old).await.unwrap();
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.8);
     stores.table.put_state("audit", &name, &done).await.unwrap();
-    // Nothing is due, so a rolling run only sweeps; what it finds is what the table does not tell.
+    // No segment is due, so a rolling run only sweeps. It finds what the table scan cannot find.
     let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
     let report = job(&stores, true).audit(rolling).await;
     assert_eq!(report.items, 0, "{report}");
@@ -176,18 +176,18 @@ async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
     let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
     let prefix = &stores.index_config.prefix;
     let some_set = stores.index.key_names().await.unwrap().into_iter().find(|key| key.ends_with(":~/~")).unwrap();
-    // Keys of no meaning, a set in another product's partition, a member that is no id.
+    // Unknown keys, a set in another product's partition, and a member that is not an id.
     let keys = [format!("{prefix}:{{0}}:nonsense"), format!("{prefix}:{{9999}}:products")];
     for key in &keys {
         redis::cmd("SADD").arg(&[key, "x"]).exec_async(&mut raw).await.unwrap();
     }
     redis::cmd("ZADD").arg(&[&some_set, "1", "no id"]).exec_async(&mut raw).await.unwrap();
-    // A name that is no language's; something else in the place of another product's names.
+    // A name that is not a valid language, and a value of the wrong type in place of another product's names.
     let keys = stores.index.key_names().await.unwrap();
     let languages: Vec<&String> = keys.iter().filter(|key| key.ends_with(":languages")).collect();
     redis::cmd("SADD").arg(&[languages[0], "no language"]).exec_async(&mut raw).await.unwrap();
     redis::cmd("SET").arg(&[languages[1], "text"]).exec_async(&mut raw).await.unwrap();
-    // What is wrong with others is mended all the same.
+    // Damage to other comments is still repaired.
     let damaged = stores.create_numbered(9, product(9)).await;
     stores.deliver_all().await;
     let expected = inflict(&stores, &mut StdRng::seed_from_u64(54), &damaged, Damage::AddName).await;

@@ -1,7 +1,8 @@
-//! The product catalogue: a rebuild by it gives what one by a scan gives, and it vouches for nothing that is not so.
+//! The product catalogue: a rebuild from it gives the same index as a rebuild from a scan, and its recorded coverage is
+//! always true.
 //!
-//! A rebuild also reads the journal of the last minutes, which would hide what it did not read otherwise. So most comments
-//! here are put into the table behind the writers' backs, before the catalogue is made.
+//! A rebuild also reads the journal of the last minutes, which would hide comments that it otherwise missed. So most
+//! comments here are put directly into the table, without the writers, before the catalogue is made.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -38,12 +39,12 @@ use crate::{
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// Everything in the page index but markers, byte by byte.
+/// The page index without its markers, byte by byte.
 async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let mut values = BTreeMap::new();
     for key in stores.index.key_names().await.unwrap().into_iter().filter(|key| !key.ends_with("}:marker")) {
-        // The members in their order: the bytes of a set depend on the order in which it was filled.
+        // Compares members in order, because the bytes of a set depend on the order in which it was filled.
         let sorted = key.contains(":PRODUCT#") && !key.ends_with(":languages");
         let mut command = redis::cmd(if sorted { "ZRANGE" } else { "SORT" });
         command.arg(&key);
@@ -61,7 +62,7 @@ fn by_catalogue(report: &Report) -> bool {
     told[0]
 }
 
-/// Comments that nothing but reading the table finds.
+/// Comments that only a read of the table finds.
 fn comments(count: u64) -> Vec<NewComment> {
     (0..count).map(super::rebuild::comment).collect()
 }
@@ -82,7 +83,7 @@ async fn a_rebuild_by_the_catalogue_gives_the_same_index_as_one_by_a_scan() {
         assert_eq!((report.comments, report.items, report.products), (count, count, Some(products)), "{report:?}");
         assert_eq!(report.changed_meanwhile, 0);
         assert!(dump(&stores).await == by_scan, "in {segments} segments the index is another");
-        // What is wrong with the index is gone after the next.
+        // The next rebuild removes damage to the index.
         for comment in stores.assert_index().await.comments().iter().step_by(97) {
             for damage in [Damage::DropRanks, Damage::AddRankElsewhere, Damage::GhostRanks] {
                 inflict(&stores, &mut random, comment, damage).await;
@@ -101,7 +102,7 @@ async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_i
     stores.put_primary_items(comments(60)).await;
     assert_clean(&job(&stores, true).rebuild(1).await);
     stores.deliver_all().await;
-    // Some products have been read, and what was read of them is not written yet; another is about to be read.
+    // Some products are read but not yet written. Another product is about to be read.
     let queries = Gate::for_index_queries(&stores.engine_url()).await;
     let edits = Gate::for_edits(&stores.redis_url).await;
     let table = TableConfig::new(stores.table.name(), Some(queries.url.clone()));
@@ -144,7 +145,7 @@ async fn recent_lists_the_products_that_the_journal_names() {
     let stores = ready_stores().await;
     write_history(&stores, &mut StdRng::seed_from_u64(92), 60).await;
     assert_eq!(listed_products(&stores.table).await.len(), 0);
-    // Whoever only looks lists nothing.
+    // A dry run lists nothing.
     job(&stores, false).recent().await;
     assert_eq!(listed_products(&stores.table).await.len(), 0);
     let before = now();
@@ -158,7 +159,7 @@ async fn recent_lists_the_products_that_the_journal_names() {
     stores.finish().await;
 }
 
-/// A comment of a product of its own, put into the table behind the writers' backs.
+/// Puts a comment with a new product directly into the table, without the writers.
 async fn put_behind_the_backs(stores: &Stores) -> ProductId {
     let product = ProductId::parse("by the back door").unwrap();
     let number = 7_000;
@@ -189,13 +190,15 @@ async fn an_audit_lists_the_products_that_it_meets_and_one_of_all_segments_makes
     assert!(listed_products(&stores.table).await.contains(&product));
     let by_list = job(&stores, true).rebuild(1).await;
     assert!(by_catalogue(&by_list) && by_list.checked == 1, "{by_list}");
-    // One that `recent` has kept for an hour and a half, and nothing has looked through the table: as after an update.
+    // A catalogue that `recent` has maintained for an hour and a half, without any scan of the table: the state after
+    // an update.
     let kept = |found: Catalogue| Catalogue { from: found.from.plus_ms(-5_400_000), is_whole: false, ..found };
     let found = stores.table.catalogue().await.unwrap();
     let before = found.clone().map(kept).unwrap();
     assert!(stores.table.replace_catalogue(found.as_ref(), &before).await.unwrap());
     let is_whole = async || stores.table.catalogue().await.unwrap().unwrap().is_whole;
-    // A segment that was last checked by a version that listed nothing, and one that is gone on with where such a one left it.
+    // Two old states: a segment last checked by a version that listed nothing, and a segment resumed from a position
+    // left by such a version.
     let name = "3/000001";
     let done: serde_json::Value = stores.table.state("audit", name).await.unwrap().unwrap();
     for lists_nothing in [("last_lists", false), ("lists", true)] {
@@ -227,7 +230,7 @@ async fn a_catalogue_that_is_not_whole_is_not_read_by() {
     let present = now();
     let old = present.plus_ms(-(JOURNAL_RETENTION_DAYS + 1) * DAY_MS);
     let doubtful = [
-        // The state of the table that this one was restored from.
+        // The state of the table from which this one was restored.
         (Catalogue { table: "another".to_owned(), ..found.clone() }, "of this table"),
         (Catalogue { is_whole: false, ..found.clone() }, "goes back to"),
         (Catalogue { from: old, to: old, ..found.clone() }, "does not reach back"),
@@ -239,7 +242,7 @@ async fn a_catalogue_that_is_not_whole_is_not_read_by() {
         let looked = job(&stores, false).rebuild(1).await;
         assert!(!by_catalogue(&looked) && looked.notes.iter().any(|note| note.contains(why)), "{why}: {looked}");
         assert_eq!(stores.table.catalogue().await.unwrap().as_ref(), Some(&doubtful), "a dry run has written");
-        // `recent` begins anew, but what it lists is not the whole.
+        // `recent` starts anew, but what it lists is not complete.
         write_history(&stores, &mut StdRng::seed_from_u64(93), 10).await;
         job(&stores, true).recent().await;
         let again = stores.table.catalogue().await.unwrap().unwrap();
@@ -267,7 +270,7 @@ async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
     assert!(table.replace_catalogue(Some(&first), &second).await.unwrap());
     assert!(!table.replace_catalogue(Some(&first), &Catalogue { is_whole: false, ..first.clone() }).await.unwrap());
     assert_eq!(table.catalogue().await.unwrap(), Some(second));
-    // More products than a batch, and than an answer holds of a shard; some of them twice.
+    // More products than fit into one batch or into one answer of a shard, some of them twice.
     let products: Vec<ProductId> =
         (0..230).map(|number| ProductId::parse(&format!("a/b {number}~")).unwrap()).collect();
     assert_eq!(table.list_products(&products[..130]).await.unwrap(), 130);
@@ -284,7 +287,7 @@ async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing()
         stores.create_numbered(number, super::product(number)).await;
     }
     stores.deliver_all().await;
-    // It asks which are listed, then lists them.
+    // The run first asks which products are listed, then lists the others.
     for count in 0..2 {
         let gate = Gate::for_catalogue(&stores.engine_url()).await;
         gate.hold_after(count);
@@ -326,10 +329,10 @@ async fn an_entry_of_the_journal_that_cannot_be_read_is_counted_once_and_ends_wh
         assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
         assert!(!stores.table.catalogue().await.unwrap().unwrap().is_whole);
     }
-    // It is whole again by a scan that began after that, although the entry is looked at again.
+    // A scan that began later makes the catalogue whole again, although the run reads the entry again.
     let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
     assert!(!by_catalogue(&job_with(&stores, no_overlap, Stop::default()).rebuild(1).await));
-    // A pass over the journal overlaps with the one before it; what was counted is not counted again.
+    // A pass over the journal overlaps the previous one. Entries counted before are not counted again.
     let report = job(&stores, true).rebuild(1).await;
     assert!(by_catalogue(&report) && report.unresolved_count == 1, "{report}");
     let report = job(&stores, true).recent().await;
@@ -344,7 +347,7 @@ async fn a_rebuild_that_meets_an_entry_of_an_unknown_product_marks_nothing_ready
     let comment = stores.create_numbered(0, super::product(0)).await;
     stores.deliver_all().await;
     assert_clean(&job(&stores, true).recent().await);
-    // Since the catalogue ends, and before the next run of `recent`.
+    // After the end of the catalogue's coverage, and before the next run of `recent`.
     let (id, revision) = (CommentId::parse("c1").unwrap(), Revision::after(None, now(), 1));
     let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
     let entry: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item()).unwrap();
@@ -355,7 +358,7 @@ async fn a_rebuild_that_meets_an_entry_of_an_unknown_product_marks_nothing_ready
     assert!(by_catalogue(&report), "{report}");
     assert_eq!(report.exit_code(), exit::UNRESOLVED | exit::SKIPPED, "{report}");
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().index.unwrap().ready, 0);
-    // A scan needs no entry to find a product.
+    // A scan finds products without the journal.
     assert_eq!(job(&stores, true).rebuild_by_scan(1).await.exit_code(), exit::UNRESOLVED);
     stores.finish().await;
 }

@@ -1,4 +1,4 @@
-//! The repair job on a Redis Cluster: what is kept on several masters is swept on all of them.
+//! The repair job on a Redis Cluster: a sweep covers every master.
 
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
@@ -16,7 +16,7 @@ async fn every_kind_of_damage_is_mended_on_the_masters_of_a_cluster() {
     let mut random = StdRng::seed_from_u64(91);
     let stores = Stores::start_with(cluster.config()).await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    // A name is taken away from the one comment of a product.
+    // `DropName` fits only a product with a single comment.
     let kinds: Vec<Damage> = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropName).collect();
     let mut comments = Vec::new();
     for (number, _) in (0..).zip(kinds.iter().cycle().take(3 * kinds.len())) {

@@ -1,10 +1,14 @@
-//! Everything at once, from many seeds: comments are created, changed, deleted and created again; the handlers run, die
-//! between any two of their writes, and lose batches; somebody damages what they keep; the repair job reconciles the same
-//! comments meanwhile, and looks at everything a little at a time, also over a network that breaks; Redis is lost, or
-//! restored from a snapshot. At the end, after one more run, I1, I2 and I3 hold, no
-//! acknowledged write is lost, and a further run finds nothing.
+//! Runs everything concurrently, from many seeds:
 //!
-//! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes so many seeds instead of a thousand.
+//! - Comments are created, changed, deleted and created again.
+//! - Handlers run, die between any two of their writes, and lose batches.
+//! - Damage is done to the data that the handlers maintain.
+//! - The repair job reconciles the same comments, and audits everything in small steps, also over a network that fails.
+//! - Redis is lost, or restored from a snapshot.
+//!
+//! At the end, after one more run, I1, I2 and I3 hold, no acknowledged write is lost, and a further run finds nothing.
+//!
+//! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds instead of a thousand.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,39 +59,39 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Seeds in all, unless the variable says otherwise.
+/// Default number of seeds.
 const SEEDS: u64 = 1_000;
 const VARIABLE: &str = "PAGEMARK_TEST_REPAIR_SEEDS";
-/// Seeds at the same time.
+/// Seeds that run in parallel.
 const AT_ONCE: usize = 12;
-/// Changes that the writer of a seed makes.
+/// Changes per seed.
 const CHANGES: usize = 5;
-/// How often something of a seed is damaged.
+/// Damages per seed.
 const DAMAGES: usize = 3;
-/// How often each comment of a seed is reconciled meanwhile, at most.
+/// Maximum number of times that each comment is reconciled during a seed.
 const RECONCILED: u64 = 2;
-/// Of a hundred invocations of a handler: those that lose their batch, and those that die in the middle of it.
+/// Percentages of handler invocations: those that lose their batch, and those that die in the middle of it.
 const LOST_PERCENT: u32 = 8;
 const KILLED_PERCENT: u32 = 12;
-/// Of a hundred calls of the repair job over a network that breaks, so many do.
+/// Percentage of the repair job's calls that fail over the failing network.
 const FAULTS_PERCENT: u32 = 10;
-/// For so many seeds, there is another one in whose world Redis is lost.
+/// A world in which Redis is lost gets one additional seed for every this many seeds.
 const LOSSES_ONE_IN: u64 = 10;
-/// How long the handlers may take to come to rest.
+/// Maximum time until the handlers are at rest.
 const REST_MAX: Duration = Duration::from_secs(180);
-/// Products of which every page is compared.
+/// Number of products whose pages are all compared.
 const PAGED: usize = 40;
 
 fn seeds() -> u64 {
     std::env::var(VARIABLE).ok().map_or(SEEDS, |text| text.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {text:?}")))
 }
 
-/// What every comment must be: what was acknowledged last.
+/// The state that every comment must have: the last one that was acknowledged.
 type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journal_names() {
-    // What only looking at everything finds is not the business of `recent`.
+    // `recent` need not find what only a full check finds.
     let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: false, redis: None, up: RwLock::default() };
     everything_at_once(&ready_stores().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
@@ -106,11 +110,11 @@ async fn whatever_happens_at_once_and_however_redis_is_lost_one_more_audit_resto
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    // What is damaged in Redis may be lost with it.
+    // Damage in Redis may be lost together with Redis.
     let damages = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::AddDuplicate, Damage::GhostDuplicates];
     let world = World { damages: damages.into(), has_audits: true, redis: Some(&redis), up: RwLock::default() };
     let one_more = async |job: Job| {
-        // An index that has no markers any more is made anew.
+        // An index that has lost markers is rebuilt.
         if job.status(1, None).await.unwrap().index.unwrap().unmarked > 0 {
             assert_clean(&job.rebuild(1).await);
         }
@@ -119,20 +123,20 @@ async fn whatever_happens_at_once_and_however_redis_is_lost_one_more_audit_resto
     everything_at_once(&stores, seeds()..seeds() + seeds() / LOSSES_ONE_IN, &world, one_more).await;
 }
 
-/// Everything, also what an audit that was stopped has looked at before.
+/// A full check, including segments that a stopped audit has already checked.
 fn anew() -> AuditOptions {
     AuditOptions { restart: true, ..whole() }
 }
 
-/// What happens beside the changes of comments.
+/// What happens besides the changes of comments.
 struct World<'redis> {
-    /// How comments are damaged.
+    /// The kinds of damage to comments.
     damages: Vec<Damage>,
-    /// Whether everything is looked at meanwhile.
+    /// Whether audits run in parallel.
     has_audits: bool,
-    /// The server that is lost now and then.
+    /// The Redis server that is lost now and then.
     redis: Option<&'redis OwnRedis>,
-    /// Whoever damages something needs the server, and waits while it is away.
+    /// Held for reading while damage is done: damage needs the server, and waits while it is down.
     up: RwLock<()>,
 }
 
@@ -193,7 +197,7 @@ async fn everything_at_once(
     }
     mappings.shutdown().await;
 
-    // An audit whose network broke may not have given its lease back.
+    // An audit whose network failed may not have released its lease.
     let last = wait_for("the end of the lease", async || {
         let report = one_more(job(stores, true)).await;
         if report.exit_code() == exit::HELD { Err(report) } else { Ok(report) }
@@ -211,7 +215,7 @@ async fn everything_at_once(
     stores.index.clear().await.unwrap();
 }
 
-/// Looks at everything, a little at a time, one run in four over the network that breaks; returns how many items were read.
+/// Runs audits in small steps, one in four over the failing network. Returns how many items were read.
 async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u64, is_over: &AtomicBool) -> u64 {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut items, mut runs) = (0, 0_u64);
@@ -222,7 +226,7 @@ async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u6
         let (table, index) = if is_broken { broken.clone() } else { (stores.table.clone(), stores.index.clone()) };
         let job = Job::new(table, index, settings(true), Meter::default(), stop);
         let report = job.audit(AuditOptions { at_once: 1, ..whole() }).await;
-        // The one whose network breaks may fail, and may not be able to give its lease back.
+        // A run over the failing network may fail, and may fail to release its lease.
         assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");
         assert!(is_broken || report.exit_code() & exit::FAILURE == 0, "{report}");
         items += report.items;
@@ -231,7 +235,8 @@ async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u6
     items
 }
 
-/// Takes snapshots of Redis, restores the last one, empties it, and has it rebuilt, in an order that a seed draws.
+/// Saves snapshots of Redis, restores the last one, empties Redis and rebuilds the index, in an order drawn from a
+/// seed.
 async fn lose_meanwhile(stores: &Stores, redis: &OwnRedis, up: &RwLock<()>, seed: u64, is_over: &AtomicBool) {
     let mut random = StdRng::seed_from_u64(seed);
     let mut counts = [0; 4];
@@ -256,7 +261,7 @@ async fn lose_meanwhile(stores: &Stores, redis: &OwnRedis, up: &RwLock<()>, seed
     println!("Redis: {counts:?} times saved, restored, emptied, rebuilt");
 }
 
-/// Stores for a repair job whose network breaks now and then.
+/// Stores for a repair job whose network sometimes fails.
 async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageIndex) {
     let calls = 20_000;
     let (of_table, of_index) = (random.random(), random.random());
@@ -268,7 +273,7 @@ async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageInde
     (table, index)
 }
 
-/// The comments of a seed, all that happens to them, and what must be left.
+/// Runs one seed: its comments and everything that happens to them. Returns the state that must remain.
 async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table, PageIndex)) -> Acknowledged {
     let mut random = StdRng::seed_from_u64(seed);
     let product = ProductId::parse(&format!("seed/{seed}")).unwrap();
@@ -312,7 +317,7 @@ async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table
     acknowledged
 }
 
-/// Changes a comment through the writer, or deletes its primary item behind everybody's back; returns what it is then.
+/// Changes a comment through the writer, or deletes its primary item directly. Returns the resulting state.
 async fn change(
     stores: &Stores,
     random: &mut StdRng,
@@ -329,7 +334,7 @@ async fn change(
             product: product.clone(),
             language,
             rating,
-            // A comment that is created again may be of another time.
+            // A comment that is created again may have another creation time.
             created_at: Instant::from_epoch_ms(1_700_000_000_000 + random.random_range(0..3)).unwrap(),
             text: CommentText::new(None, body, None).unwrap(),
         };
@@ -355,14 +360,14 @@ async fn change(
     }
 }
 
-/// What becomes of an invocation.
+/// The fate of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It does its work.
+    /// The invocation does its work.
     Works,
-    /// Its batch is lost: it does nothing, and says that all is well.
+    /// The batch is lost: the invocation does nothing and reports success.
     Lost,
-    /// It dies after so many of a hundred of its writes.
+    /// The invocation dies after this percentage of its writes.
     Killed(usize),
 }
 
@@ -375,7 +380,7 @@ fn fate(random: &Mutex<StdRng>) -> Fate {
     }
 }
 
-/// What the service makes of an invocation that died: the whole batch again.
+/// The service's reaction to an invocation that died: it delivers the whole batch again.
 fn died() -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     let mut failure = DynamoDbBatchItemFailure::default();
@@ -401,12 +406,12 @@ fn dying_writer(stores: &Stores, seed: u64) -> Handler {
                 Fate::Lost => DynamoDbEventResponse::default(),
                 Fate::Killed(percent) => {
                     let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
-                    // They run at the same time, so any of them may be done.
+                    // The calls run in parallel, so any of them may be done.
                     calls.shuffle(&mut *random.lock().unwrap());
                     let done = calls.len() * percent / 100;
                     for (place, call) in calls.iter().enumerate().take(done + 1) {
                         let mut writes = call.writes().to_vec();
-                        // Of the last one, only a part is done.
+                        // The last call is only done in part.
                         if place == done {
                             writes = part(writes, percent);
                         }
@@ -431,7 +436,7 @@ fn dying_indexer(stores: &Stores, seed: u64) -> Handler {
                 Fate::Lost => DynamoDbEventResponse::default(),
                 Fate::Killed(percent) => {
                     let edits = page_indexer::plan_edits(&decode_batch(&event.records).changes);
-                    // It dies of it, too, when the page index is away.
+                    // The invocation also dies when the page index is down.
                     index.apply(&part(edits, percent)).await.ok();
                     died()
                 }
@@ -441,7 +446,7 @@ fn dying_indexer(stores: &Stores, seed: u64) -> Handler {
     })
 }
 
-/// Asserts I3 of some products: what pages show is what a filter and a sort of the comments give.
+/// Asserts I3 for some products: pages show what a brute-force filter and sort of the comments give.
 async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
     let table_id = stores.table.describe().await.unwrap().id;
     let comments: Vec<&Comment> = acknowledged.values().flatten().collect();
@@ -456,7 +461,7 @@ async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
                 .filter(|comment| comment.product == *product && filter.matches(&comment.placement()))
                 .collect();
             expected.sort_by_key(|comment| std::cmp::Reverse(comment.cd()));
-            // A comment a page.
+            // One comment per page.
             for (skip, comment) in (0..).zip(&expected) {
                 let query = PageStartQuery { product, filter: &filter, skip, order: Order::Newest, as_of: None };
                 let start = stores.index.page_start(&query, &table_id, now()).await.unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Runs of `recent` and `quarantine` that are killed between any two of their writes, whatever they write: duplicates, rank
-//! entries, watermarks, the quarantine itself. The next run makes good what they left.
+//! Runs of `recent` and `quarantine` are killed between any two of their writes: duplicates, rank entries, watermarks,
+//! the quarantine. The next run repairs what they left.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use repair_job::exit;
@@ -21,7 +21,7 @@ use crate::fixture::{
 /// How often a run is killed at each kind of write.
 const ROUNDS: u64 = 3;
 
-/// Comments that are created before each run.
+/// Comments created before each run.
 const COMMENTS: u64 = 6;
 
 async fn create(stores: &Stores, round: u64) {
@@ -31,7 +31,7 @@ async fn create(stores: &Stores, round: u64) {
     }
 }
 
-/// Runs a command when the lease of one that was killed has run out; it must find things in order, or put them so.
+/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it.
 async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arguments: &[&str]) {
     let last = wait_for("the end of the lease", async || {
         let said = end(begin(stores, variables, arguments).await).await;

@@ -1,5 +1,5 @@
-//! A page index that is lost, emptied or refused while a run looks at it: nothing is concluded from what is missing there,
-//! and duplicates are looked at all the same.
+//! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries, and
+//! still checks duplicates.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,17 +17,17 @@ use crate::fixture::{
     wait_for,
 };
 
-/// So many comments take a scan several answers, and a sweep several batches.
+/// With this many comments, a scan takes several answers and a sweep takes several batches.
 const COMMENTS: u64 = 300;
 
-/// What becomes of the page index.
+/// How the page index is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
-    /// It is emptied at once.
+    /// The index is emptied.
     Flushed,
     /// A rebuild begins.
     Rebuilt,
-    /// Its server is started again from a snapshot that half of the comments are not in.
+    /// The server restarts from a snapshot that lacks half of the comments.
     Restored,
 }
 
@@ -58,13 +58,13 @@ async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
         Loss::Restored => {
             redis.kill().await;
             redis.server.restart().await.unwrap();
-            // What was connected has noticed.
+            // Clients that were connected have noticed the restart.
             wait_for("the server", async || stores.index.ping().await).await;
         }
     }
 }
 
-/// Runs an audit, and loses the page index while it waits at a gate.
+/// Runs an audit, and loses the page index while the audit waits at a gate.
 async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
     let gate = match is_sweep {
         true => Gate::for_sweeps(&stores.engine_url()).await,
@@ -85,7 +85,7 @@ async fn an_audit_over_a_page_index_that_is_lost_meanwhile_finds_no_difference_t
     let redis = OwnRedis::start().await;
     let (stores, comments) = stores_on(&redis).await;
     let mut random = StdRng::seed_from_u64(81);
-    // A server that is restored has the snapshot of before: that comes first.
+    // A restored server has an earlier snapshot, so this loss comes first.
     for loss in [Loss::Restored, Loss::Flushed, Loss::Rebuilt] {
         for is_sweep in [false, true] {
             let mut expected = BTreeMap::new();
@@ -113,7 +113,7 @@ async fn a_command_that_redis_refuses_keeps_no_duplicate_from_being_mended() {
     let (stores, comments) = stores_on(&redis).await;
     let mut random = StdRng::seed_from_u64(82);
     let mut raw = redis.connection().await;
-    // May not write; may not read what an audit reads first; may not even ask who answers.
+    // Forbidden: to write, to read what an audit reads first, to list keys, and even to ask which server answers.
     for (name, rules) in
         [("looks", "-zadd -zrem -evalsha"), ("asks", "-zmscore"), ("lists", "-scan -zscan"), ("greets", "-info")]
     {

@@ -1,4 +1,4 @@
-//! The binary: its exit codes and reports, killed at any point, twice at once, and as a Lambda function.
+//! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function.
 
 use std::{process::Stdio, time::Duration};
 
@@ -22,13 +22,13 @@ use crate::fixture::{
     wait_for,
 };
 
-/// How often a run is killed before it may come to its end.
+/// How often a run is killed before it may complete.
 const KILLS: usize = 12;
 
-/// Comments that are damaged before each.
+/// Comments damaged before each run.
 const DAMAGED: usize = 8;
 
-/// Begins a command, told about some stores by variables, as an operator would.
+/// Starts a command with variables that name its stores, as an operator would.
 pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Child {
     let mut command = Command::new(function::binary("repair-job").await);
     command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
@@ -37,7 +37,7 @@ pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], argu
     command.kill_on_drop(true).spawn().unwrap()
 }
 
-/// What a command said.
+/// The output of a command.
 #[derive(Debug)]
 pub(super) struct Said {
     code: Option<i32>,
@@ -65,7 +65,7 @@ pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Said {
     end(begin(stores, &[], arguments).await).await
 }
 
-/// Runs a command when the lease of one that was killed has run out.
+/// Runs a command after the lease of a killed run has expired.
 pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
     wait_for("the end of the lease", async || {
         let said = run(stores, arguments).await;
@@ -74,8 +74,8 @@ pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
     .await
 }
 
-/// Kills a run when it is about to make its next write but `count` of those that a gate holds; one that ends before that is
-/// left to end. Returns whether it was killed.
+/// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
+/// end. Returns whether the run was killed.
 pub(super) async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
@@ -101,12 +101,12 @@ pub(super) async fn kill_at(
     .await
 }
 
-/// Where a run goes through two gates.
+/// The variables that send a run through two gates.
 fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
     [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
-/// Comments with damage of every kind.
+/// Creates comments with damage of every kind.
 async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut comments = Vec::new();
@@ -155,7 +155,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
         &["check", ids[0].as_str()],
     ] {
         let again = run(&stores, command).await;
-        // The journal has no window that has settled yet, so the first run of `recent` looks at nothing.
+        // No window of the journal has settled yet, so the first run of `recent` checks nothing.
         assert_eq!(again.code(), 0, "{command:?} {again:?}");
     }
     let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
@@ -191,10 +191,10 @@ async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
     let (table, index) = (Gate::for_transactions(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
     let mut kills = 0;
     for kill in 0..KILLS {
-        // Before any of its writes: of duplicates, or of rank entries. The one that was held is done after its process is
-        // gone, as one that the network was slow with.
+        // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is
+        // gone, like a write delayed by the network.
         let gate = if kill % 2 == 0 { &table } else { &index };
-        // Something is left to write for each run.
+        // Give each run something to write.
         for comment in comments.sample(&mut random, DAMAGED) {
             for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
                 inflict(&stores, &mut random, comment, damage).await;
@@ -217,13 +217,13 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
     damaged(&stores, 76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
     let (table, index) = (Gate::for_checkpoints(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
-    // It reads them first; then it writes where it is, and that a segment is done.
+    // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
     let mut kills = 0;
     for count in 1..6 {
         kills += usize::from(kill_at(&stores, &through(&table, &index), &table, count, &arguments).await);
     }
     assert!(kills >= 3, "only {kills} runs were killed");
-    // It goes on where the checkpoints say: one that is ahead of what was done would leave damage.
+    // The audit resumes from the checkpoints. A checkpoint ahead of the work would leave damage.
     let last = run_when_free(&stores, &arguments).await;
     assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
     stores.assert_invariants().await;
@@ -245,7 +245,7 @@ async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_a
     let mut kills = 0;
     for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
         kills += usize::from(kill_at(&stores, &through(&engine, gate), gate, count, &arguments).await);
-        // What was held goes on after its process is gone.
+        // The held write arrives after its process is gone.
         println!("killed after {count}: {} partitions without a marker", unmarked().await);
         let readiness = job(&stores, true).recent().await;
         assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
@@ -293,7 +293,7 @@ async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
     let gate = Gate::for_transactions(&stores.engine_url()).await;
     gate.hold_after(1);
     let arguments = ["audit", "--segments", "1", "--apply", "--json"];
-    // Its lease does not run out on a busy machine.
+    // A lease long enough not to expire on a busy machine.
     let others = [("PAGEMARK_DYNAMODB_URL", &*gate.url), ("PAGEMARK_REPAIR_LEASE", "1m")];
     let first = begin(&stores, &others, &arguments).await;
     let pid = first.id().unwrap();
@@ -305,7 +305,7 @@ async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
     assert_eq!(second.json()["checked"], 0);
     let plain = run(&stores, &["audit", "--apply"]).await;
     assert!(plain.stdout.contains("another run is in progress"), "{plain:?}");
-    // Somebody who only looks is not kept away, nor is another kind of run.
+    // The lease blocks neither a dry run nor another kind of run.
     assert_eq!(run(&stores, &["audit", "--segments", "1"]).await.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert_eq!(run(&stores, &["recent", "--apply"]).await.code(), 0);
     gate.open();
@@ -326,7 +326,7 @@ async fn a_signal_ends_a_run_cleanly() {
         begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
     wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
     crate::fixture::redis_server::signal(child.id().unwrap(), "TERM");
-    // The signal is taken note of while the write is held.
+    // The process receives the signal while the write is held.
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
     let noted = async {
         while let Some(line) = stderr.next_line().await.unwrap() {
@@ -341,7 +341,7 @@ async fn a_signal_ends_a_run_cleanly() {
     let said = end(child).await;
     assert_eq!(said.code() & (exit::SKIPPED | exit::FAILURE), exit::SKIPPED, "{said:?}");
     assert_eq!(said.json()["stopped"]["reason"], "asked", "{said:?}");
-    // The lease was given back.
+    // The run released its lease.
     let next = run(&stores, &["audit", "--segments", "16", "--apply"]).await;
     assert_eq!(next.code() & !exit::DRIFT_FOUND, 0, "{next:?}");
     stores.assert_invariants().await;
@@ -387,7 +387,7 @@ async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
         assert_eq!(answer["status"]["audited_share"], 1.0, "{answer}");
         stores.assert_invariants().await;
     }
-    // The second invocation is one too many for its time: it stops before it has begun.
+    // The second invocation has too little time, so it stops before it begins.
     let Outcome::Response(answer) = function.invoke(event, Duration::from_secs(14)).await else { panic!("it failed") };
     assert_eq!(answer["runs"][0]["stopped"]["reason"], "time_is_up", "{answer}");
     let ended = function.finish().await;

@@ -1,4 +1,5 @@
-//! `quarantine`: every comment that a batch names is made right by its state now, and the batch goes when all are.
+//! `quarantine`: repairs every comment that a batch names by its current state, and removes the batch when all are in
+//! order.
 
 use model::CommentId;
 use rand::{SeedableRng, rngs::StdRng};
@@ -25,7 +26,7 @@ fn reason() -> Reason {
     }
 }
 
-/// Puts every record into quarantine in batches, none of which was processed; comments change later once more.
+/// Puts every record into quarantine in unprocessed batches. Comments change again afterwards.
 async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
     let mut random = StdRng::seed_from_u64(61);
     write_history(stores, &mut random, 40).await;
@@ -34,7 +35,7 @@ async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
     for batch in &batches {
         quarantine.put(&reason(), &json!({ "Records": batch })).await.unwrap();
     }
-    // By now the records are old: replaying them would undo this.
+    // The records are now old: replaying them would undo these changes.
     write_history(stores, &mut random, 15).await;
     batches.len()
 }
@@ -49,7 +50,7 @@ async fn work_off(stores: &Stores, quarantine: &Quarantine) {
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
     assert_clean(&job(stores, true).quarantine(quarantine).await);
-    // What came after the batches is the business of the handlers, or of `recent`.
+    // Changes after the batches are left to the handlers, or to `recent`.
     job(stores, true).recent().await;
     stores.assert_invariants().await;
 }
@@ -67,7 +68,7 @@ async fn a_bucket_is_worked_off_by_the_comments_present_state() {
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
     let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
-    // Somebody else's object is none of ours.
+    // An object of another application is ignored.
     s3.client.put_object().bucket(BUCKET).key("other/object").body(Vec::new().into()).send().await.unwrap();
     work_off(&stores, &quarantine).await;
     let left: Vec<_> = s3.client.list_objects_v2().bucket(BUCKET).send().await.unwrap().contents.unwrap_or_default();
@@ -92,18 +93,18 @@ async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
     quarantine.put(&reason(), &json!({ "Records": [of(&fine.id)[0], { "eventID": "x" }] })).await.unwrap();
     std::fs::write(stores.quarantine_folder().join("somebody-elses.txt"), "no JSON").unwrap();
     let report = job(&stores, true).quarantine(&quarantine).await;
-    // What is rejected is a difference that is left.
+    // Rejected data counts as a remaining difference.
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED, "{report}");
     assert!((1..31).contains(&report.left), "{report}");
     assert_eq!(report.mended + report.left, 2 * (31 + 4 + 2), "{report}");
     assert_eq!(report.unresolved_count, 3, "{report}");
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
-    // What cannot be written does not keep the entries of its comment from being right.
+    // A duplicate that cannot be written does not stop the repair of its comment's rank entries.
     let contents = Contents::read(&stores.table).await;
     assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
     let checked = job(&stores, false).check(&fine.id, None).await;
     assert_clean(&checked.report);
-    // The comment is made smaller; the other two are removed by hand.
+    // The comment is made smaller; the other two batches are removed by hand.
     let mut item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
     item.remove("padding");
     stores.put_raw(item.into()).await;

@@ -1,4 +1,4 @@
-//! What is gone on with and what is begun anew: whoever asks for everything gets everything.
+//! What resumes and what starts anew: a run over everything checks everything.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::fixture::{
     wait_for,
 };
 
-/// So many comments take a scan several answers, and a sweep several batches.
+/// With this many comments, a scan takes several answers and a sweep takes several batches.
 const COMMENTS: u64 = 300;
 
-/// Of so many, some before and some behind any position, something is damaged.
+/// Number of damaged comments: enough that some come before any position and some after it.
 const DAMAGED: usize = 40;
 
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
@@ -32,7 +32,7 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     comments
 }
 
-/// Runs an audit and stops it while it waits for its second answer of the table, and for the second batch of its sweep.
+/// Runs an audit, and stops it while it waits for the table's second answer and for the sweep's second batch.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
     let scans = Gate::for_table_scans(&stores.engine_url()).await;
     let gets = Gate::for_sweeps(&scans.url).await;
@@ -94,7 +94,7 @@ async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_
     assert!(report.notes[0].contains(&format!("the pass that began at {began}")), "{report}");
     let all = u64::try_from(stores.assert_invariants().await.count()).unwrap();
     assert!(report.items < all && report.items + read >= all, "{read} before: {report}");
-    // That was the end of it.
+    // That audit completed the pass.
     let report = job(&stores, true).audit(whole()).await;
     assert_eq!(report.notes, Vec::<String>::new());
     assert!(report.items >= all, "{report}");
@@ -142,12 +142,13 @@ async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
         run.await.unwrap();
         share
     };
-    // Of the table first, then, gone on with, of the sweep, of which a part is done when that is gone on with.
+    // First the share after part of the table scan. Then, resumed, the share within the sweep, which itself resumes
+    // partly done.
     let of_table = held(&Gate::for_table_scans(&stores.engine_url()).await).await;
     let of_sweep = held(&Gate::for_sweeps(&stores.engine_url()).await).await;
     assert!(of_table > 0.0 && of_table < 0.5, "{of_table}");
     assert!(of_sweep > 0.6 && of_sweep < 0.99, "{of_sweep}");
-    // What is left begins where the share was.
+    // The remaining work starts at that share.
     let last = job(&stores, true);
     let progress = last.progress().clone();
     let stopped = Stop::default();

@@ -1,4 +1,4 @@
-//! A run that cannot get through: it says so, vouches for nothing that it has not looked at, and gets on all the same.
+//! A run that cannot complete says so, records nothing as checked that it has not read, and still makes progress.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use crate::fixture::{
 };
 use rand::{SeedableRng, rngs::StdRng};
 
-/// So many comments are more than a run has to look at before it may move its watermarks on.
+/// More comments than a run must check before it may advance its watermarks.
 const MANY: u64 = 1_100;
-/// So many of them are mended before the run is stopped.
+/// Number of comments repaired before the run is stopped.
 const BEFORE_THE_STOP: usize = 900;
 
-/// A job whose calls to the table go through a gate.
+/// A job whose calls to the table pass a gate.
 async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
     let config = TableConfig {
         attempt_timeout: Duration::from_millis(400),
@@ -37,7 +37,7 @@ async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: 
     Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
 }
 
-/// A job whose calls to the table go through a gate, with time.
+/// Like [`job_through`], but with long time-outs.
 pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
     let time = Duration::from_secs(120);
     let config = TableConfig {
@@ -205,7 +205,7 @@ async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
     stores.finish().await;
 }
 
-/// A job whose calls to the table meet the faults that are chosen by what each says.
+/// A job whose calls to the table meet faults chosen by their content.
 async fn job_with_faults(
     stores: &Stores,
     stop: Stop,
@@ -239,7 +239,7 @@ async fn what_was_mended_before_a_store_failed_is_reported() {
 async fn what_was_mended_of_a_comment_that_is_left_out_is_reported() {
     let stores = ready_stores().await;
     let comment = stores.create_numbered(1, product(1)).await;
-    // Nothing is answered any more once the duplicates have been written.
+    // Every call fails once the duplicates have been written.
     let is_written = std::sync::atomic::AtomicBool::new(false);
     let stop = Stop::default();
     let silent = job_with_faults(&stores, stop.clone(), move |body| {

@@ -1,5 +1,5 @@
-//! No watermark passes an entry of the journal that was not read: what arrives late, but within the settle delay, is found
-//! without any overlap. The handlers do not run, so everything that is derived from comments is the doing of `recent`.
+//! No watermark passes an unread entry of the journal. An entry that arrives late, but within the settle delay, is
+//! found without any overlap. The handlers do not run, so `recent` alone writes all derived data.
 
 use std::{
     sync::{
@@ -24,18 +24,18 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Writers at the same time, and how many changes each makes.
+/// Number of writers in parallel, then changes per writer.
 const WRITERS: u64 = 12;
 const CHANGES: u64 = 60;
 
-/// How late a transaction may be started, and may arrive after that.
+/// Maximum delay until a transaction starts, then until it arrives after its start.
 const STARTED_WITHIN: Duration = Duration::from_millis(200);
 const LATE_MS_MAX: u64 = 400;
 
-/// Longer than both together, with room for a busy machine.
+/// Longer than both together, with a margin for a busy machine.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A table whose transactions arrive late, each by another time.
+/// A table whose transactions arrive late, each by a different time.
 async fn late_table(table: &Table, url: String) -> Table {
     let config = TableConfig { started_within: STARTED_WITHIN, ..TableConfig::new(table.name(), Some(url)) };
     let random = Mutex::new(StdRng::seed_from_u64(101));
@@ -46,7 +46,7 @@ async fn late_table(table: &Table, url: String) -> Table {
     .await
 }
 
-/// Creates, changes and deletes comments of one writer.
+/// Creates, changes and deletes the comments of one writer.
 async fn write(table: &Table, writer: u64) {
     let mut random = StdRng::seed_from_u64(writer);
     let mut present: Vec<Comment> = Vec::new();
