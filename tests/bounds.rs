@@ -1,5 +1,5 @@
-//! What a request may take is bounded: its work counts as long as there is any, and nobody waits without bound for a body,
-//! for a store, or for a reader.
+//! The resources of a request are bounded: its work counts as long as it runs, and it never waits without bound for a
+//! body, a store, or a reader.
 
 use std::{
     io::{ErrorKind, Read},
@@ -26,14 +26,14 @@ use crate::fixture::{
     wait_for,
 };
 
-/// The product of these tests.
+/// The product in these tests.
 const PRODUCT: &str = "a/b";
 
 fn listing(query: &str) -> String {
     format!("{}/comments?{query}", product_path(PRODUCT))
 }
 
-/// Stores with 45 comments, fanned out and indexed, and a page index that is ready.
+/// Fills the stores with 45 comments, fanned out and indexed, and makes the page index ready.
 async fn filled(stores: &Stores) {
     for number in 0..45 {
         stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;
@@ -42,7 +42,7 @@ async fn filled(stores: &Stores) {
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
 }
 
-/// What was compressed.
+/// Decompresses a body.
 fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = String::new();
     match coding {
@@ -75,7 +75,7 @@ async fn a_compressed_answer_is_whole_before_it_is_sent() {
             assert_eq!(decoded(coding, &bytes), plain.body, "{target} by {coding}");
             assert_eq!((header("etag"), header("content-type")), (plain.header("etag"), plain.header("content-type")));
             assert_eq!(header("vary"), Some("accept-encoding"), "{target}");
-            // Whoever compresses while sending cannot know it.
+            // A server that compresses while sending cannot know this length.
             assert_eq!(header("content-length"), Some(bytes.len().to_string().as_str()), "{target}: {head:?}");
             assert_eq!(header("transfer-encoding"), None, "{target}: {head:?}");
         }
@@ -102,7 +102,7 @@ async fn who_accepts_no_coding_that_there_is_gets_a_plain_answer() {
     stores.finish().await;
 }
 
-/// The number of calls of the page index for pages that failed, and of those among them that were not waited for.
+/// Number of calls to the page index that failed for pages, and number of those that failed without waiting.
 async fn failed_calls(api: &ApiProcess) -> (f64, f64) {
     let labels = r#"store="page_index",call="page_start",outcome="error""#;
     let name = "pagemark_store_call_duration_seconds";
@@ -134,15 +134,15 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     join_all(readers).await;
     let (all, at_once) = failed_calls(api).await;
     assert!(all >= (READERS * READS) as f64, "{all}");
-    // Half a second is the time of a call. One reader a second waits for it, the first one did, and a machine that is busy may
-    // hold up some.
+    // A call takes half a second. One reader per second waits for it, as the first one did, and a busy machine may
+    // delay some.
     let seconds = began.elapsed().as_secs_f64();
     println!("{at_once} of {all} were told at once, in {seconds:.1} s");
     let waited = all - at_once;
     assert!(waited <= seconds + 2.0 + 0.05 * all, "{waited} of {all} readers waited, in {seconds:.1} s");
     assert_eq!(api.metric("pagemark_http_requests_shed_total").await, 0.0);
 
-    // It is found out when it answers again, and nobody else who asks Redis was affected.
+    // The service notices when Redis answers again, and other users of Redis were not affected.
     redis.signal("CONT");
     stores.create_numbered(1_000, ProductId::parse(PRODUCT).unwrap()).await;
     stores.deliver_all().await;
@@ -155,7 +155,7 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     stores.finish().await;
 }
 
-/// What a client is answered that sends its request by hand, until the connection ends.
+/// Sends a raw request and returns the answer, up to the end of the connection.
 async fn answer_by_hand(api: &Served, sent: &str) -> String {
     let mut stream = connect(api).await;
     stream.write_all(sent.as_bytes()).await.unwrap();
@@ -244,7 +244,7 @@ async fn a_request_that_takes_too_long_is_later_with_the_headers_of_any_other_an
 #[tokio::test]
 async fn who_does_not_read_an_answer_loses_the_connection() {
     let stores = Stores::start().await;
-    // A page of half a megabyte: more than the buffers of both sides take when it is asked for again and again.
+    // A page of half a megabyte. Repeated requests exceed the buffers of both sides.
     let body = "x".repeat(10_000);
     for number in 0..45 {
         stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;

@@ -1,4 +1,4 @@
-//! The page index in a Redis Cluster: the same answers, and none is wrong while masters fail and slots move.
+//! The page index in a Redis Cluster gives the same answers, and never a wrong one while masters fail and slots move.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -23,7 +23,7 @@ use crate::{
 
 const TABLE_ID: &str = "the-table";
 
-/// Enough that every master serves some, whatever their partitions are.
+/// Enough products that every master serves some, whichever partitions they fall into.
 const PRODUCTS: u64 = 24;
 
 fn product(number: u64) -> ProductId {
@@ -52,7 +52,7 @@ async fn what_a_cluster_answers_equals_a_brute_force_sort() {
         check_positions(&index, product, &Filter::new(None, RatingSet::parse("1.2.5").ok())).await;
         check_stats(&index, product, &Filter::ANY).await;
     }
-    // Every master holds a part of it, and all of them are emptied.
+    // Every master holds a part of the index, and `clear` empties all of them.
     for master in cluster.masters().await {
         assert_ne!(cluster.ask::<u64>(master, "DBSIZE").await, 0);
     }
@@ -84,10 +84,10 @@ async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
         let table_id = stores.table.describe().await.unwrap().id;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
-        // Only for I1: the index is whole.
+        // Only for I1: the index is complete.
         stores.deliver_all().await;
         stores.assert_invariants().await;
-        // What nobody ever wrote is gone after the next.
+        // The next rebuild removes entries that the table does not imply.
         let stray = index_edits(&CommentId::parse("nobody").unwrap(), Some((&placement(5, "fr"), now())), &[]);
         stores.index.apply(&stray).await.unwrap();
     }
@@ -129,7 +129,7 @@ async fn scripts_that_one_or_all_masters_forgot_are_loaded_again() {
     }
 }
 
-/// Asks for all products for as long as the flag is up. An answer is right or it is that there is none.
+/// Requests all products while the flag is set. Each answer is correct, or says that the index is unavailable.
 async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_on: &AtomicBool) -> (u64, u64) {
     let (mut answers, mut refusals) = (0, 0);
     while go_on.load(Ordering::Relaxed) {
@@ -150,10 +150,10 @@ async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_o
     (answers, refusals)
 }
 
-/// A master is lost while comments are indexed and pages asked for.
+/// Loses a master while comments are indexed and pages requested.
 async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let cluster = RedisCluster::start().await;
-    // As long as in a deployment: a master that hangs must be noticed.
+    // The time-out of a deployment: a master that hangs must be noticed.
     let config = PageIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
     let stores = Stores::start_with(config).await;
     for number in 0..2 * PRODUCTS {
@@ -163,7 +163,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
     let table_id = stores.table.describe().await.unwrap().id;
     let totals = vec![2; usize::try_from(PRODUCTS).unwrap()];
-    // A replica has everything that it is asked for later on, or the test would be about lost writes.
+    // The replicas must hold everything that is requested later. Otherwise the test would be about lost writes.
     for master in cluster.masters().await {
         cluster.ask::<u64>(master, "WAIT 1 10000").await;
     }
@@ -174,7 +174,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let writes = async {
         lose(&cluster, victim).await;
         wait_for("an edit that fails", async || {
-            // Of a comment that never was, in the product whose master is lost.
+            // An edit about a comment that never existed, in the product whose master is lost.
             let edits = index_edits(&CommentId::parse("nobody").unwrap(), None, &[placement(0, "en")]);
             match stores.index.apply(&edits).await {
                 Ok(()) => Err("all edits succeed"),
@@ -186,7 +186,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
         for number in 2 * PRODUCTS..3 * PRODUCTS {
             stores.create_numbered(number, product(number % PRODUCTS)).await;
         }
-        // The handler tries until the replica has taken over.
+        // The handler retries until the replica has taken over.
         stores.deliver_all().await;
         wait_for("all products", async || {
             for number in 0..PRODUCTS {
@@ -251,7 +251,7 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
     let moves = async {
         cluster.ask::<()>(to, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from))).await;
         cluster.ask::<()>(from, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to))).await;
-        // Nobody may conclude anything from a walk now.
+        // A walk is unreliable now and must fail.
         let error = index.key_names().await.unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         assert!(!index.is_sweep_valid(&sweep).await.unwrap());
@@ -268,7 +268,7 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
             command.arg("127.0.0.1").arg(cluster.port_of(to)).arg(key).arg(0).arg(10_000);
             command.exec_async(&mut raw).await.unwrap();
             if moved + 1 < keys.len() {
-                // Its keys are in two places: an edit is done on one of them or not at all.
+                // The keys of the slot are in two places. An edit runs completely in one place or not at all.
                 if let Err(error) = index.apply(&edit(0)).await {
                     assert!(error.is_unavailable(), "{error:?}");
                     refused += 1;
@@ -276,14 +276,15 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
             }
         }
         assert!(refused > 0);
-        // All keys are there, but the slot is still here: what exists is found by redirection, several at once.
+        // All keys are on the new master, but the old one still serves the slot. Redirection finds existing keys,
+        // several at once.
         let again = [edit(0), edit(PRODUCTS), edit(1), edit(2)].concat();
         index.apply(&again).await.unwrap();
         assert_eq!(total(&index, TABLE_ID, &product(0)).await.unwrap(), 2);
         for node in [to, from] {
             cluster.ask::<()>(node, &format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(to))).await;
         }
-        // From here on there may be new keys as well.
+        // From here on, new keys may also appear.
         for number in 2 * PRODUCTS..3 * PRODUCTS {
             wait_for("an edit", async || index.apply(&edit(number)).await.map_err(|error| error.to_string())).await;
         }
@@ -298,7 +299,7 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
         assert_eq!(members.into_iter().map(|(member, _)| member).sorted().collect_vec(), expected);
     }
     wait_for("a walk", async || index.key_names().await.map_err(|error| error.to_string())).await;
-    // The servers are the same, but what was moved may not have been swept.
+    // The servers are the same, but the moved keys may not have been swept.
     assert!(!index.is_sweep_valid(&sweep).await.unwrap());
 }
 

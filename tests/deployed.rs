@@ -1,5 +1,5 @@
-//! The binaries that are deployed, really run: `stream-writer` and `page-indexer` as processes that are called through
-//! the Lambda Runtime API, with events from the engine's stream.
+//! Runs the deployed binaries: `stream-writer` and `page-indexer` as processes that are called through the Lambda
+//! Runtime API, with events from the engine's stream.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// A deadline that is near: a store that is away must be given up before it.
+/// A near deadline, before which a function must give up on a store that is down.
 const NEAR: Duration = Duration::from_secs(4);
 
 fn comment(number: u64) -> NewComment {
@@ -37,7 +37,7 @@ fn comment(number: u64) -> NewComment {
     }
 }
 
-/// Creates comments; returns their records.
+/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
     let before = stores.lambda_records().await.len();
     for number in numbers {
@@ -54,7 +54,7 @@ fn sequence_numbers(records: &[Value]) -> Vec<String> {
     records.iter().map(sequence_number).collect()
 }
 
-/// A record without its images, which no handler can ever process.
+/// A record without its images: a poison record.
 fn broken(record: &Value) -> Value {
     let mut broken = record.clone();
     broken["dynamodb"]["SequenceNumber"] = format!("{}7", sequence_number(record)).into();
@@ -120,7 +120,7 @@ async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_appli
     stores.finish().await;
 }
 
-/// Asserts what the quarantine holds of a broken record.
+/// Asserts the quarantine's content for a poison record.
 fn assert_put(put: &Value, broken: &Value) {
     assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
     assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(broken));
@@ -128,7 +128,7 @@ fn assert_put(put: &Value, broken: &Value) {
     assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
 }
 
-/// Delivers a batch with a broken record, twice: what is delivered again puts nothing a second time.
+/// Delivers a batch with a poison record twice. The second delivery stores nothing new.
 async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &str)]) -> Value {
     let mut records = create(stores, 0..5).await;
     let broken = broken(&records[2]);
@@ -168,7 +168,7 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_ap
     let broken = deliver_with_a_broken_record(&stores, &settings).await;
     let objects = s3.objects().await;
     let [(of_indexer, _), (of_writer, _)] = &objects[..] else { panic!("{objects:?}") };
-    // As the service names its own: <prefix>/aws/lambda/<mapping>/YYYY/MM/DD/….
+    // The service uses this layout: <prefix>/aws/lambda/<mapping>/YYYY/MM/DD/….
     assert!(of_indexer.starts_with("deployed/aws/lambda/page-indexer/20"), "{of_indexer}");
     assert!(of_writer.starts_with("deployed/aws/lambda/stream-writer/20"), "{of_writer}");
     for (_, put) in &objects {
@@ -195,7 +195,7 @@ async fn a_broken_record_is_reported_when_the_quarantine_bucket_does_not_take_it
 async fn an_event_that_is_none_is_answered_as_an_error_and_the_process_goes_on() {
     let stores = Stores::start().await;
     let records = create(&stores, 0..3).await;
-    // A text where a map must be: what the answer and the log say of it must not repeat it.
+    // A text in place of a map. Neither the answer nor the log may repeat it.
     let mut misshapen = records[0].clone();
     misshapen["dynamodb"]["NewImage"]["comment_blob"] = SECRET.into();
     let nonsense = [
@@ -233,14 +233,14 @@ async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeed
     let first = create(&stores, 0..3).await;
     assert_eq!(indexer.deliver(&first).await, Vec::<String>::new());
 
-    // A server that hangs: connections stay open, answers do not come.
+    // A server that hangs: its connections stay open, but it does not answer.
     let second = create(&stores, 3..6).await;
     redis.signal("STOP");
     assert_eq!(indexer.deliver_within(&second, NEAR).await, sequence_numbers(&second));
     redis.signal("CONT");
     assert_eq!(indexer.deliver(&second).await, Vec::<String>::new());
 
-    // A server that is gone, and back without its data, scripts and connections.
+    // A server that stops and returns without its data, scripts and connections.
     let third = create(&stores, 6..9).await;
     redis.kill().await;
     assert_eq!(indexer.deliver_within(&third, NEAR).await, sequence_numbers(&third));
@@ -280,7 +280,7 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
     let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &gated)).await;
     let indexer = Function::start("page-indexer", with(page_indexer_variables(&stores), &gated)).await;
-    // Their connections are made then, so that what is held next is edits.
+    // Open their connections first, so that the next held requests are edits.
     for function in [&writer, &indexer] {
         assert_eq!(function.deliver(&before).await, Vec::<String>::new());
     }
@@ -288,14 +288,14 @@ async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_nex
 
     let records = create(&stores, 3..3 + BATCH).await;
     table_gate.hold_after(20);
-    // Transactions: each holds the comments of one of the products.
+    // Transactions: each holds the comments of one product.
     redis_gate.hold_after(1);
     let answers = [writer.begin(&records), indexer.begin(&records)];
     wait_for("a batch in the middle", async || {
         let contents = Contents::read(&stores.table).await;
         let missing = differences_of_duplicates(&contents).len();
         let not_indexed = differences_of_page_index(&contents, &stores.index).await.len();
-        // 31 duplicates and at least four memberships for each comment.
+        // 31 duplicates and at least four memberships per comment.
         let whole = usize::try_from(BATCH).unwrap();
         let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
         let held = table_gate.is_holding() && redis_gate.is_holding();
@@ -360,7 +360,7 @@ async fn logs_never_hold_a_comments_text_however_much_is_logged() {
     for (name, variables) in variables {
         let function = Function::start(name, variables).await;
         assert_eq!(function.deliver(&records).await.len(), 4);
-        // Looks through all that was logged.
+        // Checks the whole log.
         let ended = function.finish().await;
         assert_eq!(ended.stdout.matches("a record can never be processed").count(), 4, "{}", ended.stdout);
     }
@@ -372,7 +372,7 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     let mut records = create(&stores, 0..3).await;
-    // A change that takes 16 duplicates and two entries away.
+    // A change that removes 16 duplicates and two entries.
     let patch = CommentPatch { rating: Some(Rating::new(5).unwrap()), ..CommentPatch::default() };
     stores.table.patch_comment(&CommentId::parse("c1").unwrap(), None, &patch).await.unwrap();
     records.extend(stores.lambda_records().await.split_off(3));

@@ -1,5 +1,5 @@
-//! After thousands of edits through the API, at the same time and in any order, duplicates and base sets are exactly
-//! what the comments imply.
+//! After thousands of concurrent edits through the API in any order, duplicates and base sets are exactly what the
+//! comments imply.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,7 +25,7 @@ use crate::{
     ordering::{Listed, check_listings, every_filter},
 };
 
-/// Edits in all, and comments there are before the first of them.
+/// Total number of edits, and number of comments before the first edit.
 fn edits_and_comments() -> (usize, usize) {
     match engine::kind() {
         EngineKind::Embedded => (2_000, 400),
@@ -33,13 +33,13 @@ fn edits_and_comments() -> (usize, usize) {
     }
 }
 
-/// Edits under way at the same time.
+/// Edits in parallel.
 const CONCURRENCY: usize = 16;
 
 const PRODUCTS: [&str; 5] = ["plain", "with/slashes/and.dots", "50% ☕ {mug} #2 ~", "שולחן", "..."];
 const LANGUAGES: [&str; 4] = ["en", "ko", "pt-BR", "zh-Hant"];
 
-/// One edit, made up beforehand: which comment it meets is decided when it is made.
+/// An edit, drawn in advance. The comment that it changes is chosen when it runs.
 #[derive(Debug, Clone)]
 enum Edit {
     Create { product: &'static str, comment: Value },
@@ -68,10 +68,10 @@ fn edits(random: &mut StdRng, count: usize) -> Vec<Edit> {
         .collect()
 }
 
-/// What was acknowledged: each comment as the last answer about it says.
+/// The acknowledged state of each comment: the latest answer about it.
 type Acknowledged = Mutex<BTreeMap<String, Value>>;
 
-/// Makes one edit and keeps what was answered. Another edit may have been at the same comment.
+/// Makes an edit and stores the answer. Another edit may run on the same comment.
 async fn make(http: &Http, acknowledged: &Acknowledged, edit: Edit) {
     let pick_id = |pick: usize| {
         let known = acknowledged.lock().unwrap();
@@ -105,7 +105,7 @@ async fn make(http: &Http, acknowledged: &Acknowledged, edit: Edit) {
     }
 }
 
-/// Answers about one comment may arrive in another order than its writes were made in: the revision tells.
+/// Answers about one comment may arrive in a different order than its writes happened. The revision gives the order.
 fn keep(acknowledged: &Acknowledged, id: String, state: Value) {
     let mut known = acknowledged.lock().unwrap();
     let is_newer = known.get(&id).is_none_or(|present| {
@@ -116,13 +116,14 @@ fn keep(acknowledged: &Acknowledged, id: String, state: Value) {
     }
 }
 
-/// A deletion that answers another request may not have been acknowledged to its own yet, so this only rules out that
-/// a comment is missing that nobody ever deleted: at the end the table is compared with what was acknowledged.
+/// Another request may observe a deletion before the deletion's own request is acknowledged. So this check only rules
+/// out that a comment is missing without any deletion. At the end, the test compares the table with the acknowledged
+/// state.
 fn is_deleted(acknowledged: &Acknowledged, id: &str) -> bool {
     acknowledged.lock().unwrap().contains_key(id)
 }
 
-/// Asserts that the journal tells every change of every comment: each entry goes on where the one before it ended.
+/// Asserts that the journal holds every change of every comment: each entry continues where the previous one ended.
 async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
     const HOUR_MS: i64 = 3_600_000;
     let journal = running.stack.table().journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
@@ -159,7 +160,7 @@ async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
     edits.for_each_concurrent(CONCURRENCY, |edit| make(&http, &acknowledged, edit)).await;
     let contents = running.assert_invariants().await;
 
-    // No acknowledged comment is lost, none is back, and each is as it was last acknowledged.
+    // No acknowledged comment is lost, no deleted one is back, and each has its last acknowledged state.
     let mut expected = acknowledged.into_inner().unwrap();
     expected.retain(|_, state| !state.is_null());
     let comments = contents.comments();

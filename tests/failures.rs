@@ -1,6 +1,8 @@
-//! What a handler does when a store does not do what it is asked: it tries again while it has time and reports the
-//! records then; it reports at once what only an operator can mend; it puts into quarantine, with the reason, what can
-//! never be done, and goes on with the rest.
+//! How a handler reacts when a store fails a call:
+//!
+//! - It retries a temporary error while time is left, and then reports the records.
+//! - It reports at once an error that only an operator can fix.
+//! - It puts a poison record into quarantine with the reason, and continues with the rest.
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Time for a handful of attempts.
+/// Time for a few attempts.
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {
@@ -42,7 +44,7 @@ fn new_comment(number: u64) -> NewComment {
     }
 }
 
-/// Creates comments; returns their records.
+/// Creates comments and returns their records.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<EventRecord> {
     let before = stores.records().await.len();
     for number in numbers {
@@ -60,7 +62,7 @@ fn reported(handled: &Handled) -> Vec<String> {
     failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
 }
 
-/// A server of the test's own, and a connection for commands that change it.
+/// A separate server, and a connection for commands that change it.
 async fn on_own_redis() -> (OwnRedis, Stores, MultiplexedConnection) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
@@ -73,7 +75,7 @@ async fn run(raw: &mut MultiplexedConnection, command: &str) {
     redis::cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).exec_async(raw).await.unwrap();
 }
 
-/// A server is made to refuse edits for a while, and to take them again.
+/// Makes a server refuse edits for a while, and then accept them again.
 async fn check_passing_refusal(refuse: &str, take_again: &str) {
     let (_redis, stores, mut raw) = on_own_redis().await;
     let first = create(&stores, 0..2).await;
@@ -86,7 +88,7 @@ async fn check_passing_refusal(refuse: &str, take_again: &str) {
     assert!(indexed.metrics.get(Metric::Retries) > 0, "{refuse}: it was not tried again");
     assert_eq!(stores.quarantined_batches(), Vec::<Value>::new());
 
-    // What was reported is delivered again, and meets a server that takes it in the middle of the invocation.
+    // The reported records are delivered again. The server accepts them in the middle of the invocation.
     let (again, ()) = tokio::join!(stores.handle(&second, INVOCATION), run(&mut raw, take_again));
     assert_eq!(reported(&again[1]), Vec::<String>::new(), "{take_again}");
     stores.finish().await;
@@ -94,7 +96,7 @@ async fn check_passing_refusal(refuse: &str, take_again: &str) {
 
 #[tokio::test]
 async fn a_redis_that_has_become_a_replica_is_waited_for() {
-    // Nobody listens there; a replica without its master answers, and refuses to write.
+    // Nothing listens there. A replica without its master answers, but refuses writes.
     check_passing_refusal("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE").await;
 }
 
@@ -122,11 +124,11 @@ async fn what_only_an_operator_can_mend_is_reported_at_once() {
     let records = create(&stores, 0..4).await;
     let deadline = tokio::time::Instant::now() + INVOCATION;
 
-    // The table is not there.
+    // The table does not exist.
     let elsewhere = Table::connect(&TableConfig::new("no-such-table", Some(stores.engine_url()))).await;
     let writer = StreamWriter::new(elsewhere, stores.quarantine(), FanOut::Batch, 4);
     let fanned_out = writer.handle(&event(&records), deadline).await;
-    // The user may not do it.
+    // The user lacks the permission.
     run(&mut raw, "ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
     let url = redis.server.url().replace("redis://", "redis://reader:secret@");
     let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
@@ -141,7 +143,7 @@ async fn what_only_an_operator_can_mend_is_reported_at_once() {
     stores.finish().await;
 }
 
-/// The batches in quarantine: of which function, and what it says.
+/// The batches in quarantine: the function, the condition and the detail.
 fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
     let text = |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
     let batches = stores.quarantined_batches();
@@ -183,7 +185,7 @@ async fn a_duplicate_that_the_table_rejects_goes_to_quarantine_and_all_else_is_w
 async fn an_edit_that_the_page_index_rejects_goes_to_quarantine_and_all_else_is_indexed() {
     let stores = Stores::start().await;
     let records = create(&stores, 0..9).await;
-    // Comments 1, 4 and 7 are in ko.
+    // Comments 1, 4 and 7 are in Korean (ko).
     let set = BaseSet {
         product: ProductId::parse("a/b").unwrap(),
         language: Some(Language::parse("ko").unwrap()),
@@ -212,7 +214,7 @@ async fn records_that_the_filter_should_have_kept_away_change_nothing() {
     stores.deliver_all().await;
     stores.table.delete_comment(&new_comment(1).id, None).await.unwrap();
     stores.deliver_all().await;
-    // Duplicates put and deleted, journal entries, and the primary items among them.
+    // Puts and deletes of duplicates, journal entries, and the primary items among them.
     let everything = stores.records_of_everything().await;
     assert!(everything.len() >= 3 * 32 + 32 + 4, "{}", everything.len());
     for batch in everything.chunks(50) {
@@ -236,7 +238,7 @@ async fn a_comment_that_expires_is_taken_out_like_one_that_is_deleted() {
     let update = update.update_expression("SET expires_at = :past");
     update.expression_attribute_values(":past", AttributeValue::N("1700000000".to_owned())).send().await.unwrap();
     stores.deliver_all().await;
-    // The duplicates have the attribute as well; whichever goes first, the records of the primary item decide.
+    // The duplicates expire too. In any order, the records of the primary item decide.
     assert_eq!(stores.sweep_expired_items().await, 32);
     assert_eq!(stores.table.comment(id).await.unwrap(), None);
     let last = stores.records().await.pop().unwrap();

@@ -1,5 +1,5 @@
-//! Whatever networks and servers do to the calls of the handlers, the system ends right: I1 and I2 hold, or exactly
-//! the comments in quarantine differ.
+//! Under any faults of networks and servers, the system ends right: I1 and I2 hold, or only the comments in quarantine
+//! differ.
 
 use std::{
     collections::BTreeSet,
@@ -35,28 +35,28 @@ use crate::{
     replay::write_history,
 };
 
-/// Runs, each with a schedule, a history and settings of its own.
+/// Runs, each with a separate schedule, history and settings.
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// Runs at the same time.
+/// Runs in parallel.
 const AT_ONCE: usize = 4;
-/// Changes of comments in a run, a third of them before the handlers start.
+/// Changes of comments per run. A third of them happen before the handlers start.
 const CHANGES: usize = 90;
-/// Calls of each handler that may meet a fault, in a run.
+/// Calls of each handler per run that may meet a fault.
 const FAULTY_CALLS: u32 = 120;
-/// How long an invocation has: some must give up in the middle of an outage, others may wait for its end.
+/// Duration of an invocation: some must give up in the middle of an outage, others may wait for its end.
 const INVOCATION_MS: std::ops::Range<u64> = 20..1_500;
-/// How much later than at its deadline a handler may answer, on a busy machine.
+/// Maximum time after its deadline at which a handler may answer on a busy machine.
 const OVERTIME_MAX: Duration = Duration::from_secs(5);
-/// More retries than any outage here needs.
+/// More retries than any outage in this test needs.
 const PATIENT: u32 = 1_000;
-/// How long a run may take to come to rest.
+/// Maximum time until a run is at rest.
 const REST_MAX: Duration = Duration::from_secs(120);
 
-/// A comment with an item that is nearly as large as DynamoDB allows: with longer keys, some duplicates are too large.
+/// A comment with an item close to DynamoDB's size limit. Duplicates with longer keys exceed it.
 const GIANT: &str = "giant";
-/// A comment whose records are malformed: its items name another one.
+/// A comment with malformed records: its items name another comment.
 const MALFORMED: &str = "malformed";
-/// A comment in a language whose base set in Redis holds something else.
+/// A comment in a language whose base set in Redis holds a value of the wrong type.
 const MISPLACED: &str = "misplaced";
 
 fn language() -> Language {
@@ -66,7 +66,7 @@ fn language() -> Language {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
     let runs: Vec<Run> = stream::iter(SEEDS).map(run).buffer_unordered(AT_ONCE).collect().await;
-    // Each kind of fault was met in some run, and each way out was taken.
+    // Every kind of fault occurred in some run, and every outcome too.
     let met: BTreeSet<&str> = runs.iter().flat_map(|run| &run.met).map(String::as_str).collect();
     let all: Vec<String> = TableFault::ALL.iter().map(|fault| format!("{fault:?}")).collect();
     let all = all.into_iter().chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
@@ -80,7 +80,7 @@ async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 struct Run {
     met: Vec<String>,
     quarantined: usize,
@@ -103,7 +103,7 @@ async fn run(seed: u64) -> Run {
     let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
     let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
     let indexer = PageIndexer::new(index, stores.quarantine());
-    // Half of the runs give a batch up at its first failure.
+    // Half of the runs give up a batch at its first failure.
     let retries = if seed % 4 == 1 || seed % 4 == 2 { 0 } else { PATIENT };
     let invocations: [Arc<Invocations>; 2] =
         [1, 2].map(|handler| Arc::new(Invocations::new(seed * 2 + handler, retries == 0)));
@@ -157,7 +157,7 @@ async fn run(seed: u64) -> Run {
         assert_eq!(quarantined, poisoned, "seed {seed}: nothing was to be given up");
     }
     remove_poison(&stores).await;
-    // Only the comments in quarantine are made right: any other that differs is found by the invariants.
+    // Repair only the comments in quarantine. The invariants then find any other difference.
     let of_quarantined = stores.records().await.into_iter().filter(|record| {
         let pk = serde_json::to_value(&record.change.keys).unwrap()["pk"]["S"].as_str().unwrap().to_owned();
         comment_id_of_pk(&pk).is_some_and(|id| quarantined.contains(id.as_str()))
@@ -176,11 +176,11 @@ async fn run(seed: u64) -> Run {
     Run { met, quarantined: quarantined.len(), poisoned: poisoned.len(), reports }
 }
 
-/// The invocations of a handler. What is wrong with one is asserted by [`run`]: here it would only fail the invocation,
-/// and the mapping would try again.
+/// The invocations of a handler. [`run`] asserts that they are correct: an assertion inside an invocation would only
+/// fail the invocation, and the mapping would retry.
 struct Invocations {
     random: Mutex<StdRng>,
-    /// The first invocation is given no time at all, so that it fails on a fast machine as well.
+    /// The first invocation gets no time at all, so that it fails on a fast machine too.
     first_without_time: bool,
     counts: Mutex<Counts>,
 }
@@ -191,7 +191,7 @@ struct Counts {
     answered: usize,
     /// Answers that reported records for retry.
     reports: usize,
-    /// The longest that an answer came after its deadline.
+    /// Longest time by which an answer missed its deadline.
     overtime: Duration,
 }
 
@@ -217,7 +217,7 @@ impl Invocations {
         handled.response
     }
 
-    /// Asserts that each invocation was answered, about its deadline at the latest; returns how many reported records.
+    /// Asserts that each invocation was answered, and not much after its deadline. Returns how many reported records.
     fn reports(&self) -> usize {
         let counts = self.counts.lock().unwrap().clone();
         assert_eq!(counts.begun, counts.answered, "a handler did not answer");
@@ -226,7 +226,7 @@ impl Invocations {
     }
 }
 
-/// Waits until both mappings are done with every record.
+/// Waits until both mappings have processed every record.
 async fn at_rest(states: Vec<watch::Receiver<MappingState>>) {
     let asked = tokio::time::Instant::now();
     for mut state in states {
@@ -236,7 +236,7 @@ async fn at_rest(states: Vec<watch::Receiver<MappingState>>) {
     }
 }
 
-/// Puts items into the table, and a key into Redis, that make records hopeless; returns the comments.
+/// Puts items into the table, and a key into Redis, that cause poison records. Returns their comments.
 async fn poison(stores: &Stores) -> BTreeSet<String> {
     let comment = |id: &str| NewComment {
         id: CommentId::parse(id).unwrap(),
@@ -278,7 +278,7 @@ async fn delete(stores: &Stores, id: &str) {
     call.key("pk", text(&format!("COMMENT#{id}"))).key("sk", text("PRODUCT#c/~/~")).send().await.unwrap();
 }
 
-/// The comments named in batches of the quarantine.
+/// The comments named in quarantined batches.
 fn comments_in(batches: &[Value]) -> BTreeSet<String> {
     let records = batches.iter().flat_map(|batch| {
         let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! What a fresh machine is missing, the scripts install: by the package manager that is there, after one line that says so.
-//! They install nothing where that is forbidden, and then print what to type. Package managers of four systems cannot all run
-//! here, so small programs of their names write down how they were called.
+//! On a fresh machine, the scripts install missing programs with the available package manager, after one line that
+//! says so. When installing is forbidden, they print the command to type. The package managers of four systems cannot
+//! all run here, so small programs with their names record how they were called.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A machine that has nothing but a shell, a few basic programs, and one package manager.
+/// A machine with only a shell, a few basic programs, and one package manager.
 struct Machine {
     programs: TempDir,
 }
@@ -24,7 +24,7 @@ impl Machine {
             std::os::unix::fs::symlink(found.unwrap(), machine.path(program)).unwrap();
         }
         let log = machine.path("calls");
-        // It puts a server of the newest version where it is looked for.
+        // The package manager installs a server of the newest version at the expected path.
         machine.add(
             manager,
             &format!(
@@ -41,13 +41,13 @@ impl Machine {
     }
 
     fn add(&self, name: &str, script: &str) {
-        // A link to the real program would be written through.
+        // If the path is a link to the real program, writing would change that program.
         let _absent = fs::remove_file(self.path(name));
         fs::write(self.path(name), format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Somebody who is not root; sudo, which is there, needs a password.
+    /// A user who is not root. `sudo` exists but needs a password.
     fn as_user(self) -> Self {
         self.add("id", "echo 1000");
         self.add("sudo", "exit 1");
@@ -65,7 +65,7 @@ impl Machine {
             .unwrap()
     }
 
-    /// How the package manager was called.
+    /// The recorded calls of the package manager.
     fn calls(&self) -> String {
         fs::read_to_string(self.path("calls")).unwrap_or_default()
     }
@@ -84,7 +84,7 @@ fn a_missing_server_is_installed_with_one_line() {
         assert!(ensured.status.success(), "{manager}: {}", said(&ensured));
         assert_eq!(said(&ensured), format!("installing redis-server: {package}\n"));
         assert!(machine.calls().lines().last().unwrap().ends_with(package), "{manager}: {}", machine.calls());
-        // Now it is there.
+        // The server is now installed.
         assert_eq!(said(&machine.ensure_redis(&[])), "");
     }
 }

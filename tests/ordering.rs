@@ -1,5 +1,5 @@
-//! For every filter, walking pages 1..last, walking cursors, and a brute-force filter and sort of the comments give the
-//! same ids in the same order, each once.
+//! For every filter, walks over pages 1 to last, walks with cursors, and a brute-force filter and sort of the comments
+//! give the same ids in the same order, each once.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -18,10 +18,10 @@ use crate::fixture::{
     stack::Running,
 };
 
-/// Filters walked at the same time: enough to keep two cores busy while one walk waits for its next page.
+/// Filters walked in parallel: enough to keep two cores busy while one walk waits for its next page.
 const CONCURRENCY: usize = 8;
 
-/// A comment as a listing sees it.
+/// A comment as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) cd: Cd,
@@ -35,7 +35,7 @@ impl From<&NewComment> for Listed {
     }
 }
 
-/// The 31 sets of ratings, all five of them among them, with every language that the product has and with any.
+/// The 31 sets of ratings, including all five, each with every language of the product and with any language.
 pub(crate) fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
     let of_product = comments.iter().filter(|comment| comment.placement.product == *product);
     let languages: BTreeSet<&Language> = of_product.map(|comment| &comment.placement.language).collect();
@@ -45,8 +45,8 @@ pub(crate) fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filt
         .collect()
 }
 
-/// Walks the listing of a filter in every way and compares it with a filter and sort of `comments`. Returns how many
-/// requests that took.
+/// Walks the listing of a filter in every way and compares it with a brute-force filter and sort of `comments`. Returns
+/// the number of requests.
 pub(crate) async fn check_listing(
     http: &Http,
     comments: &[Listed],
@@ -60,7 +60,7 @@ pub(crate) async fn check_listing(
         cds.reverse();
     }
     let expected: Vec<&str> = cds.iter().map(|cd| cd.id.as_str()).collect();
-    // Large listings in large pages, small ones in several small ones, full and not full.
+    // Large listings use large pages. Small listings use several small ones, full and not full.
     let page_size = match expected.len() {
         0 => 20,
         few @ 1..=12 => 1 + few / 2,
@@ -102,7 +102,7 @@ pub(crate) async fn check_listing(
         requests += 1;
     }
     assert_eq!(by_cursor, expected, "{what}, by cursors");
-    // One step back leads to the page before the last.
+    // One step back leads to the page before the last one.
     if let Some(cursor) = back {
         let page = http.get(&format!("{url}&cursor={}", encoded(&cursor))).await.expect(200);
         assert_eq!(ids(&page), expected[(last - 2) * page_size..(last - 1) * page_size], "{what}, back");
@@ -116,14 +116,14 @@ fn listing_url(product: &ProductId, filter: &Filter, order: Order, page_size: us
     if let Some(language) = filter.language() {
         url.push_str(&format!("&language={language}"));
     }
-    // All five ratings, which are no restriction, are asked for as such.
+    // All five ratings do not restrict the listing, but the request still names them.
     for rating in filter.ratings().unwrap_or(RatingSet::ALL).iter() {
         url.push_str(&format!("&rating={rating}"));
     }
     url
 }
 
-/// Checks listings, several at the same time.
+/// Checks several listings in parallel.
 pub(crate) async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(ProductId, Filter, Order)>) {
     let (began, listings) = (Instant::now(), what.len());
     let checks = stream::iter(what)
@@ -136,7 +136,7 @@ pub(crate) async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(
 async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product() {
     let mut comments = reviews::reviews(reviews::sample_size());
     if engine::kind() == EngineKind::DynamoDbLocal {
-        // Rare languages and products alone may make a sample larger than that engine should bear.
+        // Rare languages and products alone may make a sample too large for that engine.
         comments.truncate(reviews::sample_size());
     }
     let mut running = Running::start().await;
@@ -148,7 +148,7 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
     let mut what = Vec::new();
     for product in products {
         let filters = every_filter(&comments, &product);
-        // Oldest first is the same search from the other end: every fifth filter shows that.
+        // Oldest first uses the same search from the other end. Every fifth filter is enough to show that.
         what.extend(filters.iter().step_by(5).map(|filter| (product.clone(), filter.clone(), Order::Oldest)));
         what.extend(filters.into_iter().map(|filter| (product.clone(), filter, Order::Newest)));
     }
@@ -156,7 +156,7 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
     running.finish().await;
 }
 
-/// Walks the numbered pages of everything of a product, as they were at an instant.
+/// Walks the numbered pages of all comments of a product, as of an instant.
 async fn walk_pages_as_of(http: &Http, product: &ProductId, order: Order, as_of: &str) -> (Vec<String>, u64) {
     let url = format!("{}&as_of={}", listing_url(product, &Filter::ANY, order, 7), encoded(as_of));
     let mut walked = Vec::new();
@@ -197,7 +197,7 @@ async fn comments_dated_after_an_instant_do_not_shift_its_pages() {
         }
     }
 
-    // As a reader does who turns pages while others write.
+    // A reader turns pages while others write.
     let http = running.http.clone();
     let url = listing_url(&product, &Filter::ANY, Order::Newest, 7);
     let first = http.get(&url).await.expect(200);

@@ -1,6 +1,6 @@
-//! What `make package` makes, as Lambda takes it: each zip holds one program that may be executed and that asks the Runtime
-//! API for work. Here for this machine, from the same code; other processors differ by the compiler's target only. And what an
-//! image without other files cannot start never gets into it.
+//! The output of `make package`, as Lambda uses it: each zip holds one executable program that asks the Runtime API for
+//! work. This test builds for this machine from the same code; other processors differ only by the compiler's target.
+//! It also checks that a program which needs other files to start never gets into the image.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Unpacks a zip as Lambda does: the modes that it names are kept.
+/// Unpacks a zip like Lambda, which keeps the file modes.
 const UNPACK: &str = "
 import os, sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as zip:
@@ -27,7 +27,7 @@ with zipfile.ZipFile(sys.argv[1]) as zip:
     print(*(f'{entry.filename} {entry.external_attr >> 16:o}' for entry in zip.infolist()))
 ";
 
-/// The project's folder, and cargo's.
+/// The project's folder, and cargo's folder.
 fn folders() -> (PathBuf, PathBuf) {
     // <target>/<profile>/deps/<the tests>
     let tests = std::env::current_exe().unwrap();
@@ -35,7 +35,7 @@ fn folders() -> (PathBuf, PathBuf) {
     (project, tests.ancestors().nth(3).unwrap().to_owned())
 }
 
-/// What a program needs to be started, as `make package` finds it out; or what is wrong with it.
+/// The interpreter that a program needs to start, as `make package` determines it, or the error.
 async fn interpreter(program: &Path) -> Result<String, String> {
     let script = folders().0.join("scripts/elf_interpreter.py");
     let output = Command::new(python::program("python")).args([&script, program]).output().await.unwrap();
@@ -43,7 +43,7 @@ async fn interpreter(program: &Path) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// An executable with one program header of a type, whose contents are a path.
+/// An executable with one program header of a type, whose content is a path.
 fn executable(kind: u32) -> Vec<u8> {
     const PATH: &[u8] = b"/lib/ld-linux.so\0";
     let mut binary = b"\x7fELF\x02\x01\x01".to_vec();
@@ -97,7 +97,7 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
     let (project, target) = folders();
     let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().file_name().unwrap().to_owned();
     let profile = if folder == "debug" { "dev".into() } else { folder };
-    // Not the folder that a deployment is made from.
+    // A separate folder, not the one that a deployment uses.
     let made = tempfile::tempdir().unwrap();
     let mut package = Command::new("sh");
     without_the_tests_package(&mut package);

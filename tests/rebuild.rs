@@ -1,4 +1,4 @@
-//! A rebuild of the page index ends in exactly what the table holds, also when comments change meanwhile.
+//! A rebuild of the page index ends with exactly what the table holds, even when comments change meanwhile.
 
 use model::{Language, ProductId, Rating};
 use stores::{PageIndex, now, page_index::PageIndexConfig, table::CommentPatch};
@@ -26,8 +26,8 @@ async fn a_rebuild_fills_an_index_that_is_empty_or_wrong() {
     stores.deliver_all().await;
     for segments in [1, 3] {
         let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
-        // The first scans the table: 32 items of each comment, and its journal entry. The next one
-        // reads by the products that the first has listed.
+        // The first rebuild scans the table: 32 items and one journal entry per comment. The next one reads by the
+        // products that the first has listed.
         let expected = match segments {
             1 => (COMMENTS, COMMENTS * (32 + 1), None),
             _ => (COMMENTS, COMMENTS, Some(7)),
@@ -36,7 +36,7 @@ async fn a_rebuild_fills_an_index_that_is_empty_or_wrong() {
         assert!(report.unresolved.is_empty(), "{report:?}");
         assert_ready(&stores).await;
         stores.assert_invariants().await;
-        // What nobody ever wrote to the table is gone after the next.
+        // The next rebuild removes entries that the table does not imply.
         let mut raw = redis_server::connection(&stores.redis_url).await;
         let keys = stores.index.key_names().await.unwrap();
         let set = keys.iter().find(|key| key.ends_with(":~/~")).unwrap();
@@ -55,7 +55,7 @@ async fn comments_that_change_between_the_scan_and_its_writes_are_indexed_as_the
     for number in 0..COMMENTS {
         comments.push(stores.create_numbered(number, product(number)).await);
     }
-    // The rebuild has read the table, and its first write to the index is held.
+    // The rebuild has read the table. Hold its first write to the index.
     let gate = Gate::for_edits(&stores.redis_url).await;
     let config = PageIndexConfig { url: gate.url.clone(), ..stores.index_config.clone() };
     let config = PageIndexConfig { timeout: std::time::Duration::from_secs(10), ..config };
@@ -67,7 +67,7 @@ async fn comments_that_change_between_the_scan_and_its_writes_are_indexed_as_the
     });
     wait_for("the rebuild's first write", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
 
-    // Every comment changes, and the page indexer is done with it before the rebuild goes on.
+    // Every comment changes, and the page indexer processes that before the rebuild continues.
     for (number, comment) in comments.iter().enumerate() {
         let patch = match number % 4 {
             0 => CommentPatch { rating: Some(Rating::new(1 + (number as u64 + 1) % 5).unwrap()), ..Default::default() },

@@ -1,5 +1,5 @@
-//! Redelivering the recorded stream from any record to its end, in any batching, also with invocations cut in the
-//! middle, ends in the same state.
+//! A redelivery of the recorded stream from any record to its end ends in the same state, in any batching and with
+//! invocations cut in the middle.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use stream_writer::FanOut;
 
 use crate::fixture::stores::{INVOCATION, Stores};
 
-/// Changes of comments, each a record.
+/// Changes of comments. Each makes a record.
 const CHANGES: usize = 220;
 
-/// Comments: few, so that each has a long history.
+/// Few comments, so that each has a long history.
 const COMMENTS: u64 = 24;
 
-/// Deliveries that begin anew, each from another record.
+/// Number of redeliveries, each from a different record.
 const DELIVERIES: usize = 5;
 
-/// A random history: comments are created, changed, deleted and created again. The comments of an earlier history stay
-/// and are taken up.
+/// Writes a random history: comments are created, changed, deleted and created again. Comments of an earlier history
+/// stay and are changed too.
 pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes: usize) {
     let mut alive: BTreeMap<u64, CommentId> = BTreeMap::new();
     for number in 0..COMMENTS {
@@ -97,8 +97,8 @@ async fn redelivering_from_any_record_to_the_end_in_any_batching_changes_nothing
     stores.finish().await;
 }
 
-/// Does a part of what the handlers do with a batch, as when they die: some of the calls, which run at the same time
-/// and so in any order, and the first edits.
+/// Does a part of a handler's work on a batch, as a dying handler would: some of the calls, which run in parallel and
+/// so in any order, and the first edits.
 async fn deliver_in_part(stores: &Stores, batch: &[EventRecord], random: &mut StdRng) {
     let changes = decode_batch(batch).changes;
     let deadline = tokio::time::Instant::now() + INVOCATION;
@@ -119,10 +119,10 @@ async fn an_invocation_that_is_cut_in_the_middle_is_made_good_by_the_next_delive
     let stores = Stores::start().await;
     write_history(&stores, &mut random, CHANGES).await;
     let records = stores.records().await;
-    // Everything before this record is done, and nothing that comes later has been delivered whole since.
+    // Everything before this record is done. No later record has been delivered completely since.
     let (mut done, mut cut) = (0, 0);
     while done < records.len() {
-        // The service starts at or before the first record that is not done.
+        // The service restarts at or before the first record that is not done.
         let from = random.random_range(done.saturating_sub(6)..=done);
         let batch = &records[from..(from + random.random_range(1..=30)).min(records.len())];
         if random.random_range(0..2) == 0 {
@@ -145,7 +145,8 @@ async fn a_record_that_can_never_be_processed_holds_up_no_other() {
     let stores = Stores::start().await;
     write_history(&stores, &mut random, CHANGES).await;
     let mut records = stores.records().await;
-    // Copies of some records without their images; the whole ones are there too, so that all comes right.
+    // Copies of some records without their images. The complete records are also delivered, so that everything ends
+    // right.
     let mut broken = records.iter().cloned().sample(&mut random, BROKEN);
     for record in &mut broken {
         record.change.new_image = Default::default();

@@ -1,6 +1,6 @@
-//! The API as it is deployed: what readers get while a store is slow, throttled or away, while there are too many of
-//! them, while the service stops, and where ranks and table differ. Nobody is told that something does not exist because
-//! a part is down (I5), and nobody waits without bound.
+//! The API in deployment: what readers get while a store is slow, throttled or down, while there are too many readers,
+//! while the service stops, and where ranks and table differ. A part that is down never causes a 404 (I5), and no
+//! request waits without bound.
 
 use api::ApiSettings;
 use futures_util::future::join_all;
@@ -23,7 +23,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// The product of these tests.
+/// The product in these tests.
 const PRODUCT: &str = "a/b";
 
 fn product() -> ProductId {
@@ -34,7 +34,7 @@ fn listing(query: &str) -> String {
     format!("{}/comments?{query}", product_path(PRODUCT))
 }
 
-/// Stores with 45 comments, fanned out and indexed, and a page index that is ready.
+/// Fills the stores with 45 comments, fanned out and indexed, and makes the page index ready.
 async fn filled(stores: &Stores) {
     for number in 0..45 {
         stores.create_numbered(number, product()).await;
@@ -49,7 +49,7 @@ fn assert_later(answer: &Answer) {
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
 }
 
-/// Every kind of reading, and of writing. The client fails when an answer takes longer than the service allows.
+/// Sends every kind of read and write. The client fails when an answer takes longer than the service allows.
 async fn everything(http: &Http) -> Vec<Answer> {
     let comment = good_comment("en", 5, SECRET);
     let reads = [
@@ -138,7 +138,7 @@ async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
 async fn a_table_that_refuses_is_later_and_an_error_in_the_log() {
     let stores = Stores::start().await;
     filled(&stores).await;
-    // There is no such table: to readers that is the same as a permission that is missing.
+    // The table does not exist. Readers get the same answer as for a missing permission.
     let variables = with(api_variables(&stores), &[("PAGEMARK_TABLE", "no-such-table")]);
     let api = ApiProcess::start(variables).await;
     for answer in everything(&api.http).await {
@@ -214,8 +214,9 @@ async fn a_service_that_is_told_to_end_finishes_what_it_has_begun() {
     stores.index.clear().await.unwrap();
 }
 
-/// Which of the template's metric filters count a line of the log: those of all answers, and of the unavailable ones. Their
-/// syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric filters", JSON; here fields that equal a value.
+/// Which of the template's metric filters count a log line: the filter for all answers, and the one for unavailable
+/// ones. Their syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric filters", JSON; here fields that equal
+/// a value.
 fn counted(line: &Value) -> Vec<bool> {
     let patterns = infra::TEMPLATE.lines().filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
     let matches = |pattern: &str| {
@@ -254,7 +255,7 @@ async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() 
     let api = ApiProcess::start(api_variables(&stores)).await;
     let headers = [
         ("user-agent", "a reader/1.0"),
-        // Nobody is told to be in front, so nobody is believed.
+        // No proxy is configured, so the header is not trusted.
         ("x-forwarded-for", "203.0.113.7"),
         ("x-request-id", "the-readers-own"),
         ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
@@ -324,7 +325,7 @@ async fn a_page_that_has_not_changed_is_not_sent_again_and_a_deleted_text_is_gon
     stores.finish().await;
 }
 
-/// Changes the ranks of a product, as no part of the product does.
+/// Changes the ranks of a product with commands that the product never sends.
 async fn spoil_ranks(stores: &Stores, product: &ProductId, command: &str, arguments: &[&str]) {
     let set = BaseSet { product: product.clone(), language: None, rating: None }.to_string();
     let names = stores.index.key_names().await.unwrap();
@@ -347,7 +348,7 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
     assert_eq!(ids(&third).len(), 5);
     assert_eq!(signs().await, [0.0, 0.0, 0.0]);
 
-    // Ranks of comments that do not exist, older than all others: they promise a fourth page.
+    // Ranks of comments that do not exist and would be older than all others. They promise a fourth page.
     let ghosts: Vec<String> = (0..18).flat_map(|number| ["5".to_owned(), format!("ghost-{number}")]).collect();
     spoil_ranks(&stores, &product(), "ZADD", &ghosts.iter().map(String::as_str).collect::<Vec<_>>()).await;
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
@@ -355,7 +356,7 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
     assert_eq!(api.http.get(&listing("page=4")).await.problem()["type"], "urn:pagemark:problem:past-the-end");
     assert_eq!(signs().await, [1.0, 0.0, 1.0]);
 
-    // A comment that has no rank.
+    // A comment without a rank.
     spoil_ranks(&stores, &product(), "ZREMRANGEBYSCORE", &["-inf", "5"]).await;
     spoil_ranks(&stores, &product(), "ZREM", &[ids(&third)[4].as_str()]).await;
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
@@ -371,7 +372,7 @@ async fn an_empty_page_is_looked_into() {
     let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
     let at = |product: &str, query: &str| format!("{}/comments?{query}", product_path(product));
 
-    // A comment that is ranked and still being fanned out: it exists, so nobody says that there is nothing.
+    // A comment that is ranked but not yet fanned out. It exists, so the answer must not deny that.
     let late = stores.create_numbered(1001, ProductId::parse("late").unwrap()).await;
     let edits = index_edits(&late.id, Some((&late.placement(), late.created_at)), &[]);
     stores.index.apply(&edits).await.unwrap();
@@ -379,20 +380,20 @@ async fn an_empty_page_is_looked_into() {
     assert_later(&waiting);
     assert_eq!(waiting.problem()["type"], "urn:pagemark:problem:not-yet-listed");
 
-    // The same, and the first that the ranks promise is gone.
+    // The same comment, but the first comment in rank order is gone.
     let newer = Instant::MAX;
     let ghost = CommentId::parse("ghost").unwrap();
     stores.index.apply(&index_edits(&ghost, Some((&late.placement(), newer)), &[])).await.unwrap();
     assert_later(&api.http.get(&at("late", "language=ko&page=1")).await);
 
-    // A rank without a comment: there is nothing.
+    // A rank without a comment: the listing is empty.
     let gone = CommentId::parse("gone").unwrap();
     let placement = Placement { product: ProductId::parse("empty").unwrap(), ..late.placement() };
     stores.index.apply(&index_edits(&gone, Some((&placement, late.created_at)), &[])).await.unwrap();
     let empty = api.http.get(&at("empty", "page=1")).await.expect(200);
     assert_eq!((ids(&empty).len(), &empty["total"]), (0, &json!(0)));
 
-    // Many of them: a request looks up a page of the usual size, and no more.
+    // With many such ranks, a request looks up at most one page of the usual size.
     let lookups = async || {
         let labels = r#"store="table",call="comment",outcome="ok""#;
         metric(&api.http, &format!("pagemark_store_call_duration_seconds_count{{{labels}}}")).await

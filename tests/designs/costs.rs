@@ -1,4 +1,4 @@
-//! Units that the engine counts beside DynamoDB's rules.
+//! Compares the units that the engine counts with DynamoDB's rules.
 
 use four_index::{KeepCounters, WriteCost, write_cost_by_rules};
 use itertools::Itertools;
@@ -7,7 +7,7 @@ use model::{Comment, CommentText, Language, Rating, Revision, size::item_bytes};
 use super::{Alone, comment, comment_item, filter, load, product, query};
 use crate::fixture::engine::{self, EngineKind};
 
-/// A read unit holds so many bytes; a query of an index takes half of one.
+/// Bytes of one read unit. A query of an index costs half a unit for that many.
 const READ_UNIT_BYTES: u64 = 4 * 1024;
 
 fn later(old: &Comment, language: &str, rating: u64, body_bytes: usize) -> Comment {
@@ -24,11 +24,11 @@ fn later(old: &Comment, language: &str, rating: u64, body_bytes: usize) -> Comme
 async fn the_engine_counts_by_the_rules() {
     let alone = Alone::start().await;
     let mut number = 0;
-    // Around one and two units, in the table and in the indexes, whose entries are smaller.
+    // Sizes around one and two units in the table and in the indexes, whose entries are smaller.
     let around_a_unit = (560..=760).step_by(20).chain([1_600, 1_700, 3_000]);
     for (body_bytes, counters) in around_a_unit.cartesian_product([KeepCounters::No, KeepCounters::Yes]) {
         if engine::kind() == EngineKind::DynamoDbLocal && counters == KeepCounters::Yes {
-            // It miscounts transactions (docs/engines.md).
+            // The engine miscounts transactions (docs/engines.md).
             continue;
         }
         number += 1;

@@ -1,4 +1,4 @@
-//! The counters beside a count of the comments: whatever is written, also twice or at the same time.
+//! Counters equal a count of the comments after any writes, including repeated and concurrent ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn edited(old: &Comment, language: &str, rating: u64, random: &mut StdRng) -> Co
     }
 }
 
-/// Asserts that the table holds these comments and that its counters count them.
+/// Asserts that the table holds these comments and that its counters match.
 async fn assert_counted(alone: &Alone, comments: &[Comment]) {
     let stored = items(&alone.plain).await;
     let (stored, statistics): (Vec<_>, Vec<_>) = stored.into_iter().partition(|item| item.contains_key("GSISK"));
@@ -131,7 +131,8 @@ async fn of_several_changes_of_one_comment_at_the_same_time_one_happens_and_is_c
     alone.finish().await;
 }
 
-/// Answers get lost, the service fails, transactions meet others: what happened may be unknown, never half.
+/// Answers get lost, the service fails, transactions conflict. The outcome of a write may be unknown, but it is never
+/// half done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counters_count_what_happened_when_stores_fail() {
     let alone = Alone::start().await;
@@ -177,7 +178,7 @@ async fn what_is_no_later_state_of_a_comment_is_not_sent() {
     for not in [other_product, other_instant, same_revision] {
         assert!(matches!(alone.table.edit(&old, &not, KeepCounters::Yes).await, Err(Error::NoEdit(_))));
     }
-    // The revision is right, but what was read was something else.
+    // The revision is right, but the comment as read was different.
     for not in [edited(&old, "en", 4, &mut random), edited(&old, "de", 5, &mut random)] {
         let not = Comment { revision: old.revision, ..not };
         let new = edited(&not, "en", 1, &mut random);

@@ -1,10 +1,10 @@
-//! The design that Pagemark is compared with (`four-index`) gives the same comments in the same order, page by page, keeps
-//! its counters right, and costs what DynamoDB's rules say.
+//! The compared design (`four-index`) gives the same comments in the same order on each page, keeps its counters right,
+//! and costs what DynamoDB's rules say.
 //!
-//! - `pages`: every filter walked to its end in both designs.
-//! - `walks`: walks while others write, and pages of which a part fails.
-//! - `counters`: the counters beside a count of the comments.
-//! - `costs`: units beside the rules.
+//! - `pages`: walks every filter to its end in both designs.
+//! - `walks`: walks during writes, and pages of which a part fails.
+//! - `counters`: compares the counters with a count of the comments.
+//! - `costs`: compares units with the rules.
 
 mod costs;
 mod counters;
@@ -24,14 +24,14 @@ use stores::Table;
 
 use crate::fixture::{engine::TestEngine, unique_name};
 
-/// How many items a batch writes (AWS: `BatchWriteItem`).
+/// Number of items in a batch (AWS: `BatchWriteItem`).
 const BATCH_MAX: usize = 25;
 
 /// The table of the compared design, alone on an engine.
 struct Alone {
     engine: TestEngine,
     table: FourIndexTable,
-    /// The same table, for what the design itself does not do.
+    /// This table for operations that the design does not have.
     plain: Table,
 }
 
@@ -49,7 +49,7 @@ impl Alone {
     }
 }
 
-/// Puts comments into a table as a bulk load does, with their counters or without any.
+/// Loads comments into a table in bulk, with or without their counters.
 async fn load(table: &Table, comments: &[Comment], with_counters: bool) {
     let mut items = comments.iter().map(comment_item).collect_vec();
     if with_counters {
@@ -81,7 +81,7 @@ async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
     }
 }
 
-/// A comment that is made `seconds` into a day.
+/// A comment created `seconds` into a day.
 fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: i64) -> Comment {
     let created_at = Instant::parse("2024-02-29T12:00:00Z").unwrap().plus_ms(seconds * 1_000);
     Comment {
@@ -109,13 +109,13 @@ fn query(product: &ProductId, filter: &Filter, page_size: usize, skip_empty: boo
     PageQuery { product: product.clone(), filter: filter.clone(), page_size, skip_empty }
 }
 
-/// Every rating set with each of these languages, `None` for any.
+/// Every rating set with each of these languages; `None` means any language.
 fn every_filter(languages: &[Option<&str>]) -> Vec<Filter> {
     let sets = RatingSet::every().map(|ratings| ratings.to_string()).collect_vec();
     languages.iter().cartesian_product(&sets).map(|(language, ratings)| filter(*language, Some(ratings))).collect()
 }
 
-/// The next page of a walk: the cursor goes out as text and comes in again.
+/// The next page of a walk. The cursor is serialized to text and parsed again.
 async fn next_page(table: &FourIndexTable, query: &PageQuery, before: Option<&Page>) -> Result<Option<Page>, Error> {
     let cursor = match before {
         None => None,
@@ -125,10 +125,10 @@ async fn next_page(table: &FourIndexTable, query: &PageQuery, before: Option<&Pa
     table.page(query, cursor.as_ref()).await.map(Some)
 }
 
-/// The most pages that any walk here has.
+/// Maximum number of pages of any walk in these tests.
 const PAGES_MAX: usize = 2_000;
 
-/// The pages of a walk to the end, without an empty one that only says that it is the end.
+/// The pages of a complete walk, without an empty last page that only marks the end.
 async fn walk(table: &FourIndexTable, query: &PageQuery) -> Vec<Vec<Comment>> {
     let mut pages: Vec<Vec<Comment>> = Vec::new();
     let mut last = None;
@@ -151,7 +151,7 @@ async fn walk(table: &FourIndexTable, query: &PageQuery) -> Vec<Vec<Comment>> {
     pages
 }
 
-/// What a walk must give.
+/// The pages that a walk must give.
 fn expected_pages(comments: &[Comment], query: &PageQuery) -> Vec<Vec<Comment>> {
     let wanted =
         comments.iter().filter(|c| c.product == query.product && query.filter.matches(&c.placement())).cloned();

@@ -1,4 +1,4 @@
-//! Every filter, walked to its end in both designs: the same comments in the same order on each page.
+//! Walks every filter to its end in both designs. Each page must have the same comments in the same order.
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
@@ -17,7 +17,7 @@ use crate::fixture::{
     unique_name,
 };
 
-/// Filters walked at the same time.
+/// Filters walked in parallel.
 const CONCURRENCY: usize = 4;
 
 fn new(comment: Comment) -> NewComment {
@@ -25,12 +25,12 @@ fn new(comment: Comment) -> NewComment {
     NewComment { id, product, language, rating, created_at, text }
 }
 
-/// A product with many comments of one instant, in each partition some, and others around them.
+/// A product with many comments at one instant, some in each partition, and other comments around them.
 fn with_ties(count: i64) -> Vec<Comment> {
     let product = product("ties/a b#1");
     let ratings = [5, 1, 5, 4, 2, 5, 3];
     let comments = (0..count).zip(ratings.into_iter().cycle()).map(|(number, rating)| {
-        // Two of three are of one of two instants; ids are in no order.
+        // Two of three comments have one of two instants. Ids are not in order.
         let seconds = if number % 3 == 0 { number } else { 100 * (number % 2) };
         let language = if number % 5 == 0 { "pt-BR" } else { "en" };
         comment(&format!("t{}", number * 7_919 % 1_000), &product, language, rating, seconds)
@@ -38,7 +38,8 @@ fn with_ties(count: i64) -> Vec<Comment> {
     comments.collect()
 }
 
-/// Products whose partitions are empty, or hold one comment, which is the newest, the oldest, or in between.
+/// Products with empty partitions and with partitions of a single comment, which is the newest, the oldest, or in
+/// between.
 fn with_gaps() -> Vec<Comment> {
     let (many, few, one) = (product("gaps"), product("few"), product("one"));
     let mut comments = (0..9).map(|number| comment(&format!("g{number}"), &many, "en", 5, number * 10)).collect_vec();
@@ -49,7 +50,7 @@ fn with_gaps() -> Vec<Comment> {
     comments
 }
 
-/// A comment as the API has it.
+/// A comment in the form of the API.
 fn json_of(comment: &Comment) -> Value {
     json!({
         "id": comment.id.as_str(),
@@ -64,7 +65,7 @@ fn json_of(comment: &Comment) -> Value {
     })
 }
 
-/// The comments of every page of Pagemark, by number.
+/// The comments of every page in Pagemark, by page number.
 async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page_size: usize) -> Vec<Vec<Value>> {
     let mut url = format!("{}/comments?page_size={page_size}", product_path(product.as_str()));
     if let Some(language) = filter.language() {
@@ -85,7 +86,7 @@ async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page
     pages
 }
 
-/// Walks a filter in both designs; returns how many pages it has.
+/// Walks a filter in both designs. Returns its number of pages.
 async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], what: (&ProductId, &Filter, usize)) -> usize {
     let (product, filter, page_size) = what;
     let pagemark = pages_by_number(http, product, filter, page_size).await;
@@ -99,7 +100,7 @@ async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], what: (&Prod
     pagemark.len()
 }
 
-/// A stack with comments, and the same comments in a table of the other design.
+/// Starts a stack with comments, and loads the same comments into a table of the other design.
 async fn both(comments: &[NewComment]) -> (Running, FourIndexTable, Table, Vec<Comment>) {
     let mut running = Running::start().await;
     running.import(comments).await;
@@ -112,7 +113,7 @@ async fn both(comments: &[NewComment]) -> (Running, FourIndexTable, Table, Vec<C
     (running, four, plain, all)
 }
 
-/// The languages of a product's comments, and any.
+/// The languages of a product's comments, and any language.
 fn languages_of<'all>(all: &'all [Comment], product: &ProductId) -> Vec<Option<&'all str>> {
     let of_product = all.iter().filter(|comment| comment.product == *product);
     of_product.map(|comment| Some(comment.language.as_str())).chain([None]).unique().collect()
@@ -131,7 +132,7 @@ async fn both_designs_give_the_same_pages_with_ties_and_with_empty_and_single_pa
     let mut what = Vec::new();
     for product in all.iter().map(|comment| comment.product.clone()).unique() {
         let mut languages = languages_of(&all, &product);
-        // A language that there is not is a filter like others.
+        // A language without comments is a valid filter too.
         languages.extend((product.as_str() == "gaps").then_some(Some("sw")));
         what.extend(
             every_filter(&languages).into_iter().cartesian_product([1, 3, 20]).map(|what| (product.clone(), what)),
@@ -149,10 +150,10 @@ async fn both_designs_give_the_same_pages_with_ties_and_with_empty_and_single_pa
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_designs_give_the_same_pages_of_real_comments() {
-    // A sample has all comments of rare products and languages, so that it may be larger.
+    // A sample keeps all comments of rare products and languages, so it may be larger than requested.
     let count = if engine::kind() == EngineKind::Embedded { 500 } else { 60 };
     let mut comments = reviews::reviews(count);
-    // The largest products, whole.
+    // The largest products, with all their comments.
     let by_product = comments.iter().counts_by(|comment| comment.product.clone());
     let largest = by_product.into_iter().sorted_by_key(|(_, count)| std::cmp::Reverse(*count)).take(3);
     let largest = largest.map(|(product, _)| product).collect_vec();

@@ -1,4 +1,4 @@
-//! Walks while others write, and pages of which a part fails.
+//! Walks during writes, and pages of which a part fails.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::fixture::faults::{
     table::{TableFault, chosen_faults_table, faulty_table},
 };
 
-/// Some comments in three partitions, several of one instant; rating 3 and 4 have none.
+/// Some comments in three partitions, several at one instant. Ratings 3 and 4 have none.
 fn some(count: i64) -> Vec<Comment> {
     let ratings = [5, 5, 1, 5, 5, 5, 2, 5];
     let numbered = (0..count).zip(ratings.into_iter().cycle());
@@ -43,7 +43,7 @@ async fn what_is_put_in_during_a_walk_neither_repeats_nor_loses_what_was_there()
             let (mut seen, mut last) = (Vec::new(), None);
             while let Some(page) = next_page(&alone.table, &query, last.as_ref()).await.unwrap() {
                 seen.extend(page.comments.clone());
-                // Newest, in between, of an instant that is there already, oldest.
+                // The newest, one in between, one at an existing instant, and the oldest.
                 let at = [100, random.random_range(0..20), 5, -10][put_in % 4];
                 let rating = random.random_range(1..=5);
                 let new = comment(&format!("new{put_in}"), &product("p"), "en", rating, at);
@@ -69,7 +69,7 @@ async fn a_walk_goes_on_after_a_comment_that_has_been_deleted() {
     let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
     let (mut seen, mut last) = (Vec::new(), None);
     while let Some(page) = next_page(&alone.table, &query, last.as_ref()).await.unwrap() {
-        // Everything that was on the page, and so every comment that the cursor names.
+        // Delete the whole page, including every comment that the cursor names.
         for shown in &page.comments {
             alone.table.delete(shown, KeepCounters::Yes).await.unwrap();
         }
@@ -86,14 +86,14 @@ async fn empty_partitions_are_not_asked_on_any_page() {
     let alone = Alone::start().await;
     load(&alone.plain, &some(24), true).await;
     for (skip_empty, first, second) in [(false, 4, 2), (true, 3, 2)] {
-        // Of 2, 3, 4 and 5, two are empty.
+        // Of the partitions 2, 3, 4 and 5, two are empty.
         let query = query(&product("p"), &filter(None, Some("2.3.4.5")), 3, skip_empty);
         let page = next_page(&alone.table, &query, None).await.unwrap().unwrap();
         assert_eq!(page.cost.requests, first, "the statistics are one");
         let page = next_page(&alone.table, &query, Some(&page)).await.unwrap().unwrap();
         assert_eq!(page.cost.requests, second);
     }
-    // Nothing is read of counters when one partition is asked.
+    // A query of a single partition reads no counters.
     let query = query(&product("p"), &filter(Some("en"), Some("5")), 3, true);
     assert_eq!(next_page(&alone.table, &query, None).await.unwrap().unwrap().cost.requests, 1);
     alone.finish().await;
@@ -124,7 +124,7 @@ async fn a_page_is_an_error_when_one_of_its_partitions_is() {
 async fn the_first_error_of_a_partition_ends_the_queries_of_the_others() {
     let alone = Alone::start().await;
     load(&alone.plain, &some(24), false).await;
-    // One partition never answers, one fails: whoever waited for all would wait for the end of the call's time.
+    // One partition never answers, and one fails. Waiting for all would take until the call times out.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let decide = move |body: &str| match body {
@@ -165,7 +165,7 @@ async fn a_page_is_whole_or_an_error_whatever_its_queries_meet() {
     let mut failed = 0;
     let mut last = None;
     for page in &expected {
-        // Each fails some dozens of times at most.
+        // Each partition fails a few dozen times at most.
         let read = loop {
             match next_page(&table, &query, last.as_ref()).await {
                 Ok(read) => break read.unwrap(),

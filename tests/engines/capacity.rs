@@ -1,11 +1,11 @@
-//! What calls cost. Figures of cost in this project come from the rules, not from an engine.
+//! The cost of calls. Cost figures in this project come from the rules, not from an engine.
 
 use aws_sdk_dynamodb::types::{ConsumedCapacity, PutRequest, ReturnConsumedCapacity, WriteRequest};
 use itertools::Itertools;
 
 use super::{Item, Under, indexed, key, s, with_text};
 
-/// Units of the table, and of its index.
+/// Units of the table, and units of its index.
 fn units(consumed: Option<&ConsumedCapacity>) -> (f64, f64) {
     let consumed = consumed.expect("the engine says what a call consumed");
     let of_index = consumed.global_secondary_indexes().and_then(|indexes| indexes.get("gsi"));
@@ -24,9 +24,9 @@ async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() 
     let under = Under::start().await;
     let item = |cd| with_text(indexed("a", "1", cd), 1_500);
     assert_eq!(put_units(&under, item("1")).await, (2.0, 2.0));
-    // The index has nothing to do.
+    // The index does not change.
     assert_eq!(put_units(&under, item("1")).await, (2.0, 0.0));
-    // It deletes an entry and puts one.
+    // The index deletes an entry and puts one.
     assert_eq!(put_units(&under, item("2")).await, (2.0, 4.0));
     assert_eq!(put_units(&under, with_text(key("b", "1"), 10)).await, (1.0, 0.0));
 

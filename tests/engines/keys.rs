@@ -17,7 +17,7 @@ async fn keys_are_not_empty_and_have_limits() {
     ] {
         assert_eq!(under.put(key(pk, sk)).await, expected, "{} and {} bytes", pk.len(), sk.len());
     }
-    // The same holds for the keys of an index.
+    // The keys of an index have the same limits.
     assert_eq!(under.put(indexed("a", "1", "")).await, invalid());
     assert_eq!(under.put(indexed("a", "1", &"c".repeat(1_024))).await, Ok(()));
     let too_long = under.put(indexed("a", "1", &"c".repeat(1_025))).await;
@@ -90,7 +90,7 @@ async fn a_table_has_an_id_that_no_other_of_its_name_has() {
     let table_id = describe.send().await.unwrap().table.unwrap().table_id;
     under.expect(table_id.is_some(), true, false);
 
-    // What the product takes for the id tells two lives of a table apart on either engine.
+    // The id that the product derives distinguishes a re-created table on either engine.
     let before = under.table.describe().await.unwrap();
     under.client().delete_table().table_name(under.name()).send().await.unwrap();
     let after = under.table.create_if_missing().await.unwrap();

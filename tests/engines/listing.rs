@@ -1,10 +1,10 @@
-//! Queries of the index: what a page is.
+//! Queries of the index, which read pages.
 
 use itertools::Itertools;
 
 use super::{Under, code, indexed, invalid, s, with_text};
 
-/// Ten items under one key of the index, each after the other.
+/// Ten items under one key of the index, in order.
 async fn start() -> Under {
     let under = Under::start().await;
     for number in 0..10 {
@@ -13,7 +13,7 @@ async fn start() -> Under {
     under
 }
 
-/// The items that a query gives, and where it says that it would go on.
+/// The items of a query, and the key from which it would continue.
 async fn query(
     under: &Under,
     forward: bool,
@@ -39,14 +39,14 @@ async fn a_query_begins_after_its_start_key_whether_that_exists_or_not() {
     let there = Some(("i5", "F", "c5"));
     assert_eq!(query(&under, false, Some(3), there).await, found(&["i4", "i3", "i2"], Some("i2")));
     assert_eq!(query(&under, true, Some(3), there).await, found(&["i6", "i7", "i8"], Some("i8")));
-    // A comment that was deleted after the page index named it.
+    // The start key may be a comment that was deleted after the page index named it.
     let between = Some(("deleted", "F", "c5 and a bit"));
     assert_eq!(query(&under, false, Some(3), between).await, found(&["i5", "i4", "i3"], Some("i3")));
     assert_eq!(query(&under, true, Some(3), between).await, found(&["i6", "i7", "i8"], Some("i8")));
     let before_all = Some(("deleted", "F", "b"));
     assert_eq!(query(&under, false, Some(3), before_all).await, found(&[], None));
     assert_eq!(query(&under, true, Some(2), before_all).await, found(&["i0", "i1"], Some("i1")));
-    // One of another filter is refused.
+    // A start key of another filter is refused.
     assert_eq!(query(&under, false, Some(3), Some(("i5", "G", "c5"))).await, invalid());
     under.finish().await;
 }
@@ -67,7 +67,7 @@ async fn items_with_equal_keys_in_the_index_have_no_order_to_rely_on() {
     for id in ["a", "b"] {
         under.put(indexed(id, "F", "same")).await.unwrap();
     }
-    // What comes after an item of this name and the same `cd`, which is not there.
+    // Items after an absent item with this name and the same `cd`.
     let (after, _) = query(&under, true, None, Some(("aa", "F", "same"))).await.unwrap();
     under.expect(after, vec!["b".to_owned()], vec!["a".to_owned()]);
     under.finish().await;
@@ -81,7 +81,7 @@ async fn an_answer_ends_at_a_megabyte() {
         under.put(with_text(item, 300_000)).await.unwrap();
     }
     let (first, last) = query(&under, true, None, None).await.unwrap();
-    // Three make 0.9 MB; one engine counts until it is over.
+    // Three items make 0.9 MB. One engine continues until it exceeds a megabyte.
     under.expect(first.len(), 3, 4);
     assert_eq!(last.as_ref(), first.last());
     under.finish().await;

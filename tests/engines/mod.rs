@@ -1,7 +1,7 @@
-//! What Pagemark relies on in an engine, and where the engines differ from DynamoDB and from each other.
+//! The engine behaviour that Pagemark relies on, and the differences between the engines and DynamoDB.
 //!
-//! Every test runs on either engine. One that uses [`Under::expect`] holds a difference: it fails when an engine comes to
-//! behave otherwise, so that docs/engines.md, which names DynamoDB's documentation for each, stays true.
+//! Every test runs on either engine. A test with [`Under::expect`] records a difference and fails when an engine
+//! changes. So docs/engines.md, which cites DynamoDB's documentation for each difference, stays true.
 
 mod capacity;
 mod keys;
@@ -27,7 +27,7 @@ use crate::fixture::{
 /// An item, or a key.
 type Item = std::collections::HashMap<String, AttributeValue>;
 
-/// The engine under test, with a table as the product makes it.
+/// The engine under test, with a table that the product created.
 struct Under {
     engine: TestEngine,
     table: Table,
@@ -50,7 +50,7 @@ impl Under {
         self.table.name()
     }
 
-    /// Asserts what each engine does: a difference.
+    /// Asserts a difference: the expected result for each engine.
     fn expect<T: PartialEq + Debug>(&self, found: T, embedded: T, dynamodb_local: T) {
         let kind = engine::kind();
         let expected = match kind {
@@ -60,7 +60,7 @@ impl Under {
         assert_eq!(found, expected, "{kind:?} does otherwise now: docs/engines.md is to be put right");
     }
 
-    /// Puts an item; the code of the error that it is refused with.
+    /// Puts an item; returns the error code if it is refused.
     async fn put(&self, item: Item) -> Result<(), String> {
         code(self.client().put_item().table_name(self.name()).set_item(Some(item)).send().await).map(drop)
     }
@@ -85,25 +85,25 @@ fn key(pk: &str, sk: &str) -> Item {
     [("pk".to_owned(), s(pk)), ("sk".to_owned(), s(sk))].into()
 }
 
-/// An item that is in the index.
+/// An item that the index contains.
 fn indexed(pk: &str, sk: &str, cd: &str) -> Item {
     let mut item = key(pk, sk);
     item.insert("cd".to_owned(), s(cd));
     item
 }
 
-/// An item with a text of so many bytes.
+/// An item with a text of `bytes` bytes.
 fn with_text(mut item: Item, bytes: usize) -> Item {
     item.insert("text".to_owned(), s(&"x".repeat(bytes)));
     item
 }
 
-/// What an engine answered, or the code of its error.
+/// The answer of an engine, or the code of its error.
 fn code<T, E: ProvideErrorMetadata + Debug>(answer: Result<T, SdkError<E>>) -> Result<T, String> {
     answer.map_err(|error| error.code().unwrap_or_else(|| panic!("{error:?}")).to_owned())
 }
 
-/// The code of what is refused for its form.
+/// The error code of a malformed request.
 fn invalid<T>() -> Result<T, String> {
     Err("ValidationException".to_owned())
 }

@@ -75,12 +75,12 @@ async fn records_stand_in_the_order_of_the_changes_with_both_images() {
         change.keys.as_ref().unwrap()["pk"].as_s().unwrap().clone()
     };
     assert_eq!(changes[3..].iter().map(|change| pk(&change)).collect_vec(), pks);
-    // Of 21 digits, as DynamoDB's are at least: shorter ones never stand beside longer ones here.
+    // Sequence numbers have 21 digits, DynamoDB's minimum. Numbers here all have the same length.
     let numbers = changes.iter().map(|change| change.sequence_number.clone().unwrap()).collect_vec();
     assert!(numbers.iter().all(|number| number.len() == 21), "{numbers:?}");
     assert!(numbers.iter().tuple_windows().all(|(a, b)| a < b), "{numbers:?}");
 
-    // Keys and images: pk a, sk 1, cd c, and the text of 1,000 bytes with its name.
+    // Keys and images: pk a, sk 1, cd c, and a text of 1,000 bytes with its name.
     let keys = "pka".len() + "sk1".len();
     let size = i64::try_from(2 * keys + "cdc".len() + "text".len() + 1_000).unwrap();
     under.expect(changes[0].size_bytes.unwrap(), size + 74, size);
@@ -97,7 +97,7 @@ async fn a_record_says_to_the_second_when_it_was_made() {
     let created = record.dynamodb.unwrap().approximate_creation_date_time.unwrap().secs();
     match engine::kind() {
         EngineKind::Embedded => assert!((before..=after).contains(&created), "{created}"),
-        // To the minute.
+        // DynamoDB Local is precise only to the minute.
         EngineKind::DynamoDbLocal => {
             assert!(created % 60 == 0 && (before - 60..=after).contains(&created), "{created}");
         }
@@ -129,7 +129,7 @@ async fn an_answer_has_1_000_records_and_a_megabyte_at_most() {
     };
     assert_eq!(get(3).await, Ok(3));
     under.expect(get(1_001).await, Ok(5), invalid());
-    // Neither engine stops at a megabyte, which is three of these.
+    // Neither engine stops at a megabyte, which three of these records reach.
     assert_eq!(get(1_000).await, Ok(5));
     under.finish().await;
 }
@@ -153,7 +153,7 @@ async fn a_mapping_reads_a_shard_to_its_end_and_knows_that_nothing_follows() {
         under.put(key(pk, "PRODUCT#p/~/~")).await.unwrap();
     }
     if engine::kind() == EngineKind::DynamoDbLocal {
-        // Disabling a stream closes its shards; the embedded engine forgets the stream.
+        // Disabling a stream closes its shards. The embedded engine forgets the stream.
         let disabled = StreamSpecification::builder().stream_enabled(false).build().unwrap();
         let update = under.client().update_table().table_name(under.name()).stream_specification(disabled);
         update.send().await.unwrap();

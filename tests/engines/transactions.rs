@@ -59,11 +59,11 @@ async fn the_reasons_of_a_cancellation_stand_in_the_order_of_the_actions() {
 async fn a_token_makes_a_transaction_happen_once() {
     let under = Under::start().await;
     let create = || vec![under.put_action(key("a", "1"), ABSENT)];
-    // Again after a lost answer: no conflict with itself.
+    // A repeat after a lost answer does not conflict with the first attempt.
     for _ in 0..2 {
         assert_eq!(code(under.transact(create(), Some("first")).await).map(drop), Ok(()));
     }
-    // Again after somebody has deleted what it made: it does not come back.
+    // A repeat after the item was deleted does not restore the item.
     let delete = under.client().delete_item().table_name(under.name()).set_key(Some(key("a", "1")));
     delete.send().await.unwrap();
     assert_eq!(code(under.transact(create(), Some("first")).await).map(drop), Ok(()));
@@ -71,7 +71,7 @@ async fn a_token_makes_a_transaction_happen_once() {
     let other = vec![under.put_action(key("b", "1"), ABSENT)];
     let mismatch = Err("IdempotentParameterMismatchException".to_owned());
     assert_eq!(code(under.transact(other, Some("first")).await).map(drop), mismatch);
-    // One that was cancelled is no first time.
+    // A cancelled transaction does not count as the first one.
     let replace = || vec![under.put_action(key("a", "1"), Some("attribute_exists(pk)"))];
     assert_eq!(code(under.transact(replace(), Some("second")).await).map(drop), cancelled());
     under.put(key("a", "1")).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_transaction_has_100_actions_at_most_and_no_two_of_one_item() {
     assert_eq!(code(under.transact(puts(101), None).await).map(drop), invalid());
     let twice = vec![under.check("a0"), under.put_action(key("a0", "1"), None)];
     assert_eq!(code(under.transact(twice, None).await).map(drop), invalid());
-    // One engine looks at the conditions first.
+    // One engine checks the conditions first.
     let twice = vec![under.check("nowhere"), under.put_action(key("nowhere", "1"), None)];
     under.expect(code(under.transact(twice, None).await).map(drop), invalid(), cancelled());
     under.finish().await;

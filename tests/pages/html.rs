@@ -1,4 +1,4 @@
-//! Pages, parsed as browsers parse them.
+//! Parses pages like a browser.
 
 use itertools::Itertools;
 use scraper::{ElementRef, Html, Selector};
@@ -13,7 +13,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page at an address, with its status.
+    /// The page at an address, after a check of its status.
     pub(super) async fn get(http: &Http, target: &str, status: u16) -> Self {
         let answer = http.get(target).await;
         assert_eq!(answer.status, status, "{answer:?}");
@@ -28,7 +28,7 @@ impl Page {
         self.document.select(&selector).collect()
     }
 
-    /// The only element that the selector finds.
+    /// The only element that matches the selector.
     pub(super) fn one(&self, selector: &str) -> ElementRef<'_> {
         let found = self.all(selector);
         found.into_iter().exactly_one().unwrap_or_else(|error| panic!("{}: {selector}: {error}", self.answer.request))
@@ -40,7 +40,7 @@ impl Page {
         found.first().map(|element| element.attr(name).unwrap_or_else(|| panic!("{selector} has no {name}")).to_owned())
     }
 
-    /// What is read where the selector leads, runs of white space as one space.
+    /// The text of the selected element, with each run of white space as one space.
     pub(super) fn text(&self, selector: &str) -> String {
         text_of(self.one(selector))
     }
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// What is read in an element.
+/// The text of an element.
 pub(super) fn text_of(element: ElementRef<'_>) -> String {
     element.text().collect::<String>().split_whitespace().join(" ")
 }

@@ -1,4 +1,4 @@
-//! The sitemap lists every page there is, once, by its canonical address; and nothing when that cannot be told.
+//! The sitemap lists every page once by its canonical address, and answers nothing when the pages are unknown.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::fixture::{
     redis_server::{self, OwnRedis},
 };
 
-/// The URLs that a sitemap, or an index of sitemaps, lists, as paths of the site.
+/// The URLs in a sitemap or sitemap index, as paths of the site.
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<String> {
     let answer = http.get(path).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")));
@@ -127,7 +127,7 @@ async fn a_catalog_names_every_product_of_its_partition_that_has_comments() {
         })
         .collect();
     index.apply(&edits).await.unwrap();
-    // One that had comments once.
+    // A product that once had comments.
     let gone = placement(PRODUCTS, 3);
     index.apply(&index_edits(&id(PRODUCTS), Some((&gone, now())), &[])).await.unwrap();
     index.apply(&index_edits(&id(PRODUCTS), None, &[gone])).await.unwrap();

@@ -1,4 +1,4 @@
-//! What pages tell search engines in the words of schema.org is what they show.
+//! The structured data (schema.org) of a page matches what the page shows.
 
 use model::CommentText;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{
 use crate::fixture::{redis_server::OwnRedis, wait_for};
 use local_stack::stack::StackSettings;
 
-/// What the page shows of its comments, as `Review`s say it.
+/// The comments that the page shows, in the form of a `Review`.
 fn shown_reviews(page: &Page) -> Vec<Value> {
     let mut reviews = Vec::new();
     for article in page.all("article") {
@@ -19,7 +19,7 @@ fn shown_reviews(page: &Page) -> Vec<Value> {
             let selector = scraper::Selector::parse(selector).unwrap();
             article.select(&selector).next()
         };
-        // Anonymous comments have no element for their author.
+        // Anonymous comments have no element for an author.
         let Some(author) = find(".byline > bdi") else { continue };
         let id = article.attr("id").unwrap().strip_prefix("comment-").unwrap();
         let rating: u64 = text_of(find(".meta").unwrap()).split(' ').nth(1).unwrap().parse().unwrap();
@@ -61,7 +61,7 @@ async fn structured_data_says_what_the_page_shows() {
                 "url": format!("{SITE}{url}"), "name": "a b/c", "aggregateRating": average,
             })
         );
-        // The average of the whole product is what every page shows, whatever its filter.
+        // Every page shows the average of the whole product, for any filter.
         assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 45 comments", "{target}");
     }
     running.finish().await;
@@ -90,7 +90,7 @@ async fn without_the_index_there_is_no_average_and_without_a_review_nothing() {
     running.finish().await;
 }
 
-/// Texts that want to be more than texts.
+/// Texts that try to become markup or script.
 pub(super) const HOSTILE: [&str; 6] = [
     "</script><script>document.title='owned'</script>",
     "\"><img src=x onerror=\"document.title='owned'\">",
@@ -124,7 +124,7 @@ async fn hostile_texts_stay_texts_wherever_they_stand() {
             (&review["reviewBody"], &review["name"], &review["author"]["name"]),
             (&json!(hostile), &json!(hostile), &json!(hostile))
         );
-        // Nothing has become an element or an attribute.
+        // No text became an element or an attribute.
         assert!(page.all("img, style, textarea, article b, article i, [onload], [onerror]").is_empty());
     }
     running.finish().await;

@@ -1,27 +1,29 @@
-//! What finding a page costs: the commands inside the script, seen by `MONITOR`.
+//! The cost of finding a page: the commands inside the script, as `MONITOR` shows them.
 //!
 //! # The bound
 //!
-//! `select.lua` narrows windows, of L elements in k sets together, until L is at most 24; it begins with the N elements
-//! of all sets. A round that leaves at most half of L is good: there are at most log2(N/24) + 1 of them. Two rounds in
-//! a row that are not make the next ones halve the largest window, which holds at least L/k elements, until one is
-//! good. So beside the good rounds there are at most two for each of them and two at the beginning that only aim
-//! badly, and those that halve, each of which leaves at most (1 - 1/2k) L. The number of rounds is greatest when all
-//! are of the kind that gets least out of a command: 3 for each halving of L (3 / ln 2 < 4.4 for a factor of e), or one
-//! for each factor of 1 - 1/2k (less than 2k for a factor of e). With the ends of both:
+//! `select.lua` narrows windows, of L elements in k sets together, until L is at most 24. It begins with the N elements
+//! of all sets. A round that leaves at most half of L is good; at most log2(N/24) + 1 rounds are good. Two consecutive
+//! rounds that are not good make the next ones halve the largest window, which holds at least L/k elements, until a
+//! round is good. So the rounds that only aim badly number at most two for each good round, and two at the beginning.
+//! Each halving round leaves at most (1 - 1/2k) L. The number of rounds is largest when all rounds are of the kind that
+//! gains least per command. That is 3 rounds for each halving of L (3 / ln 2 < 4.4 for a factor of e), or one round for
+//! each factor of 1 - 1/2k (less than 2k for a factor of e). With the ends of both:
 //!
 //! rounds <= 6 + max(4.4, 2k) ln(N/24)
 //!
-//! A round on scores costs one `ZREVRANGE` and at most two `ZCOUNT`s a set: 1 + 2k commands. When windows hold one
-//! score only, the search goes on among members, with counters that begin anew (6 rounds more): a round costs one
-//! `ZREVRANGE` and a binary search in each other set, at most floor(log2 n) + 1 commands each, n being the size of the
-//! largest set. Both searches narrow the same windows, so they share the logarithm. Around them stand the marker, k
-//! `ZCARD`s, k `ZREVRANGE`s that tell the newest, and at last k of at most 24 elements together. In all, for k > 1 sets:
+//! A round on scores costs one `ZREVRANGE` and at most two `ZCOUNT`s per set: 1 + 2k commands. When the windows hold a
+//! single score, the search continues among members with fresh counters (6 more rounds). Such a round costs one
+//! `ZREVRANGE` and a binary search in each other set, with at most floor(log2 n) + 1 commands each, where n is the size
+//! of the largest set. Both searches narrow the same windows, so they share the logarithm. In addition there are the
+//! marker, k `ZCARD`s, k `ZREVRANGE`s for the newest members, and at the end k `ZREVRANGE`s of at most 24 elements
+//! together. In all, for k > 1 sets:
 //!
 //! commands <= 1 + 3k + (12 + max(4.4, 2k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
 //!
-//! Where no two comments share a millisecond there is no search among members: 6 rounds instead of 12, of 1 + 2k commands
-//! each. Where all do, there is one round on scores. The tests assert these sharper bounds there.
+//! If no two comments share a millisecond, no search among members is needed: 6 rounds instead of 12, of 1 + 2k
+//! commands each. If all comments share one, there is one round on scores. The tests assert these sharper bounds in
+//! these cases.
 
 use futures_util::{Stream, StreamExt};
 use itertools::{Itertools, iproduct, izip};
@@ -32,16 +34,16 @@ use stores::{PageIndex, now, page_index::PageStartQuery};
 use super::{TABLE_ID, shapes::similar_ids};
 use crate::fixture::redis_server::OwnRedis;
 
-/// Comments in all: the product is a large one.
+/// Number of comments: the product is a large one.
 const COMMENTS: usize = 200_000;
 
-/// What `select.lua` calls `MERGE_MAX`.
+/// The value of `MERGE_MAX` in `select.lua`.
 const MERGE_MAX: u64 = 24;
 
-/// Where the first comment lies in time.
+/// The creation time of the newest comment.
 const NEWEST_MS: i64 = 1_700_000_000_000;
 
-/// A server of its own, and how a page's cost is watched.
+/// A separate server, and a monitor of its commands.
 struct Scale {
     redis: OwnRedis,
     index: PageIndex,
@@ -62,7 +64,7 @@ impl Scale {
         self.index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
     }
 
-    /// Puts comments (rating, milliseconds, id) into the sets of a rating without a language.
+    /// Puts comments (rating, milliseconds, id) into the rating's sets without a language.
     async fn load(&mut self, product: &ProductId, comments: &[(u64, i64, &CommentId)]) {
         for rating in Rating::ALL {
             let set = BaseSet { product: product.clone(), language: None, rating: Some(rating) };
@@ -77,7 +79,7 @@ impl Scale {
         }
     }
 
-    /// Finds the comment of each rank under the filter of four ratings, one after the other.
+    /// Finds the comment of each rank with the filter of four ratings, one after the other.
     async fn cost(&mut self, product: &ProductId, ranks: &[usize]) -> Vec<Cost> {
         let filter = Filter::new(None, RatingSet::parse("1.2.3.4").ok());
         let client = redis::Client::open(self.redis.server.url()).unwrap();
@@ -102,18 +104,18 @@ impl Scale {
     }
 }
 
-/// What finding one comment took.
+/// The cost of finding one comment.
 struct Cost {
     rank: usize,
     found: Option<CommentId>,
     /// Commands inside the script.
     commands: u32,
-    /// The most elements that one of them fetched.
+    /// Largest number of elements that one command fetched.
     widest: u64,
 }
 
-/// The commands, and the widest range, of each script in what `MONITOR` shows up to the end mark:
-/// `<time> [<database> <client or lua>] "<command>" "<argument>"…`.
+/// The number of commands and the widest range of each script, from the output of `MONITOR` up to the end mark: `<time>
+/// [<database> <client or lua>] "<command>" "<argument>"…`.
 async fn count_commands(lines: &mut (impl Stream<Item = String> + Unpin)) -> Vec<(u32, u64)> {
     let mut counted = Vec::new();
     while let Some(line) = lines.next().await {
@@ -134,7 +136,7 @@ async fn count_commands(lines: &mut (impl Stream<Item = String> + Unpin)) -> Vec
             *widest = (*widest).max(place(3) - place(2) + 1);
         }
     }
-    // The server did not know the script at the first call.
+    // At the first call the server did not know the script.
     counted.retain(|(commands, _)| *commands > 0);
     counted
 }
@@ -148,7 +150,7 @@ enum Ties {
 }
 
 impl Ties {
-    /// The time of each comment, newest first.
+    /// The creation time of each comment, newest first.
     fn times(self) -> impl Iterator<Item = i64> {
         (0..).map(move |at| match self {
             Self::None => NEWEST_MS - at,
@@ -158,26 +160,26 @@ impl Ties {
     }
 }
 
-/// The most commands for a page of a product of these sets.
+/// Maximum number of commands for a page of a product with these sets.
 fn bound(sizes: &[u64], ties: Ties) -> f64 {
     let k = sizes.len() as f64;
     let merged = sizes.iter().sum::<u64>() as f64 / MERGE_MAX as f64;
     let rounds = 6.0 + f64::max(4.4, 2.0 * k) * merged.ln();
     let on_scores = 1.0 + 2.0 * k;
     let on_members = 1.0 + (k - 1.0) * f64::from(sizes.iter().max().unwrap().ilog2() + 1);
-    // The marker, and of each set its size, its newest member, and what is left of it at the end.
+    // The marker, and for each set its size, its newest member, and its remaining elements at the end.
     let around = 1.0 + 3.0 * k;
     around
         + match ties {
             Ties::None => rounds * on_scores,
             Ties::Thousands => (rounds + 6.0) * f64::max(on_scores, on_members),
-            // One round on scores finds that there is but one.
+            // One round on scores finds that there is only one score.
             Ties::All => on_scores + (rounds + 6.0) * on_members,
         }
 }
 
-/// Ratings of comments, newest first, where the share of a set in the next comments tells nothing about its share in
-/// those after them: from the middle outwards, blocks of one rating each that grow by a factor.
+/// Ratings of comments, newest first, in which a set's share of the next comments says nothing about its share of later
+/// ones. From the middle outwards, each block has one rating and is larger than the previous one by a factor.
 fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
     let half = |first: u64| {
         let (mut side, mut length, mut rating) = (Vec::new(), 1.0_f64, first);
@@ -193,7 +195,7 @@ fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
     half(0).into_iter().rev().chain(half(1)).collect()
 }
 
-/// Ratings of comments where a block of one rating lies at one end of what is left, again and again.
+/// Ratings of comments, built by repeatedly placing a block of one rating at one end of the remaining range.
 fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
     let (mut front, mut back, mut left, mut rating) = (Vec::new(), Vec::new(), COMMENTS, 0);
     while left > 0 {
@@ -205,7 +207,7 @@ fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
     front.into_iter().chain(back.into_iter().rev()).collect()
 }
 
-/// Ratings of comments in blocks of mixed ratings, where a few blocks are as long as all others together.
+/// Ratings of comments in blocks of mixed ratings. A few blocks are as long as all others together.
 fn uneven_mixtures(ratings: u64, random: &mut StdRng) -> Vec<u64> {
     let mut newest_first = Vec::new();
     while newest_first.len() < COMMENTS {
@@ -218,7 +220,8 @@ fn uneven_mixtures(ratings: u64, random: &mut StdRng) -> Vec<u64> {
     newest_first
 }
 
-/// Each spread with every comment in a millisecond of its own, with thousands in each, and with all in one.
+/// Checks each spread three times: with a separate millisecond per comment, with thousands of comments per millisecond,
+/// and with one millisecond for all.
 async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
     let mut random = StdRng::seed_from_u64(8);
     let mut scale = Scale::start().await;
@@ -232,7 +235,7 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
         let sizes: Vec<u64> =
             ratings.iter().counts().into_iter().sorted().map(|(_, size)| u64::try_from(size).unwrap()).collect();
 
-        // The middle, where blocks meet, and anywhere.
+        // Check ranks in the middle, where blocks meet, and at random.
         let meetings = (1..ratings.len()).filter(|at| ratings[*at] != ratings[at - 1]).collect_vec();
         let mut ranks: Vec<usize> = (0..30).map(|at| COMMENTS / 2 - 15 + at).collect();
         ranks.extend(meetings.sample(&mut random, 60));
@@ -291,6 +294,6 @@ async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_however_dee
         println!("{share:?} % deep: {} commands on average", sum / 200);
         means.push(sum / 200);
     }
-    // One marker, four sizes, four newest members, four fetches at the end, and some five rounds of cuts in four sets.
+    // One marker, four sizes, four newest members, four fetches at the end, and about five rounds of cuts in four sets.
     assert!(means.iter().all(|mean| *mean <= 49), "{means:?}");
 }

@@ -1,4 +1,4 @@
-//! A server whose memory is full.
+//! A server with full memory.
 
 use model::{Filter, RatingSet, plan::index_edits};
 use rand::{SeedableRng, rngs::StdRng};
@@ -22,7 +22,7 @@ async fn a_server_that_is_full_goes_on_answering_and_takes_edits_when_it_has_roo
 
     run("CONFIG SET maxmemory 1").await;
     let filter = Filter::new(None, RatingSet::parse("1.3.5").ok());
-    // Also with scripts that have to be loaded first.
+    // Also with scripts that must be loaded first.
     run("SCRIPT FLUSH").await;
     check_starts(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;
     check_positions(&index, &product, &filter).await;

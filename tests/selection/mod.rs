@@ -1,5 +1,5 @@
-//! Ranks, totals, positions and stats of the page index equal a brute-force filter and sort, however the comments'
-//! times are spread, and cost few commands.
+//! Ranks, totals, positions and stats of the page index equal a brute-force filter and sort for any spread of creation
+//! times, and cost few commands.
 
 mod cost;
 mod full_memory;
@@ -24,11 +24,11 @@ use crate::fixture::redis_server::{self, OwnRedis};
 
 const TABLE_ID: &str = "the-table";
 
-/// Requests on their way at the same time: they share one connection, so this hides the round trips.
+/// Requests in parallel. They share one connection, so this hides the round trips.
 const CONCURRENCY: usize = 64;
 
 /// Puts products into an index and marks it ready. A third of the comments had another rating or language before, and
-/// as many others were deleted.
+/// the same number of further comments was deleted.
 pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
     let rebuild = index.begin_rebuild().await.unwrap();
     let (mut first, mut then) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
     index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
 }
 
-/// Asks for every one of `skips` and compares with brute force.
+/// Requests every rank in `skips` and compares with brute force.
 pub(crate) async fn check_starts(
     index: &PageIndex,
     product: &Product,
@@ -84,7 +84,7 @@ pub(crate) async fn check_starts(
     }
 }
 
-/// The 31 sets of ratings, and no restriction, with both languages, one that nobody uses, and none.
+/// The 31 sets of ratings, and no restriction. Each with both languages, an unused one, and none.
 fn filters() -> Vec<Filter> {
     let languages = [None, Some("en"), Some("pt-BR"), Some("fr")];
     iproduct!(languages, RatingSet::every().collect_vec())
@@ -92,7 +92,7 @@ fn filters() -> Vec<Filter> {
         .collect()
 }
 
-/// Every rank from the first to past the end, under some filters of each kind and at some instants.
+/// Checks every rank from the first to past the end, for some filters of each kind and at some instants.
 pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
     for filter in filters().sample(random, 8) {
         let total = product.listing(filter, Order::Newest).len() as u64;
@@ -142,7 +142,7 @@ async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_loaded_again() {
     let mut random = StdRng::seed_from_u64(3);
-    // A server of its own: another test's call could lose its scripts twice.
+    // A separate server, because a call of another test could lose its scripts twice.
     let redis = OwnRedis::start().await;
     let (index, mut raw) = (redis.index(), redis.connection().await);
     let product = shapes::product(SHAPES[2], 100, &mut random);
@@ -158,7 +158,7 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     forget().await;
     check_stats(&index, &product, &Filter::ANY).await;
     forget().await;
-    // More than one pipeline of edits, and the server forgets between two of them.
+    // More edits than one pipeline holds. The server forgets the scripts between two pipelines.
     let edits: Vec<IndexEdit> = (0..600)
         .flat_map(|number| {
             let id = CommentId::parse(&format!("new{number}")).unwrap();
@@ -182,7 +182,7 @@ pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter
                 assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64), "{}: {cd}", product.shape);
             })
             .await;
-        // Not indexed yet: amid the others, at an instant that others share.
+        // A comment that is not indexed yet, among the others, at an instant that others share.
         for neighbour in [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten() {
             let id = CommentId::parse(&format!("{}+", neighbour.id).replace('+', "-new")).unwrap();
             let cd = Cd { created_at: neighbour.created_at, id };
@@ -235,7 +235,7 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
 async fn stats_count_what_there_is_and_forget_a_language_that_is_gone() {
     let mut random = StdRng::seed_from_u64(5);
     let index = redis_server::own_index().await;
-    // Filling has put comments of a third language in, and taken them out again.
+    // Filling added comments of a third language and removed them again.
     let products = products(200, &mut random);
     fill(&index, &products, &mut random).await;
     for product in &products {

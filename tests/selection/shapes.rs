@@ -1,16 +1,16 @@
-//! Comments whose times are spread in the ways that make selecting a rank hard.
+//! Spreads of creation times that make the selection of a rank hard.
 
 use model::{Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating};
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
-/// A comment as the page index knows it.
+/// A comment in the form of the page index.
 #[derive(Debug, Clone)]
 pub(crate) struct Indexed {
     pub(super) cd: Cd,
     pub(super) placement: Placement,
 }
 
-/// A product with its comments, in no order.
+/// A product with its comments, unordered.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
     pub(super) shape: &'static str,
@@ -31,13 +31,13 @@ impl Product {
     }
 }
 
-/// Rating and milliseconds of each comment, made of about `n` comments.
+/// Makes the rating and milliseconds of each of about `n` comments.
 pub(super) type Shape = fn(n: i64, random: &mut StdRng) -> Vec<(u64, i64)>;
 
-/// 2024-03-01, roughly where real times lie.
+/// 2024-03-01, close to real times.
 const BASE_MS: i64 = 1_709_250_000_000;
 
-/// Every shape, by what is hard about it.
+/// Every shape with the reason why it is hard.
 pub(super) const SHAPES: [(&str, Shape); 14] = [
     ("all in one millisecond", |n, random| make(n, |_| (any_rating(random), BASE_MS))),
     ("three distinct times", |n, random| {
@@ -97,12 +97,12 @@ fn make(n: i64, comment: impl FnMut(i64) -> (u64, i64)) -> Vec<(u64, i64)> {
     (0..n).map(comment).collect()
 }
 
-/// Most comments have five stars or one, as in real data.
+/// As in real data, most comments have five stars or one.
 fn any_rating(random: &mut StdRng) -> u64 {
     [5, 5, 5, 5, 1, 1, 4, 3, 2][random.random_range(0..9)]
 }
 
-/// A product of some `n` comments of a shape, in two languages, with ids that differ little.
+/// A product of about `n` comments of a shape, in two languages, with similar ids.
 pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng) -> Product {
     let id = ProductId::parse(&format!("shop/{}", shape.0)).unwrap();
     let made = shape.1(n, random);
@@ -118,13 +118,13 @@ pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng)
     Product { shape: shape.0, comments: comments.collect(), id }
 }
 
-/// Distinct ids, shuffled: of few letters in both cases, digits and punctuation, many of them prefixes of others. A
-/// locale's order of them differs from that of bytes.
+/// Distinct ids in random order. They use few letters in both cases, digits and punctuation, and many are prefixes of
+/// others. Their order in a locale differs from their byte order.
 pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
     const LETTERS: [char; 8] = ['a', 'A', 'b', 'B', '-', '_', '.', '0'];
     let mut ids: Vec<CommentId> = (1..=count)
         .map(|number| {
-            // Bijective base 8: each number is another text.
+            // Bijective base 8: each number gives a different text.
             let (mut rest, mut text) = (number, String::new());
             while rest > 0 {
                 rest -= 1;
