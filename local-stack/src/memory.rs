@@ -1,13 +1,13 @@
-//! How much memory this process takes.
+//! Memory use of this process.
 
 use std::fmt;
 
 /// Resident memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResidentMemory {
-    /// Now.
+    /// Current value.
     pub now: u64,
-    /// At most, so far.
+    /// Peak value so far.
     pub peak: u64,
 }
 
@@ -18,7 +18,7 @@ impl fmt::Display for ResidentMemory {
     }
 }
 
-/// Read from Linux's `/proc/self/status`; `None` elsewhere. Files in `/dev/shm` are not part of it.
+/// Reads Linux's `/proc/self/status`; `None` on other systems. Files in `/dev/shm` are not included.
 pub fn resident_memory() -> Option<ResidentMemory> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let bytes = |name: &str| {

@@ -1,13 +1,13 @@
 //! A `redis-server` child for the page index of the local stack.
 //!
-//! It keeps nothing on disk: Redis is a rebuildable index, and a restart that comes back empty is the case that the rest
-//! of the stack must handle anyway. `valkey-server` serves as well, where `redis-server` is not installed.
+//! It stores nothing on disk. Redis is a rebuildable index, and the rest of the stack must handle an empty restart
+//! anyway. `valkey-server` works too, where `redis-server` is not installed.
 //!
-//! **Invariant: the child never outlives its parent.** A stop or a drop kills it and waits for its end. For a parent that
-//! is itself killed there is a watchdog: a shell, in a process group of its own, that is told the child's process id
-//! through a pipe and kills the child when the pipe closes, which the kernel does however the parent ended
-//! (`a_killed_parent_leaves_no_server_behind`). A "parent death signal" would need Linux and fires when the *thread* that
-//! started the child ends, which in an async program is any time.
+//! **Invariant: the child never outlives its parent.** A stop or a drop kills the child and waits for its end. A
+//! watchdog covers a parent that is itself killed. The watchdog is a shell in a separate process group. It receives the
+//! child's process id through a pipe, and kills the child when the pipe closes. The kernel closes the pipe however the
+//! parent ends (`a_killed_parent_leaves_no_server_behind`). A "parent death signal" would need Linux. It also fires
+//! when the *thread* that started the child ends, which can happen at any time in an async program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,39 +28,39 @@ mod tests;
 
 pub use error::RedisServerError;
 
-/// The environment variable that names the program to run, instead of the one that is found on the PATH.
+/// The environment variable that names the program to run. It replaces the search on the PATH.
 pub const PROGRAM_VARIABLE: &str = "PAGEMARK_REDIS_SERVER";
 
-/// Looked for on the PATH, in this order.
+/// Programs to search on the PATH, in this order.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 
-/// Ports to choose from: below those that Linux (32768 and up) and macOS (49152 and up) give to outgoing connections. A
-/// client that keeps knocking at a port of that range while the server is down can be connected *to itself*, and then
-/// holds the port that the server needs.
+/// Ports to choose from. They are below the ports that Linux (32768 and up) and macOS (49152 and up) give to outgoing
+/// connections. A client that keeps connecting to a port of that range while the server is down can be connected *to
+/// itself*. It then holds the port that the server needs.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Another process may take a port between the look and the start.
+/// How many ports to try. Another process may take a port between the check and the start.
 const PORT_ATTEMPTS_MAX: usize = 20;
 
-/// How long a server may take to answer its first PING.
+/// Maximum time until a server answers its first PING.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks at a server that is starting.
+/// Interval between two checks of a starting server.
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// Between two looks at a supervised server.
+/// Interval between two checks of a supervised server.
 const SUPERVISION_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The longest wait before a server that keeps ending is started again.
+/// Maximum wait before restarting a server that keeps ending.
 const RESTART_BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// A server that ran for so long did not fail at its start: the backoff begins anew.
+/// A server that ran this long did not fail at its start, so the back-off starts anew.
 const RESTART_BACKOFF_RESET: Duration = Duration::from_secs(10);
 
-/// Lines of the server's log that an error shows.
+/// Number of log lines that an error shows.
 const LOG_TAIL_LINES: usize = 5;
 
-/// A running `redis-server`, or one that can be started again at the same address.
+/// A running `redis-server`, or one that can be restarted at the same address.
 #[derive(Debug)]
 pub struct RedisServer {
     inner: Arc<Inner>,
@@ -83,7 +83,7 @@ struct State {
 }
 
 impl RedisServer {
-    /// Starts a server on a free loopback port and waits until it answers, 10 s at most. Its log goes to `redis.log` in
+    /// Starts a server on a free loopback port and waits until it answers, at most 10 s. Its log goes to `redis.log` in
     /// `directory`, which must exist.
     ///
     /// # Errors
@@ -93,11 +93,11 @@ impl RedisServer {
         Self::start_with(directory, &[]).await
     }
 
-    /// The same, with further arguments of the server's command line, which win over its own.
+    /// Starts a server with additional command-line arguments, which override the default ones.
     ///
     /// # Errors
     ///
-    /// As [`RedisServer::start`].
+    /// See [`RedisServer::start`].
     pub async fn start_with(directory: &Path, arguments: &[&str]) -> Result<RedisServer, RedisServerError> {
         let directory = directory.to_owned();
         let arguments = arguments.iter().map(OsString::from).collect();
@@ -105,34 +105,33 @@ impl RedisServer {
         Ok(RedisServer { inner: Arc::new(inner) })
     }
 
-    /// The address for clients, such as `redis://127.0.0.1:21379/`. It stays the same over restarts.
+    /// The address for clients, such as `redis://127.0.0.1:21379/`. A restart does not change it.
     pub fn url(&self) -> String {
         self.inner.url()
     }
 
-    /// The process id of the server, if it runs.
+    /// The process id of the server, if it is running.
     pub fn pid(&self) -> Option<u32> {
         self.inner.running_pid()
     }
 
-    /// Whether the server's process runs.
+    /// Whether the server's process is running.
     pub fn is_running(&self) -> bool {
         self.pid().is_some()
     }
 
-    /// Kills the server if it runs, starts it again, empty, at the same address, and waits until it answers.
+    /// Kills the server if it is running, starts it again without data at the same address, and waits until it answers.
     ///
     /// # Errors
     ///
-    /// As [`RedisServer::start`]; and [`RedisServerError::Stopped`] after a stop.
+    /// See [`RedisServer::start`]; also [`RedisServerError::Stopped`] after a stop.
     pub async fn restart(&self) -> Result<(), RedisServerError> {
         let inner = Arc::clone(&self.inner);
         blocking(move || inner.restart()).await
     }
 
-    /// Starts the server again whenever its process has ended, until `shutdown` completes or the server is stopped. The
-    /// end is noticed within a tenth of a second; a server that keeps ending is started again ever more slowly, in the
-    /// end every 5 s.
+    /// Restarts the server whenever its process ends, until `shutdown` completes or the server is stopped. It notices
+    /// an end within a tenth of a second. It restarts a server that keeps ending at growing intervals of up to 5 s.
     pub async fn supervise(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
         let watch = async {
             let mut backoff = Duration::ZERO;
@@ -162,7 +161,7 @@ impl RedisServer {
         }
     }
 
-    /// Kills the server for good and waits for its end. There is nothing to save.
+    /// Kills the server for good and waits for its end. The server has nothing to save.
     pub async fn stop(&self) {
         let inner = Arc::clone(&self.inner);
         blocking(move || inner.stop()).await;
@@ -171,7 +170,7 @@ impl RedisServer {
 
 impl Drop for RedisServer {
     fn drop(&mut self) {
-        // Not left to the last `Arc`: a restart under way may hold one.
+        // Stop here and not with the last `Arc`, because a running restart may hold one.
         self.inner.stop();
     }
 }
@@ -187,7 +186,7 @@ impl Inner {
             let inner = Inner { program, directory, arguments, port: free_port()?, state };
             let Err(error) = inner.restart() else { return Ok(inner) };
             inner.stop();
-            // With our child gone, is it that another process was quicker to take the port?
+            // When our child is gone, check whether another process took the port first.
             let port_taken = TcpListener::bind(inner.address()).is_err();
             if !port_taken || attempts == PORT_ATTEMPTS_MAX {
                 return Err(error);
@@ -205,11 +204,11 @@ impl Inner {
             let child = self.spawn()?;
             let pid = child.id();
             state.child = Some(child);
-            // Told under the lock, so that it always knows the latest.
+            // Done under the lock, so that the watchdog always knows the latest id.
             state.guard(pid).map_err(RedisServerError::Watchdog)?;
             pid
         };
-        // Not under the lock: others may ask, and stop, while the server starts.
+        // Not under the lock, so that other calls, including a stop, work while the server starts.
         self.wait_until_ready(pid)
     }
 
@@ -223,7 +222,7 @@ impl Inner {
             .arg("--dir")
             .arg(&self.directory)
             .args(&self.arguments)
-            // Ctrl-C goes to the whole process group of the terminal; the server is to end last, and by us.
+            // Ctrl-C reaches the terminal's whole process group. The server must end last, and by our own call.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(log_failed)?)
@@ -238,8 +237,8 @@ impl Inner {
         })
     }
 
-    /// Waits until the server answers PING, and makes sure that it is our child that answers, not another server that
-    /// was quicker to take the port.
+    /// Waits until the server answers PING. Also checks that our child answers, and not another server that took the
+    /// port first.
     fn wait_until_ready(&self, pid: u32) -> Result<(), RedisServerError> {
         let begun = Instant::now();
         loop {
@@ -251,7 +250,7 @@ impl Inner {
             }
             match answering_pid(&self.url()) {
                 Ok(answering) if answering == pid => return Ok(()),
-                // It ends by itself now, for want of the port.
+                // The child ends on its own now, because it lacks the port.
                 Ok(_) | Err(_) if begun.elapsed() < READY_WITHIN => std::thread::sleep(READY_POLL),
                 Ok(other) => return Err(self.not_ready(&format!("does not answer, process {other} does"))),
                 Err(error) => return Err(self.not_ready(&format!("did not answer in time ({error})"))),
@@ -308,25 +307,26 @@ impl Inner {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change leaves the state whole, so a panic elsewhere does not spoil it.
+        // Every change leaves the state consistent, so a panic elsewhere does not corrupt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Kills the child, if there is one, and collects it.
+    /// Kills and collects the child, if there is one.
     fn kill(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        // Both fail only for a child that has ended and was collected already.
+        // Both calls fail only for a child that has ended and been collected already.
         child.kill().ok();
         child.wait().ok();
-        // Its number may soon be another process's. A watchdog that cannot be told is dead and kills nobody.
+        // The process id may soon belong to another process. A watchdog that does not accept the message is dead and
+        // kills nothing.
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.tell("").ok();
         }
     }
 
-    /// Sets the watchdog on a child, a new watchdog if something has killed the old one.
+    /// Assigns a child to the watchdog. Starts a new watchdog if the old one was killed.
     fn guard(&mut self, pid: u32) -> io::Result<()> {
         let pid = pid.to_string();
         if let Some(watchdog) = &mut self.watchdog
@@ -344,7 +344,7 @@ impl Drop for State {
     }
 }
 
-/// A shell that reads process ids, one a line, and when there is no more to read kills the last one.
+/// A shell that reads process ids, one per line. At the end of its input it kills the last one.
 #[derive(Debug)]
 struct Watchdog {
     shell: Child,
@@ -357,7 +357,7 @@ impl Watchdog {
     fn start() -> io::Result<Watchdog> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", Self::SCRIPT])
-            // Out of reach of a kill that is meant for the parent's whole process group.
+            // A separate group, so that a kill of the parent's whole group does not reach the watchdog.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -374,15 +374,16 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // The child is gone by now, so nothing is left to watch. Killed rather than left to the end of its input, which
-        // would not come if another process had inherited the pipe. Both fail only for a shell that is gone already.
+        // The child is gone by now, so nothing is left to watch. Kill the shell instead of waiting for the end of its
+        // input: another process may have inherited the pipe and keep it open. Both calls fail only for a shell that is
+        // already gone.
         self.shell.kill().ok();
         self.shell.wait().ok();
     }
 }
 
-/// The program to run: the one that the environment names, else the first that is on the PATH, else the first of all, so
-/// that the error is about that one.
+/// The program to run: the one that the environment names, otherwise the first one on the PATH. If none is there, the
+/// first of the list, so that the error names it.
 fn program() -> OsString {
     if let Some(program) = std::env::var_os(PROGRAM_VARIABLE) {
         return program;
@@ -395,7 +396,7 @@ fn program() -> OsString {
 /// A port that was free a moment ago.
 fn free_port() -> Result<u16, RedisServerError> {
     let mut random = rand::rng();
-    // Far more tries than a machine has servers in this range.
+    // Far more tries than the number of servers that a machine has in this range.
     (0..1000)
         .map(|_| random.random_range(PORTS))
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
@@ -417,7 +418,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and this task with it: nobody is left to be answered.
+            // The runtime and this task are shutting down, so no caller waits for the result.
             Err(_) => std::future::pending().await,
         },
     }

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use super::stream_table::ENGINE_VERSION;
 
-/// Why the engine did not start, or could not do what it was asked. Each prints as one line for a person to act on.
+/// Why the engine did not start, or could not complete a request. Each error prints as one line for a person to act on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Another process listens there.
+    /// Another process listens on the address.
     #[error("{address} is in use; stop what listens there, or choose another address with --dynamodb-listen")]
     PortInUse {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The address cannot be listened at, for another reason than that it is taken.
+    /// The engine cannot listen on the address, for another reason than that it is taken.
     #[error("cannot listen at {address}: {source}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another engine has the data file open.
@@ -33,36 +33,37 @@ pub enum EngineError {
     Lock {
         /// The lock file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file was written by something else.
+    /// Another program wrote the file.
     #[error("{} is not a data file of this engine; it was left untouched", path.display())]
     ForeignFile {
         /// The data file.
         path: PathBuf,
     },
-    /// The engine takes paths as text only.
+    /// The engine accepts paths only as text.
     #[error("{} is not a path in UTF-8, which the engine needs", path.display())]
     PathNotUtf8 {
         /// The data file.
         path: PathBuf,
     },
-    /// The file is broken, cannot be read or written, or was written by a newer engine.
+    /// The file is broken or unreadable, cannot be written, or comes from a newer engine.
     #[error("cannot open {}: {source}", path.display())]
     Open {
         /// The data file.
         path: PathBuf,
-        /// What the engine or SQLite said.
+        /// The error of the engine or SQLite.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The file's schema is not the one that the workarounds rely on: the pinned version of the engine was changed.
+    /// The file's schema differs from the one that the workarounds rely on: the pinned version of the engine was
+    /// changed.
     #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {difference}")]
     UnexpectedSchema {
         /// What differs.
         difference: String,
     },
-    /// A text that no stream record of this engine can have as its sequence number.
+    /// A text that cannot be a sequence number of this engine.
     #[error("{value:?} is not a sequence number of this engine")]
     SequenceNumber {
         /// The text.
@@ -74,7 +75,7 @@ pub enum EngineError {
     /// The sweep for expired items failed.
     #[error("expired items cannot be deleted: {0}")]
     Sweep(#[source] Box<dyn Error + Send + Sync>),
-    /// The operating system gave no thread.
+    /// The operating system could not create a thread.
     #[error("cannot start the engine's threads: {0}")]
     Thread(#[source] io::Error),
     /// The engine has stopped.

@@ -1,8 +1,8 @@
-//! The engine's table of stream records, reached by a connection of our own beside the engine's.
+//! The engine's table of stream records, accessed by a second connection beside the engine's.
 //!
-//! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any index, and looks for
-//! the greatest sequence number on every write. This module adds the indexes that make that cheap, checks at start-up
-//! that they serve the engine's own queries, and deletes old records.
+//! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any index, and searches
+//! for the greatest sequence number on every write. This module adds indexes that make this cheap, checks at start-up
+//! that the engine's queries use them, and deletes old records.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,17 +12,18 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use super::error::EngineError;
 
-/// The version of the engine that everything here was checked against; `Cargo.toml` pins it.
+/// The engine version that this module was checked against. `Cargo.toml` pins it.
 pub(super) const ENGINE_VERSION: &str = "3.2.0";
 
-/// Records deleted under one hold of the file's write lock: about as many as the engine writes in one large batch, so
-/// that a trim holds up a writer no longer than another writer would.
+/// Number of records deleted under one hold of the file's write lock. The engine writes about as many in one large
+/// batch, so a trim delays a writer no longer than another writer would.
 pub(super) const TRIM_CHUNK_RECORDS: u64 = 500;
 
-/// How long to wait for the engine's writes. Its longest transaction, filling a new index of a large table, takes seconds.
+/// How long to wait for the engine's writes. Its longest transaction, which fills a new index of a large table, takes
+/// seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The engine shows a stored number plus this, so that its numbers have 21 digits as DynamoDB's have.
+/// The engine adds this to a stored number when it shows it. So its numbers have 21 digits, like DynamoDB's.
 const SEQUENCE_NUMBER_OFFSET: u128 = 100_000_000_000_000_000_000;
 
 /// The columns of `_stream_records`, in their order.
@@ -46,8 +47,8 @@ const CREATE_INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS pagemark_stream_by_shard
         ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
-/// The engine's own two hot queries, and the index that must serve each: the number of the next record, with every
-/// write; the records after a position, with every `GetRecords`.
+/// The engine's two hot queries, and the index that must serve each. The first finds the next record's number, on every
+/// write. The second reads the records after a position, on every `GetRecords`.
 pub(super) const ENGINE_QUERIES: [(&str, &str); 2] = [
     (
         "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = ?1",
@@ -68,7 +69,8 @@ pub(super) struct StreamTable {
 }
 
 impl StreamTable {
-    /// Opens the second connection to a file that the engine has opened, makes the indexes and checks that they are used.
+    /// Opens the second connection to a file that the engine has opened, creates the indexes and checks that they are
+    /// used.
     pub(super) fn open(data_file: &Path) -> Result<StreamTable, EngineError> {
         let connection = connect(data_file)
             .map_err(|source| EngineError::Open { path: data_file.to_owned(), source: source.into() })?;
@@ -76,7 +78,7 @@ impl StreamTable {
         connection.execute_batch(CREATE_INDEXES).map_err(EngineError::StreamRecords)?;
         for (query, index) in ENGINE_QUERIES {
             let plan = query_plan(&connection, query).map_err(EngineError::StreamRecords)?;
-            // A search by the index in the order wanted: neither a scan nor a sort.
+            // The plan must search the index in the required order: no scan and no sort.
             if !plan.contains(&format!("INDEX {index} (")) || plan.contains("TEMP B-TREE") {
                 return Err(EngineError::UnexpectedSchema { difference: format!("{index} is not used: {plan}") });
             }
@@ -84,9 +86,10 @@ impl StreamTable {
         Ok(StreamTable { connection: Mutex::new(connection) })
     }
 
-    /// Deletes the oldest records of a table up to a stored sequence number, at most [`TRIM_CHUNK_RECORDS`] and never the
-    /// newest record: the engine counts on from that one, and without it could give numbers out again when the clock was
-    /// set back. Returns how many; fewer than a chunk means that it is done.
+    /// Deletes the oldest records of a table up to a stored sequence number, at most [`TRIM_CHUNK_RECORDS`]. Never
+    /// deletes the newest record, because the engine continues counting from it. Without that record, it could give
+    /// numbers out again after the clock was set back. Returns the number of deleted records; fewer than a chunk means
+    /// that the trim is complete.
     pub(super) fn trim_chunk(&self, table_name: &str, up_to: i64) -> Result<u64, EngineError> {
         let deleted = self
             .connection()
@@ -105,7 +108,7 @@ impl StreamTable {
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     }
 
-    /// How many records of a table come after a stored sequence number.
+    /// Number of records of a table after a stored sequence number.
     pub(super) fn count_after(&self, table_name: &str, after: i64) -> Result<u64, EngineError> {
         self.connection()
             .prepare_cached(
@@ -116,12 +119,12 @@ impl StreamTable {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        // Every statement is a transaction of its own, so a panic elsewhere leaves nothing half-done in here.
+        // Every statement is a separate transaction, so a panic elsewhere leaves nothing half-done.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The stored form of a sequence number as `GetRecords` shows it.
+/// Converts a sequence number from the form in `GetRecords` to its stored form.
 pub(super) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
     let stored = shown
         .parse::<u128>()
@@ -131,7 +134,7 @@ pub(super) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
     stored.ok_or_else(|| EngineError::SequenceNumber { value: shown.to_owned() })
 }
 
-/// Refuses a file that is not empty and not the engine's, before the engine creates its tables in it.
+/// Refuses a non-empty file that is not the engine's, before the engine creates its tables in it.
 pub(super) fn refuse_foreign_file(data_file: &Path) -> Result<(), EngineError> {
     let open_failed = |source| EngineError::Open { path: data_file.to_owned(), source };
     match std::fs::metadata(data_file) {
@@ -158,11 +161,12 @@ fn table_names(data_file: &Path) -> rusqlite::Result<Vec<String>> {
 }
 
 fn connect(data_file: &Path) -> rusqlite::Result<Connection> {
-    // Never creates the file. Not read-only either: after a crash, reading needs to recover the write-ahead log first.
+    // Never creates the file. It is not read-only either, because reading after a crash must first recover the
+    // write-ahead log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(data_file, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // A trim lost with the machine's power is done again by the next one; it need not wait for the disk.
+    // A trim lost in a power failure is repeated by the next one, so it need not wait for the disk.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
 }
@@ -179,7 +183,7 @@ fn check_columns(connection: &Connection) -> Result<(), EngineError> {
 }
 
 pub(super) fn query_plan(connection: &Connection, query: &str) -> rusqlite::Result<String> {
-    // Planning does not look at the values, so the parameters stay unbound.
+    // Planning ignores the values, so the parameters stay unbound.
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
     let mut rows = statement.raw_query();
     let mut steps = Vec::new();

@@ -1,9 +1,12 @@
-//! What an event source mapping does after an invocation. No I/O, no clock.
+//! Plans the next step of an event source mapping after an invocation. No I/O, no clock.
 //!
-//! The rules are the service's (AWS Lambda, "Configuring partial batch response with DynamoDB and Lambda" and
-//! "Retain discarded records for a DynamoDB event source"): the lowest reported sequence number is the checkpoint;
-//! an answer that names no record of the batch is a complete failure; a failed batch is split in two when the mapping
-//! bisects, which does not count as a try; a batch that cannot be split is tried a bounded number of times.
+//! The rules are the service's (AWS Lambda, "Configuring partial batch response with DynamoDB and Lambda" and "Retain
+//! discarded records for a DynamoDB event source"):
+//!
+//! - The lowest reported sequence number is the checkpoint.
+//! - An answer that names no record of the batch is a complete failure.
+//! - A mapping that bisects splits a failed batch in two, which does not count as a try.
+//! - A batch that cannot be split is tried a bounded number of times.
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use infra::MappingSettings;
@@ -12,29 +15,29 @@ use serde_json::Value;
 /// A stream record in the shape of a Lambda event.
 pub(super) type Record = Value;
 
-/// A batch, and how often it has failed without being split or shortened.
+/// A batch, and the number of its failures without being split or shortened.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Attempt {
     pub(super) records: Vec<Record>,
     pub(super) failures: u32,
 }
 
-/// What an invocation came to.
+/// The result of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Every record was processed.
     Done,
-    /// Everything before this place was processed.
+    /// Every record before this index was processed.
     FailedFrom(usize),
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Done,
-    /// Invoke again with these, in this order.
+    /// Invoke again with these batches, in this order.
     Again(Vec<Attempt>),
-    /// Put it into quarantine and go on.
+    /// Put the batch into quarantine and continue.
     GiveUp(Attempt),
 }
 
@@ -43,8 +46,8 @@ pub(super) fn sequence_number(record: &Record) -> Option<&str> {
     record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str)
 }
 
-/// Reads a handler's answer; `None` is an error or a time-out. A mapping that does not ask for item failures does not
-/// look for them.
+/// Evaluates a handler's answer; `None` means an error or a time-out. A mapping that does not request item failures
+/// ignores them.
 pub(super) fn judge(records: &[Record], answer: Option<&DynamoDbEventResponse>, settings: &MappingSettings) -> Verdict {
     let Some(answer) = answer else { return Verdict::FailedFrom(0) };
     if !settings.report_batch_item_failures {
@@ -61,7 +64,7 @@ pub(super) fn judge(records: &[Record], answer: Option<&DynamoDbEventResponse>, 
         .map_or(Verdict::Done, Verdict::FailedFrom)
 }
 
-/// Decides what happens to a batch.
+/// Decides the next step for a batch.
 pub(super) fn next(mut attempt: Attempt, verdict: Verdict, settings: &MappingSettings) -> Next {
     let failed_from = match verdict {
         Verdict::Done => return Next::Done,

@@ -1,4 +1,4 @@
-//! Stream records as the Lambda service sends them.
+//! Converts stream records to the form that the Lambda service sends.
 
 use aws_sdk_dynamodbstreams::{
     primitives::DateTime,
@@ -12,7 +12,7 @@ use super::MappingError;
 /// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB", example event).
 ///
 /// # Errors
-/// The engine left something out that every record has.
+/// The engine omitted something that every record has.
 pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, MappingError> {
     let Some(change) = record.dynamodb else {
         return Err(MappingError::Stream("a record has no content".to_owned()));
@@ -37,7 +37,7 @@ pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, Ma
         "eventSourceARN": stream_arn,
         "dynamodb": dynamodb,
     });
-    // The engine tells that a deletion was TTL's, but not in the service's words (docs/engines.md).
+    // The engine marks deletions by TTL, but not in the service's form (docs/engines.md).
     if record.user_identity.is_some()
         && let Some(event) = event.as_object_mut()
     {

@@ -1,26 +1,29 @@
-//! Which shards of a stream are read, and when everything in them has been. No I/O, no clock.
+//! Selects the shards of a stream to read, and determines when everything in them is done. No I/O, no clock.
 //!
 //! The rules are the service's (Amazon DynamoDB Developer Guide, "Change data capture for DynamoDB Streams"; API
-//! reference, `GetRecords`): shards come and go; a shard's parent is read to its end before the shard itself, so that the
-//! records of an item stay in order; a shard that was closed has been read to its end when there is no next iterator.
+//! reference, `GetRecords`):
+//!
+//! - Shards come and go.
+//! - A parent shard is read to its end before its child, so that the records of an item stay in order.
+//! - A closed shard has been read to its end when it returns no next iterator.
 
 use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// A shard as `DescribeStream` names it.
+/// A shard as `DescribeStream` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) id: String,
     pub(super) parent: Option<String>,
 }
 
-/// The shards of a stream, as far as they have been heard of.
+/// The known shards of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
     known: BTreeMap<String, Shard>,
-    /// When the last look at the stream began; `None` when a shard has ended since, because it may have children that
-    /// nobody has heard of.
+    /// When the last description of the stream was requested. `None` after a shard has ended, because that shard may
+    /// have unknown children.
     described_at: Option<Instant>,
 }
 
@@ -32,18 +35,18 @@ struct Shard {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// For its parent's end.
+    /// Waits for the end of its parent.
     Waiting,
-    /// With the beginning of the last poll that found nothing new.
+    /// Is being read. Holds the start of the last poll that found nothing new.
     Reading(Option<Instant>),
     /// Everything in it is done, and nothing will be added.
     Ended,
 }
 
 impl Shards {
-    /// Takes over a look at the stream that began at `began`. Returns the shards to read from now on.
+    /// Applies a description of the stream that was requested at `began`. Returns the additional shards to read.
     ///
-    /// A shard that the stream has forgotten is forgotten too, unless it is being read: that ends by itself.
+    /// A shard that the stream no longer lists is removed, unless it is being read: then it ends normally.
     pub(super) fn describe(&mut self, described: Vec<Described>, began: Instant) -> Vec<String> {
         self.known.retain(|id, shard| {
             matches!(shard.progress, Progress::Reading(_)) || described.iter().any(|described| described.id == *id)
@@ -52,7 +55,7 @@ impl Shards {
             self.known.entry(id).or_insert(Shard { parent, progress: Progress::Waiting });
         }
         self.described_at = Some(began);
-        // A parent that is not known any more is older than the stream's memory.
+        // An unknown parent is older than the stream's retention.
         let is_open = |id: &String| self.known.get(id).is_some_and(|shard| shard.progress != Progress::Ended);
         let waiting = self.known.iter().filter(|(_, shard)| shard.progress == Progress::Waiting);
         let ready: Vec<String> = waiting
@@ -65,26 +68,26 @@ impl Shards {
         ready
     }
 
-    /// Notes that a poll of a shard that began at `began` found nothing new.
+    /// Records that a poll of a shard, started at `began`, found nothing new.
     pub(super) fn caught_up(&mut self, id: &str, began: Instant) {
         self.set(id, Progress::Reading(Some(began)));
     }
 
-    /// Notes that a shard has been read to its end.
+    /// Records that a shard has been read to its end.
     pub(super) fn ended(&mut self, id: &str) {
         self.set(id, Progress::Ended);
         self.described_at = None;
     }
 
-    /// Whether there is none to read.
+    /// Whether no shard is left to read.
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// The instant before which every record that was written is done; `None` while that is not known.
+    /// The instant before which every written record is done; `None` while that is unknown.
     ///
-    /// A child is made when its parent is closed, and the poll of an open shard says that it is open. So what was written
-    /// before that poll stands in no shard that nobody has heard of, however long ago the stream was looked at.
+    /// A child shard is created when its parent is closed, and a poll of an open shard shows that it is open. So no
+    /// unknown shard can hold records from before that poll, however old the stream's description is.
     pub(super) fn caught_up_at(&self) -> Option<Instant> {
         let mut earliest = None;
         for shard in self.known.values() {
@@ -110,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Shards as `child<parent`.
+    /// Parses shards written as `child<parent`.
     fn described(shards: &[&str]) -> Vec<Described> {
         let shard = |text: &&str| match text.split_once('<') {
             Some((id, parent)) => Described { id: id.to_owned(), parent: Some(parent.to_owned()) },

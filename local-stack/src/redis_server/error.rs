@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::PROGRAM_VARIABLE;
 
-/// Why there is no Redis server. Each prints as one line for a person to act on.
+/// Why the Redis server is missing. Each error prints as one line for a person to act on.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisServerError {
     /// The program is not installed.
@@ -13,23 +13,23 @@ pub enum RedisServerError {
          running server by --redis-url"
     )]
     Missing {
-        /// The program that was looked for.
+        /// The program that was searched for.
         program: String,
     },
-    /// The program is there but cannot be run.
+    /// The program exists but cannot be run.
     #[error("{program} cannot be run: {source}")]
     Spawn {
         /// The program.
         program: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The server ended at once, or does not answer.
+    /// The server ended immediately, or does not answer.
     #[error("{program} {what}; the end of {}: {tail}", log.display())]
     NotReady {
         /// The program.
         program: String,
-        /// What it did instead of answering.
+        /// The observed behaviour.
         what: String,
         /// Its log.
         log: PathBuf,
@@ -41,10 +41,10 @@ pub enum RedisServerError {
     Log {
         /// The log file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The shell that kills the server when its parent was killed cannot be started or told.
+    /// The watchdog, which kills the server after its parent was killed, cannot be started or does not accept messages.
     #[error("cannot start /bin/sh, which watches over the Redis server: {0}")]
     Watchdog(#[source] io::Error),
     /// No port was free.

@@ -1,4 +1,4 @@
-//! With the real `redis-server`.
+//! Tests with the real `redis-server`.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::{Inner, RedisServer, RedisServerError, answering_pid, program};
 
-/// Set for the process that plays the parent in `a_killed_parent_leaves_no_server_behind`: its folder.
+/// Set in the process that plays the parent in `a_killed_parent_leaves_no_server_behind`. It names that test's folder.
 const PARENT_VARIABLE: &str = "PAGEMARK_TEST_PARENT";
 
 fn process_exists(pid: u32) -> bool {
-    // Signal 0 only asks. A process that was killed but not collected still exists.
+    // Signal 0 only checks. A process that was killed but not collected still exists.
     shell(&format!("kill -0 {pid} 2> /dev/null"))
 }
 
@@ -133,7 +133,7 @@ fn a_missing_program_is_one_line_that_says_what_to_install() {
 #[test]
 fn a_server_that_ends_at_once_shows_its_log() {
     let folder = tempfile::tempdir().unwrap();
-    // It knows no option --port, says so and ends.
+    // The program `ls` does not know the option --port, reports that and ends.
     let error = Inner::start(folder.path(), "ls".as_ref(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::NotReady { .. }), "{error:?}");
     assert!(error.to_string().contains("redis.log: ls: "), "{error}");
@@ -144,7 +144,7 @@ fn a_server_that_ends_at_once_shows_its_log() {
 async fn another_server_at_the_port_is_not_taken_for_ours() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(folder.path()).await.unwrap();
-    // What a restart meets when, in the gap, another server takes the port.
+    // The situation of a restart when another server has taken the port meanwhile.
     let pid = server.pid().unwrap();
     let intruder = Inner {
         arguments: Vec::new(),
@@ -164,7 +164,7 @@ async fn a_killed_watchdog_is_replaced() {
     let server = RedisServer::start(folder.path()).await.unwrap();
     let first = server.inner.state().watchdog.as_ref().unwrap().shell.id();
     kill(first);
-    // A process that has ended is seen by its pipe when it has been collected by the kernel, so ask until it is.
+    // The pipe shows the end of a process only after the kernel has collected it, so ask repeatedly.
     let second = wait_for("another watchdog", || {
         let mut state = server.inner.state();
         let pid = state.child.as_ref().unwrap().id();
@@ -181,7 +181,7 @@ fn a_killed_parent_leaves_no_server_behind() {
         let folder = Path::new(&folder);
         let server = Inner::start(folder, &program(), Vec::new()).unwrap();
         std::fs::write(folder.join("url.new"), server.url()).unwrap();
-        // Renamed, so that the other process never reads half a text.
+        // Write and rename, so that the other process never reads an incomplete text.
         std::fs::rename(folder.join("url.new"), folder.join("url")).unwrap();
         std::thread::sleep(Duration::from_secs(60));
         return;
@@ -198,6 +198,6 @@ fn a_killed_parent_leaves_no_server_behind() {
     assert!(answering_pid(&url).is_ok());
     parent.kill().unwrap();
     assert_eq!(parent.wait().unwrap().signal(), Some(9), "killed without a chance to clean up");
-    // Asked at its address: a killed process whose new parent does not collect it keeps its number.
+    // Ask at its address: a killed process keeps its id until its new parent collects it.
     wait_for("the end of its server", || answering_pid(&url).err());
 }
