@@ -1,24 +1,24 @@
-//! The product catalogue: what is known of the list of products that the table keeps beside the comments.
+//! The product catalogue: what is known about the list of products that the table keeps beside the comments.
 //!
-//! The list itself only grows: a product without comments stays in it. What it lacks is said by a [`Catalogue`], which
-//! is written after the products that it speaks of. "Written" means by one of the writers, with a journal entry; a
-//! product is *listed* when it is in the list.
+//! The list itself only grows: a product without comments stays in it. A [`Catalogue`] states how complete the list is.
+//! It is written after the products that it covers. "Written" comments come from one of the writers, with a journal
+//! entry. A product is *listed* when it is in the list.
 //!
-//! **Invariant:** of every comment that was written in `from..to`, the product is listed; and when the catalogue is whole,
-//! so it is of every comment that was written before `to` and is still there. Three things lead to that, and each is
-//! planned here: a window of the journal of which every product has been listed (`followed`), a scan of the whole table
-//! of which every product has been listed (`scanned`), and nothing else. Windows join without gaps, or `from` begins anew
-//! and the catalogue is not whole any more (`only_what_was_listed_is_vouched_for`).
+//! **Invariant:** the product of every comment written in `from..to` is listed. When the catalogue is whole, the
+//! product of every comment that was written before `to` and still exists is listed too. This module plans the only two
+//! ways to extend a catalogue: a window of the journal whose products are all listed (`followed`), and a scan of the
+//! whole table whose products are all listed (`scanned`). Windows join without gaps. Otherwise `from` starts anew and
+//! the catalogue is no longer whole (`only_what_was_listed_is_vouched_for`).
 //!
-//! **Invariant:** a catalogue is believed only for the table that it was written for: a restored table holds state items and
-//! comments of different moments.
+//! **Invariant:** a catalogue is valid only for the table for which it was written. A restored table holds state items
+//! and comments of different moments.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{id::ProductId, instant::Instant};
 
-/// Over how many partition keys the list is spread: a scan that lists a million products writes faster than the 1,000
-/// units a second that one key takes (AWS: "Best practices for designing and using partition keys effectively").
+/// Number of partition keys that the list is spread over. A scan that lists a million products writes faster than the
+/// 1,000 units per second of one key (AWS: "Best practices for designing and using partition keys effectively").
 pub const CATALOGUE_SHARDS: u32 = 16;
 
 /// The shard of the list that a product is in.
@@ -26,47 +26,47 @@ pub fn catalogue_shard(product: &ProductId) -> u32 {
     crc32fast::hash(product.as_str().as_bytes()) % CATALOGUE_SHARDS
 }
 
-/// What is known of the list of products.
+/// How complete the list of products is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Catalogue {
-    /// The id of the table that it was written for.
+    /// The id of the table for which it was written.
     pub table: String,
-    /// From when on the products of all that was written are listed.
+    /// The products of all comments written since this instant are listed.
     pub from: Instant,
-    /// Until when, this instant not included.
+    /// The end of the covered time, exclusive.
     pub to: Instant,
-    /// Whether the products of all that was written earlier are listed, too.
+    /// Whether the products of all earlier comments are listed too.
     pub is_whole: bool,
 }
 
-/// Why the list cannot be read instead of the table.
+/// Why the list cannot replace a scan of the table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWhole {
-    /// The table has none that was written for it.
+    /// The table has no catalogue that was written for it.
     #[error("there is no product catalogue of this table yet")]
     None,
-    /// It was begun, but nothing has looked through the table since, or it was interrupted.
+    /// The catalogue was started, but no scan of the table has completed since, or its coverage was interrupted.
     #[error("the product catalogue goes back to {from} only")]
     GoesBackTo {
-        /// Since when it is kept.
+        /// The start of its coverage.
         from: Instant,
     },
-    /// The journal does not name what was written since.
+    /// The journal no longer reaches back to its end.
     #[error("the product catalogue ends at {to}, and the journal does not reach back to that")]
     TooOld {
-        /// Until when it was kept.
+        /// The end of its coverage.
         to: Instant,
     },
-    /// A clock is wrong, or was.
+    /// A clock is or was wrong.
     #[error("the product catalogue is kept until {to}, which is later than the present: a clock is wrong, or was")]
     Later {
-        /// Until when it was kept.
+        /// The end of its coverage.
         to: Instant,
     },
 }
 
 impl Catalogue {
-    /// What is known after every product has been listed that the journal names in a window.
+    /// The catalogue after all products in a window of the journal were listed.
     pub fn followed(before: Option<Self>, table: &str, from: Instant, to: Instant, present: Instant) -> Self {
         match before.filter(|before| before.is_believed(table, present) && from <= before.to) {
             Some(before) => Self { to: before.to.max(to), ..before },
@@ -74,8 +74,8 @@ impl Catalogue {
         }
     }
 
-    /// What is known after every product has been listed of a scan of the whole table that saw everything that was
-    /// written before `began`.
+    /// The catalogue after all products in a scan of the whole table were listed. The scan saw everything written
+    /// before `began`.
     pub fn scanned(before: Option<Self>, table: &str, began: Instant, present: Instant) -> Self {
         match before.filter(|before| before.is_believed(table, present) && (before.is_whole || before.from <= began)) {
             Some(before) => Self { to: before.to.max(began), is_whole: true, ..before },
@@ -83,10 +83,10 @@ impl Catalogue {
         }
     }
 
-    /// From when on the journal has to be read beside the list, which begins with `oldest`.
+    /// The instant from which the journal must be read in addition to the list. The journal begins with `oldest`.
     ///
     /// # Errors
-    /// Why the list is not enough.
+    /// Why the list is not sufficient.
     pub fn reaches(
         catalogue: Option<&Self>,
         table: &str,
@@ -119,7 +119,7 @@ mod tests {
         Instant::from_epoch_ms(ms).unwrap()
     }
 
-    /// Plays a script, a step a line: `window FROM TO`, `scan BEGAN`, `table NAME`.
+    /// Runs a script with one step per line: `window FROM TO`, `scan BEGAN`, `table NAME`.
     fn check(script: &str, expected: Expect) {
         let (mut catalogue, mut table, mut told) = (None, "t".to_owned(), String::new());
         for line in script.lines() {
@@ -188,13 +188,13 @@ mod tests {
         );
     }
 
-    /// What happens to a table, one after the other; each takes a moment.
+    /// A sequence of events on a table; each takes a moment.
     #[derive(Debug, Clone)]
     enum Step {
         Write(u8),
-        /// A window of the journal from so many moments ago until so many moments ago.
+        /// A window of the journal, between two numbers of moments ago.
         Window(i64, i64),
-        /// A scan that saw everything but what the last so many moments brought.
+        /// A scan that missed only the changes of the last moments. The number says how many.
         Scan(i64),
     }
 

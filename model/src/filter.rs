@@ -1,6 +1,6 @@
-//! Filters, the keys they become, and the base sets of the page index.
+//! Filters, their keys, and the base sets of the page index.
 //!
-//! **Invariant:** every filter has exactly one key. All five ratings are no filter, so `1.2.3.4.5` is never a key.
+//! **Invariant:** every filter has exactly one key. All five ratings together do not restrict anything, so `1.2.3.4.5` is never a key.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::{
     rating::{Rating, RatingSet},
 };
 
-/// What stands in a key for "any language" and "any rating". It sorts after every language tag and digit, so a
-/// comment's primary item is the last of its item collection.
+/// Stands for "any language" and "any rating" in a key. It sorts after every language tag and digit, so a comment's
+/// primary item is the last one of its item collection.
 pub const ANY: &str = "~";
 
-/// Which comments of a product are wanted.
+/// Selects comments of a product.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Filter {
     language: Option<Language>,
@@ -27,28 +27,28 @@ impl Filter {
     /// Every comment.
     pub const ANY: Self = Self { language: None, ratings: None };
 
-    /// The filter for a language and a set of ratings, `None` meaning any.
+    /// The filter for a language and a set of ratings; `None` means any.
     pub fn new(language: Option<Language>, ratings: Option<RatingSet>) -> Self {
         Self { language, ratings: ratings.filter(|set| *set != RatingSet::ALL) }
     }
 
-    /// The language, `None` for any.
+    /// The language; `None` means any.
     pub fn language(&self) -> Option<&Language> {
         self.language.as_ref()
     }
 
-    /// The ratings, `None` for any; never all five.
+    /// The ratings; `None` means any. Never all five.
     pub fn ratings(&self) -> Option<RatingSet> {
         self.ratings
     }
 
-    /// Whether a comment placed so is wanted.
+    /// Whether the filter matches a comment with this placement.
     pub fn matches(&self, placement: &Placement) -> bool {
         self.language.as_ref().is_none_or(|language| *language == placement.language)
             && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
     }
 
-    /// The disjoint base sets whose union holds the wanted comments: one, or one a rating.
+    /// The disjoint base sets whose union holds the matching comments: one set, or one per rating.
     pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
         let set = |rating| BaseSet { product: product.clone(), language: self.language.clone(), rating };
         match self.ratings {
@@ -78,7 +78,7 @@ pub struct FilterKey {
 }
 
 impl FilterKey {
-    /// The end of every primary item's sort key, and of no other's: what the event source mappings filter by.
+    /// The end of every primary item's sort key and of no other sort key. The event source mappings filter by it.
     pub const PRIMARY_SUFFIX: &str = "/~/~";
 
     /// The sort key of the primary items of a product.
@@ -89,7 +89,7 @@ impl FilterKey {
     /// Parses a sort key.
     ///
     /// # Errors
-    /// Any text that [`FilterKey`]'s own `Display` does not produce.
+    /// Any text that `Display` of [`FilterKey`] does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let malformed =
             || Malformed::new("filter key", format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"));
@@ -99,7 +99,7 @@ impl FilterKey {
         else {
             return Err(malformed());
         };
-        // Each part has one spelling: that of its `Display`.
+        // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,
             tag => Some(Language::parse(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?),
@@ -124,14 +124,14 @@ impl fmt::Display for FilterKey {
     }
 }
 
-/// A set that the page index keeps: a product's comments of one language or any, with one rating or any.
+/// A set in the page index: a product's comments of one language or any, with one rating or any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaseSet {
     /// The product.
     pub product: ProductId,
-    /// The language, `None` for any.
+    /// The language; `None` means any.
     pub language: Option<Language>,
-    /// The rating, `None` for any.
+    /// The rating; `None` means any.
     pub rating: Option<Rating>,
 }
 
@@ -148,7 +148,7 @@ impl fmt::Display for BaseSet {
 }
 
 impl Placement {
-    /// The power set: the 31 filters, all but [`Filter::ANY`], under which a comment placed so has a duplicate.
+    /// The 31 filters, all but [`Filter::ANY`], under which a comment with this placement has a duplicate.
     pub fn duplicate_filters(&self) -> impl Iterator<Item = Filter> {
         let rating = self.rating;
         let with_rating = RatingSet::every().filter(move |set| *set != RatingSet::ALL && set.contains(rating));
@@ -163,7 +163,7 @@ impl Placement {
         self.duplicate_filters().map(|filter| FilterKey { product: self.product.clone(), filter })
     }
 
-    /// The four base sets that hold a comment placed so.
+    /// The four base sets that contain a comment with this placement.
     pub fn base_sets(&self) -> [BaseSet; 4] {
         let set = |language: Option<&Language>, rating| BaseSet {
             product: self.product.clone(),

@@ -13,13 +13,13 @@ use crate::error::{InvalidInput, quoted};
 pub struct Language(String);
 
 impl Language {
-    /// The longest tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
+    /// Maximum length of a tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
     pub const MAX_LEN: usize = 35;
 
     /// Parses a tag and normalises its case (RFC 5646 section 2.1.1).
     ///
     /// # Errors
-    /// Longer than [`Language::MAX_LEN`], or not well-formed.
+    /// A tag that is longer than [`Language::MAX_LEN`] or not well-formed.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
             let problem = format!(

@@ -48,14 +48,14 @@ impl fmt::Display for Order {
     }
 }
 
-/// The number of a page, from 1.
+/// The number of a page, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct PageNumber(u64);
 
 impl PageNumber {
     /// Page 1.
     pub const FIRST: Self = Self(1);
-    /// The greatest number: times the greatest page size it is still exact in Redis's doubles.
+    /// The greatest page number. Multiplied by the greatest page size, it is still exact in Redis's doubles.
     pub const MAX: Self = Self(1_000_000_000_000);
 
     /// A page number.
@@ -83,12 +83,12 @@ impl PageNumber {
         self.0
     }
 
-    /// How many comments stand before the page.
+    /// How many comments precede the page.
     pub fn skip(self, size: PageSize) -> u64 {
         (self.0 - 1) * u64::from(size.0)
     }
 
-    /// The page that shows the comment of this rank, counted from 0.
+    /// The page with the comment of this rank, counted from 0.
     pub fn of_rank(rank: u64, size: PageSize) -> Self {
         Self(rank / u64::from(size.0) + 1)
     }
@@ -132,7 +132,7 @@ impl PageSize {
         self.0
     }
 
-    /// How many pages there are: at least one, because page 1 of nothing exists.
+    /// The number of pages: at least one, because page 1 of an empty listing exists.
     pub fn total_pages(self, total: u64) -> u64 {
         total.div_ceil(u64::from(self.0)).max(1)
     }
@@ -152,7 +152,7 @@ impl fmt::Display for PageSize {
 
 fn parse_digits(field: &'static str, text: &str) -> Result<u64, InvalidInput> {
     let refuse = || InvalidInput::new(field, format!("{} is not a whole number from 1", quoted(text)));
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refuse());
     }

@@ -1,8 +1,9 @@
-//! What items cost, as DynamoDB counts (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write operations").
+//! Sizes and costs of items by DynamoDB's rules (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write
+//! operations").
 
 use serde_dynamo::{AttributeValue, Item};
 
-/// A unit of writing holds this many bytes of one item, a unit of strongly consistent reading four times as many.
+/// Bytes of an item per write unit. A strongly consistent read unit covers four times as many.
 const WRITE_UNIT_BYTES: usize = 1024;
 
 /// The size of an item in bytes: the names and values of its attributes.
@@ -17,7 +18,7 @@ pub fn value_bytes(value: &AttributeValue) -> usize {
         AttributeValue::B(bytes) => bytes.len(),
         AttributeValue::N(number) => number_bytes(number),
         AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
-        // Three bytes, and one more for each element.
+        // Three bytes, plus one for each element.
         AttributeValue::M(fields) => {
             3 + fields.iter().map(|(name, value)| 1 + name.len() + value_bytes(value)).sum::<usize>()
         }
@@ -28,13 +29,13 @@ pub fn value_bytes(value: &AttributeValue) -> usize {
     }
 }
 
-/// A byte for each two significant digits, and one more; DynamoDB calls that approximate.
+/// One byte for each two significant digits, plus one. DynamoDB calls this approximate.
 fn number_bytes(number: &str) -> usize {
     let digits: String = number.chars().take_while(|c| !matches!(c, 'e' | 'E')).filter(char::is_ascii_digit).collect();
     1 + digits.trim_start_matches('0').trim_end_matches('0').len().div_ceil(2)
 }
 
-/// The units that writing an item takes, in the table or in an index; a transaction takes twice as many in the table.
+/// The units for writing an item, in the table or in an index. A transaction takes twice as many in the table.
 pub fn write_units(item_bytes: usize) -> usize {
     item_bytes.div_ceil(WRITE_UNIT_BYTES).max(1)
 }

@@ -18,7 +18,7 @@ pub struct DuplicateKey {
 /// One write of one duplicate item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DuplicateWrite {
-    /// Put the item, whatever was there.
+    /// Put the item, and replace any existing one.
     Put {
         /// Its key.
         key: DuplicateKey,
@@ -41,8 +41,8 @@ impl DuplicateWrite {
     }
 }
 
-/// The writes that bring the duplicates of a comment in line with the batch's last image of it: 31 puts unless it
-/// was deleted, and a delete for every other key that the batch's images imply. No key stands twice.
+/// The writes that make a comment's duplicates match the batch's last image: 31 puts unless the comment was deleted,
+/// and a delete for every other key that the batch's images imply. No key occurs twice.
 pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
     let key = |filter_key| DuplicateKey { id: change.id.clone(), filter_key };
     let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(|image| image.placement.duplicate_keys()).collect();

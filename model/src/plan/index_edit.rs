@@ -10,14 +10,14 @@ use crate::{
     record::CommentChange,
 };
 
-/// One edit: where a comment is a member of its product's base sets, and where it is not.
+/// One edit: the base sets of its product that must contain a comment, and those that must not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEdit {
-    /// The product; all sets of an edit are its.
+    /// The product of all sets in this edit.
     pub product: ProductId,
-    /// The comment, the member.
+    /// The comment: the member of the sets.
     pub id: CommentId,
-    /// When it was made, the score; `None` when it is to be nowhere.
+    /// Its creation time, which is the score; `None` when no set must contain it.
     pub created_at: Option<Instant>,
     /// The sets it must be in.
     pub add: Vec<BaseSet>,
@@ -25,14 +25,14 @@ pub struct IndexEdit {
     pub remove: Vec<BaseSet>,
 }
 
-/// The edits that bring the base sets in line with the batch's last image of a comment.
+/// The edits that make the base sets match the batch's last image of a comment.
 pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
     let last = change.last.as_ref().map(|image| (&image.placement, image.created_at));
     index_edits(&change.id, last, &change.seen)
 }
 
-/// The edits that make a comment a member of the sets of `last` and of no other set of `seen`: one a product, which is
-/// one unless somebody broke the rule that a comment never changes its product.
+/// The edits that put a comment into the sets of `last` and remove it from all other sets of `seen`. One edit per
+/// product. There is more than one product only if something broke the rule that a comment never changes its product.
 pub fn index_edits(id: &CommentId, last: Option<(&Placement, Instant)>, seen: &[Placement]) -> Vec<IndexEdit> {
     let placements = seen.iter().chain(last.map(|(placement, _)| placement));
     let products = placements.map(|placement| &placement.product).sorted().dedup();

@@ -1,4 +1,4 @@
-//! Where a comment must be in the page index.
+//! Compares a comment's entries in the page index with its expected ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,37 +12,37 @@ use crate::{
     plan::IndexEdit,
 };
 
-/// What the page index says of a product beside its base sets.
+/// The names that the page index holds for a product, besides its base sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     /// Whether the product is named in its partition.
     pub is_named: bool,
     /// The languages that are named.
     pub languages: BTreeSet<Language>,
-    /// Those of these names that have no members: of a language, or of the product (`None`).
+    /// The names without members: of a language, or of the product (`None`).
     pub without_members: BTreeSet<Option<Language>>,
 }
 
-/// Where a comment was looked for, and where it was found.
+/// Where a comment was looked for and where it was found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranks {
-    /// The products that were looked at.
+    /// The products that were checked.
     pub names: BTreeMap<ProductId, Names>,
-    /// The base sets that have it as a member, and its scores.
+    /// The base sets that contain the comment, and its scores there.
     pub scores: BTreeMap<BaseSet, f64>,
 }
 
-/// What is wrong with the entries of a comment, and the edits that mend it.
+/// The differences in a comment's entries, and the edits that repair them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankPlan {
     /// Each difference.
     pub drift: Vec<Drift>,
-    /// The edits, one a product that is concerned.
+    /// The edits, one per affected product.
     pub edits: Vec<IndexEdit>,
 }
 
-/// Compares the entries of a comment with its primary item, `None` when there is no such comment. A product that was
-/// not looked at is left alone.
+/// Compares a comment's entries with its primary item; `None` means that the comment does not exist. Leaves unchecked
+/// products alone.
 pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &Ranks) -> RankPlan {
     let mut plan = RankPlan::default();
     for (product, names) in &ranks.names {
@@ -72,7 +72,7 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &R
         }));
         for language in &names.without_members {
             let whole = BaseSet { product: product.clone(), language: language.clone(), rating: None };
-            // Its member may be what is missing. Taking a member out of an empty set takes the name away.
+            // The whole set's member may be what is missing. Removing a member from an empty set also removes the name.
             if !expected.contains(&whole) {
                 plan.drift.push(Drift::ExtraName(product.clone(), language.clone()));
                 remove.push(whole);
@@ -91,15 +91,15 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &R
     plan
 }
 
-/// Whether a score is a comment's time: whole milliseconds, exact in a double.
+/// Whether a score is a comment's creation time: whole milliseconds, exact in a double.
 #[expect(clippy::cast_precision_loss, reason = "the milliseconds of the years 1 to 9999 are exact in a double")]
 pub(crate) fn is_score(score: f64, created_at: Instant) -> bool {
     score == created_at.epoch_ms() as f64
 }
 
 impl Placement {
-    /// Whether `scores`, of the four base sets in the order of [`Placement::base_sets`], are those of a comment that was
-    /// made at this time and stands here.
+    /// Whether `scores` are those of a comment with this creation time and placement. They belong to the four base sets
+    /// in the order of [`Placement::base_sets`].
     pub fn has_scores(&self, scores: &[Option<f64>], created_at: Instant) -> bool {
         scores.len() == self.base_sets().len()
             && scores.iter().all(|score| score.is_some_and(|score| is_score(score, created_at)))
@@ -107,7 +107,7 @@ impl Placement {
 }
 
 impl Ranks {
-    /// Where to look for a comment: the base sets of every place, in its languages and those that are named.
+    /// The base sets to search for a comment: those of every place, in its languages and the languages that are named.
     pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
         let sets = places.iter().flat_map(|(product, told)| {
             let mut languages = told.clone();
