@@ -1,16 +1,16 @@
-//! Filter patterns of event source mappings, evaluated as the service does.
+//! Filter patterns of event source mappings, evaluated by the service's rules.
 //!
-//! The syntax is that of "Filter rule syntax" in the AWS Lambda Developer Guide. A pattern has the shape of a record; at
-//! its leaves stand lists of rules, of which one must hold; all leaves must hold. Of several patterns, one must hold.
-//! What is not supported here (`numeric`, `equals-ignore-case`, `$or` …) is an error when the pattern is read, so a
-//! pattern never matches less or more than it says.
+//! The syntax is "Filter rule syntax" in the AWS Lambda Developer Guide. A pattern has the shape of a record, with
+//! lists of rules at its leaves. All leaves must match, and at each leaf one rule must hold. If a mapping has several
+//! patterns, one must match. An unsupported operator (`numeric`, `equals-ignore-case`, `$or` …) is an error when the
+//! pattern is parsed, so a pattern never matches less or more than it says.
 
 use serde_json::{Map, Value};
 
-/// A mapping passes at most this many patterns by default.
+/// Maximum number of patterns that a mapping accepts by default.
 pub const PATTERNS_MAX: usize = 5;
 
-/// The longest pattern that the service takes, in bytes.
+/// Maximum length of a pattern that the service accepts, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
 /// The filter of one event source mapping.
@@ -19,13 +19,13 @@ pub struct FilterPattern {
     alternatives: Vec<Fields>,
 }
 
-/// Why a pattern cannot be used.
+/// Why a pattern is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// The pattern is no JSON.
+    /// The pattern is not JSON.
     #[error("the filter pattern is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The pattern uses a rule that is not supported here.
+    /// The pattern uses an operator that is not supported here.
     #[error("the filter pattern uses {operator:?} at {at:?}, which is not supported")]
     Unsupported {
         /// The operator.
@@ -33,15 +33,15 @@ pub enum FilterError {
         /// The path to it, joined by dots.
         at: String,
     },
-    /// The pattern is not made as patterns are.
+    /// The pattern has the wrong structure.
     #[error("the filter pattern is malformed at {at:?}: {reason}")]
     Malformed {
-        /// The path to the place, joined by dots.
+        /// The path to the error, joined by dots.
         at: String,
-        /// What is wrong.
+        /// The error.
         reason: &'static str,
     },
-    /// More patterns, or longer ones, than the service takes.
+    /// The patterns are more numerous, or longer, than the service accepts.
     #[error("a mapping takes {PATTERNS_MAX} patterns of {PATTERN_BYTES_MAX} bytes at most")]
     TooLarge,
 }
@@ -64,7 +64,7 @@ enum Rule {
 }
 
 impl FilterPattern {
-    /// Reads the patterns of one mapping. Without any, every record matches, as in the service.
+    /// Parses the patterns of one mapping. Without patterns, every record matches, as in the service.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl FilterPattern {
         Ok(FilterPattern { alternatives: patterns.iter().map(parse).collect::<Result<_, _>>()? })
     }
 
-    /// Whether the mapping passes a stream record, given as the JSON that a function receives: an object with
+    /// Whether the mapping passes a stream record. The record is the JSON that a function receives: an object with
     /// `eventName`, `dynamodb.Keys` and so on.
     pub fn matches(&self, record: &Value) -> bool {
         self.alternatives.is_empty() || self.alternatives.iter().any(|fields| fields_match(fields, Some(record)))
@@ -95,7 +95,7 @@ fn parse_fields(fields: &Map<String, Value>, path: &mut Vec<String>) -> Result<F
     }
     let mut parsed = Vec::with_capacity(fields.len());
     for (name, value) in fields {
-        // Operators beside `$or` may come; none of them is a field.
+        // New operators besides `$or` may appear. None of them is a field.
         if name.starts_with('$') {
             return Err(unsupported(path, name));
         }
@@ -136,14 +136,14 @@ fn parse_rule(rule: &Value, path: &[String]) -> Result<Rule, FilterError> {
         {
             Ok(Rule::AnythingBut(values.clone()))
         }
-        // Operands of another type too: `{"anything-but": {"prefix": …}}` is an operator of its own.
+        // Covers operands of another type too: `{"anything-but": {"prefix": …}}` is a separate operator.
         _ => Err(unsupported(path, &format!("{operator}: {operand}"))),
     }
 }
 
 fn fields_match(fields: &Fields, value: Option<&Value>) -> bool {
     fields.iter().all(|(name, node)| {
-        // What is not there is looked into all the same: a rule may demand that something does not exist.
+        // Checks absent fields too, because a rule may require that a field does not exist.
         let inner = value.and_then(|value| value.get(name));
         match node {
             Node::Fields(fields) => fields_match(fields, inner),
@@ -153,7 +153,7 @@ fn fields_match(fields: &Fields, value: Option<&Value>) -> bool {
 }
 
 fn rule_matches(rule: &Rule, value: Option<&Value>) -> bool {
-    // Of a list in the record, one member must fit. An object is no leaf, and rules are about leaves.
+    // If the record has a list, one of its elements must match. An object is not a leaf, and rules apply to leaves.
     let leaves = match value {
         Some(Value::Array(members)) => members.as_slice(),
         Some(Value::Object(_)) | None => &[],

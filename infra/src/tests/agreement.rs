@@ -1,4 +1,4 @@
-//! The template says what the code and the documents say: renaming something in one of them fails.
+//! Checks that the template agrees with the code and the documents. Renaming something in only one of them fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn the_template_and_the_code_describe_the_same_table() {
     assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
 }
 
-/// The variables that a process is given, and their values as they are in a stack.
+/// The variables of a process, with their values in a stack.
 fn given(logical_id: &str) -> BTreeMap<String, String> {
     let properties = &resources()[logical_id]["Properties"];
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
@@ -36,14 +36,14 @@ fn given(logical_id: &str) -> BTreeMap<String, String> {
     let entries =
         lists.into_iter().flat_map(|(list, value)| list.as_array().unwrap().iter().zip(std::iter::repeat(value)));
     let pair = |(entry, value): (&Value, &str)| {
-        // An entry with a condition is the first alternative.
+        // If the entry has a condition, take the first alternative.
         let entry = if entry["Name"].is_string() { entry } else { &entry["Fn::If"][1] };
         (entry["Name"].as_str().unwrap().to_owned(), resolved(&entry[value]))
     };
     entries.map(pair).collect()
 }
 
-/// What a value becomes in a stack of the name `pagemark`.
+/// The value in a stack named `pagemark`.
 fn resolved(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
@@ -59,7 +59,7 @@ fn resolved(value: &Value) -> String {
         resolved += &named(name);
         resolved += rest;
     }
-    // A password: letters and digits.
+    // A stand-in for a password: letters and digits.
     while let Some((before, rest)) = resolved.split_once("{{resolve:") {
         let (_, after) = rest.split_once("}}").unwrap();
         resolved = format!("{before}x9{after}");
@@ -82,7 +82,7 @@ fn named(name: &str) -> String {
     }
 }
 
-/// Reads settings from flags.
+/// Parses settings from flags.
 type Parsed = fn(&[String]) -> Result<(), clap::Error>;
 
 #[test]
@@ -100,7 +100,7 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other_with_values_that_
     ];
     for (logical_id, command, parse) in processes {
         let given = given(logical_id);
-        // The repair job by hand looks how everything is unless it is told otherwise.
+        // Without a subcommand, the repair job started by hand prints the status.
         let below = command.find_subcommand("status");
         let all = || command.get_arguments().chain(below.iter().flat_map(|below| below.get_arguments()));
         let variable = |argument: &clap::Arg| argument.get_env().map(|name| name.to_string_lossy().into_owned());
@@ -141,7 +141,7 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
     }
 }
 
-/// The largest template that CloudFormation takes without a bucket, in bytes ("Understand CloudFormation quotas").
+/// Maximum template size that CloudFormation accepts without a bucket, in bytes ("Understand CloudFormation quotas").
 const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
@@ -155,7 +155,7 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
         let call = call.split("\n}").next().unwrap();
         assert!(TEMPLATE.len() <= INLINE_BYTES_MAX || call.contains("--s3-bucket"), "refused: {call}");
     }
-    // `output NAME`, and parameters as NAME=VALUE in commands that deploy.
+    // Collects `output NAME`, and parameters as NAME=VALUE in commands that deploy.
     let outputs: BTreeSet<&str> = documents
         .split("$(output ")
         .skip(1)

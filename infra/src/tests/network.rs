@@ -1,4 +1,4 @@
-//! Who is reached by whom, and what CloudFormation must be told so that a change does not take it down.
+//! Which parts can reach which others, and the settings that let CloudFormation apply a change without an outage.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn only_the_load_balancer_is_open_to_the_world() {
         assert_eq!(*subnets, json!([{"Ref": "PrivateSubnetA"}, {"Ref": "PrivateSubnetB"}]), "{name}");
     }
     assert!(resources()["StreamWriter"]["Properties"].get("VpcConfig").is_none(), "it needs nothing in the network");
-    // A private subnet has no route but those of the gateway endpoints.
+    // A private subnet has only the routes of the gateway endpoints.
     for (name, route) in of_type("AWS::EC2::Route") {
         assert_eq!(route["Properties"]["RouteTableId"], json!({"Ref": "PublicRoutes"}), "{name}");
     }
@@ -133,7 +133,7 @@ fn shards_are_added_to_the_cluster_that_is_there() {
     let properties = &redis["Properties"];
     assert_eq!(properties["NumNodeGroups"], json!({"Ref": "RedisShards"}));
     assert_eq!(properties["ReplicasPerNodeGroup"], json!({"Ref": "RedisReplicas"}));
-    // Two zones without a replica are refused, a cluster without fail-over as well.
+    // CloudFormation refuses two zones without a replica, and a cluster without fail-over.
     assert_eq!(properties["MultiAZEnabled"], json!({"Fn::If": ["HasRedisReplica", true, false]}));
     assert_eq!(properties["AutomaticFailoverEnabled"], true);
 }

@@ -1,4 +1,4 @@
-//! Nothing in the template is open or unencrypted, and what cannot be made again is kept.
+//! Checks that nothing in the template is open or unencrypted, and that irreplaceable data is kept.
 
 use serde_json::json;
 
@@ -112,7 +112,7 @@ fn a_changed_password_reaches_redis_first_and_then_whoever_uses_it() {
         assert!(users.contains(&name.to_owned()), "{users:?}");
         assert_eq!(resources()[name]["DependsOn"], format!("{}User", name.trim_end_matches("RedisUrl")));
     }
-    // Tasks read their secrets when they start, so another password must make other tasks.
+    // Tasks read their secrets when they start, so a new password must create new tasks.
     let api = &resources()["ApiTask"]["Properties"]["ContainerDefinitions"][0];
     assert_eq!(api["DockerLabels"], json!({"pagemark.passwords": {"Ref": "PasswordStage"}}));
 }
