@@ -1,5 +1,5 @@
 #!/bin/sh
-# Copies the report of the last runs (target/bench) into docs/benchmarks.md, its plots beside it.
+# Copies the report of the last runs (target/bench) to docs/benchmarks.md, with its plots.
 set -eu
 report=$1
 [ -f "$report/report.md" ] || { echo "There is no $report/report.md: run make bench first." >&2; exit 1; }

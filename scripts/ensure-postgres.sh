@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ensures that PostgreSQL's programs postgres and initdb are installed: the measurements start a server of their own and
-# compare with it. PAGEMARK_POSTGRES_BIN names the folder of those elsewhere.
+# Ensures that PostgreSQL's programs postgres and initdb are installed. The measurements start a separate server and
+# compare with it. PAGEMARK_POSTGRES_BIN names a folder with different ones.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 
@@ -14,7 +14,7 @@ if [ -n "${PAGEMARK_POSTGRES_BIN:-}" ]; then
     exit 1
 fi
 
-# Debian keeps the programs of each version in a folder of its own, which is not on the PATH.
+# Debian keeps the programs of each version in a separate folder, which is not on the PATH.
 have_postgres() {
     command -v postgres >/dev/null 2>&1 && command -v initdb >/dev/null 2>&1 && return 0
     for folder in /usr/lib/postgresql/*/bin; do
@@ -23,7 +23,7 @@ have_postgres() {
     return 1
 }
 
-# PostgreSQL refuses to run as root; then it runs as a user whom its packages make.
+# PostgreSQL refuses to run as root. Then it runs as the user that its packages create.
 check_user() {
     [ "$(id -u)" -ne 0 ] || id -u postgres >/dev/null 2>&1 && return 0
     echo "PostgreSQL does not run as root, and there is no user postgres to run it as." >&2

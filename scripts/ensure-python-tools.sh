@@ -1,13 +1,13 @@
 #!/bin/sh
-# ensure-python-tools.sh [LIST NAME]: ensures that target/NAME is a Python environment with the packages of LIST. Without
-# arguments that is target/python with scripts/python-tools.txt, which the tests run.
+# ensure-python-tools.sh [LIST NAME]: ensures that target/NAME is a Python environment with the packages of LIST. The
+# defaults are scripts/python-tools.txt and target/python, which the tests use.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 cd "$(dirname "$0")/.."
 
 list=${1:-scripts/python-tools.txt}
 folder=${CARGO_TARGET_DIR:-target}/${2:-python}
-# The list is copied there last: with it, the environment was complete once, and for this version of the list.
+# The list is copied there last. If it matches, the environment was complete once for this list.
 cmp -s "$list" "$folder/installed.txt" && [ -x "$folder/bin/python" ] && exit 0
 
 make_environment() {

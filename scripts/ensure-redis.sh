@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ensures that redis-server 7.0 or newer, or valkey-server, is installed. PAGEMARK_REDIS_SERVER names one elsewhere.
+# Ensures that redis-server 7.0 or newer, or valkey-server, is installed. PAGEMARK_REDIS_SERVER names a different one.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 
@@ -9,7 +9,7 @@ if [ -n "${PAGEMARK_REDIS_SERVER:-}" ]; then
     exit 1
 fi
 
-# The scripts of the page index need Redis 7. Every Valkey has what they need.
+# The scripts of the page index need Redis 7. Every Valkey version suffices.
 check_version() {
     command -v redis-server >/dev/null 2>&1 || return 0
     version=$(redis-server --version | sed -n 's/.* v=\([0-9]*\)\..*/\1/p')

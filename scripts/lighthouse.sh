@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures a page of 20 comments with Lighthouse, as on a phone, and prints the scores and what took points away: of the
-# whole stack as `make run` starts it, on a free port, light and dark.
+# Measures a page of 20 comments with Lighthouse as on a phone, and prints the scores and the reasons for lost points.
+# Runs the whole stack as `make run` starts it, on a free port, in light and dark mode.
 set -eu
 cd "$(dirname "$0")/.."
 

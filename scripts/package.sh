@@ -1,9 +1,10 @@
 #!/bin/sh
-# Makes what is deployed, in target/package or the folder OUT: a zip for each Lambda function, and the binaries of the API and
-# the repair job beside what their image is built from (infra/Containerfile). Prints their sizes.
+# Builds the deployment in target/package or the folder OUT: a zip for each Lambda function, and the binaries of the API
+# and the repair job with the other files for their image (infra/Containerfile). Prints the sizes.
 #
-# ARCH=arm64 (as the template has it), x86_64, or host: for this machine, by plain cargo, in the profile PROFILE. What that
-# makes needs this machine's C library where it has one: it cannot run in the image, which is then left out.
+# ARCH is arm64 (as in the template), x86_64, or host. `host` builds for this machine with plain cargo in the profile
+# PROFILE. A host build may need this machine's C library. Such a program cannot run in the image, which is then left
+# out.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,7 +14,7 @@ target=${CARGO_TARGET_DIR:-target}
 out=${OUT:-$target/package}
 functions="stream-writer page-indexer repair-job"
 
-# Static binaries: neither Lambda's nor the image's C library matters.
+# Build static binaries, so that the C libraries of Lambda and the image do not matter.
 case $arch in
 arm64) triple=aarch64-unknown-linux-musl ;;
 x86_64) triple=x86_64-unknown-linux-musl ;;
@@ -27,10 +28,10 @@ esac
 packages="--package api"
 for function in $functions; do packages="$packages --package $function"; done
 if [ -n "$triple" ]; then
-    # Zig is the C compiler and linker for any processor; both come as Python packages.
+    # Zig serves as C compiler and linker for every processor. Zig and cargo-zigbuild come as Python packages.
     sh scripts/ensure-python-tools.sh scripts/package-tools.txt package-tools
     PATH=$(cd "$target/package-tools/bin" && pwd):$PATH
-    # cargo-zigbuild takes the default toolchain unless it is told which.
+    # cargo-zigbuild uses the default toolchain unless this variable names another.
     RUSTUP_TOOLCHAIN=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
     export RUSTUP_TOOLCHAIN
     rustup target add "$triple" >/dev/null 2>&1 || {
@@ -40,18 +41,18 @@ if [ -n "$triple" ]; then
     # shellcheck disable=SC2086 # one word a package
     cargo zigbuild --locked --profile "$profile" --target "$triple" --bins $packages
 else
-    # The whole workspace is named, so that dependencies have the features that they have in the tests.
+    # Name the whole workspace, so that dependencies have the same features as in the tests.
     cargo build --locked --profile "$profile" --workspace --bin api $(for function in $functions; do echo --bin "$function"; done)
 fi
 folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "$profile")
 
-# What is not deployed need not be small.
+# Files that are not deployed need not be small.
 level=$([ "$profile" = release ] && echo 9 || echo 1)
 
 mkdir -p "$out"
 rm -rf "$out/api"
 for function in $functions; do
-    # The program of a custom runtime is called bootstrap. The same binary makes the same zip.
+    # The program of a custom runtime must be named bootstrap. The same binary gives the same zip.
     python3 - "$folder/$function" "$out/$function.zip" "$level" <<'PYTHON'
 import sys, zipfile
 entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
@@ -64,7 +65,7 @@ PYTHON
 done
 
 
-# The image has no other files, so nothing but a static binary starts in it.
+# The image has no other files, so only a static binary starts in it.
 in_image="api repair-job"
 for program in $in_image; do
     needed=$(python3 scripts/elf_interpreter.py "$folder/$program" 2>/dev/null || echo "another system")

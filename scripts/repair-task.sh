@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs a command of the repair job inside the network of a stack, as a task beside the API's, shows what it says when it has
-# ended, and ends with its exit code:
+# Runs a command of the repair job inside the network of a stack, as a task beside the API's. When the task has ended,
+# prints its output and exits with its exit code:
 #
 #   scripts/repair-task.sh STACK status
 #   scripts/repair-task.sh STACK recent --apply --max-run-time 2h
-#   PAGEMARK_LOG=info scripts/repair-task.sh STACK audit --apply    # names what it mends
+#   PAGEMARK_LOG=info scripts/repair-task.sh STACK audit --apply    # names what it repairs
 #
-# It needs the AWS command line, Python 3, and credentials that may describe the stack, run and describe tasks, pass their
-# roles and read the log. Ctrl-C ends this script, not the task: `aws ecs stop-task` does, and the run remembers where it is.
+# It needs the AWS command line, Python 3, and credentials that may describe the stack, run and describe tasks, pass
+# their roles and read the log. Ctrl-C ends this script but not the task. `aws ecs stop-task` stops the task, and the
+# run stores its position.
 set -eu
 
 if [ $# -lt 2 ]; then
@@ -47,7 +48,8 @@ told() {
     aws ecs describe-tasks --cluster "$cluster" --tasks "$task" --query "tasks[0].$1" --output text
 }
 
-# One wait ends after ten minutes, whatever the task does; and a call may fail meanwhile without the task having ended.
+# One wait ends after ten minutes, whether or not the task has ended. A call may also fail while the task is still
+# running.
 status=$(told lastStatus || echo unknown)
 while [ "$status" != STOPPED ]; do
     if [ "$status" = None ]; then
@@ -59,7 +61,7 @@ while [ "$status" != STOPPED ]; do
     status=$(told lastStatus || echo unknown)
 done
 
-# This call is paged by the command line, get-log-events is not: a long run says more than fits into one answer.
+# The command line pages this call, unlike get-log-events. A long run prints more than one answer holds.
 aws logs filter-log-events --log-group-name "$log" --log-stream-names "by-hand/repair-job/$id" \
     --query 'events[].[message]' --output text || echo "it has said nothing" >&2
 code=$(told 'containers[0].exitCode')

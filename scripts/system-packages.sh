@@ -1,9 +1,10 @@
 # Sourced by the scripts that ensure that a program is installed.
 #
-# PAGEMARK_INSTALL=no forbids all installing of system packages. Otherwise they are installed by Homebrew, as root, or by
-# sudo where it needs no password. On a terminal where it needs one, the user is asked first.
+# PAGEMARK_INSTALL=no forbids installing system packages. Otherwise packages are installed by Homebrew, as root, or with
+# sudo if it needs no password. If sudo needs a password and the script runs on a terminal, the script asks the user
+# first.
 
-# The system's package manager; empty where it is none of these.
+# The system's package manager; empty for an unknown one.
 package_manager() {
     for manager in apt-get dnf apk brew; do
         if command -v "$manager" >/dev/null 2>&1; then
@@ -13,7 +14,7 @@ package_manager() {
     done
 }
 
-# Runs the package manager for the packages named.
+# Runs the package manager for the given packages.
 run_package_manager() {
     case $(package_manager) in
     apt-get)
@@ -26,7 +27,7 @@ run_package_manager() {
     esac
 }
 
-# What a person types to install the packages named.
+# The command that a person types to install the given packages.
 line_to_type() {
     case $(package_manager) in
     apt-get | dnf) echo "sudo $(package_manager) install $*" ;;
@@ -35,14 +36,14 @@ line_to_type() {
     esac
 }
 
-# Sets as_root to what a command must begin with to run as root. Fails where installing is not allowed or not possible.
+# Sets as_root to the prefix that a command needs to run as root. Fails where installing is forbidden or impossible.
 may_install() {
     as_root=
     [ "${PAGEMARK_INSTALL:-yes}" != no ] || return 1
     [ "$(package_manager)" != brew ] && [ "$(id -u)" -ne 0 ] || return 0
     as_root="sudo -n"
     ! sudo -n true 2>/dev/null || return 0
-    # Without a terminal nobody can answer.
+    # Without a terminal, the user cannot answer.
     [ -t 0 ] && [ -t 2 ] && command -v sudo >/dev/null 2>&1 || return 1
     as_root=sudo
     printf '%s is missing. Run "%s"? [y/N] ' "$what" "$packages_line" >&2
@@ -50,8 +51,8 @@ may_install() {
     case $answer in [yY]*) ;; *) return 1 ;; esac
 }
 
-# install_packages WHAT DEBIAN FEDORA ALPINE HOMEBREW: installs the packages that the system's manager knows WHAT by; several
-# are separated by spaces. Fails, after printing what to type, where it cannot.
+# install_packages WHAT DEBIAN FEDORA ALPINE HOMEBREW: installs WHAT. The other arguments are its package names in each
+# package manager; spaces separate several names. On failure it prints the command to type.
 install_packages() {
     what=$1
     case $(package_manager) in

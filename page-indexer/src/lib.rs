@@ -1,4 +1,4 @@
-//! `page-indexer`: reads the stream records of primary items and brings the base sets of the page index in line.
+//! `page-indexer`: reads the stream records of primary items and updates the base sets of the page index to match.
 //!
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
@@ -23,7 +23,7 @@ pub use plan::plan_edits;
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "page-indexer";
 
-/// The handler, with its connection: made once, used by every invocation.
+/// The handler and its connection. A process creates it once, and every invocation uses it.
 #[derive(Debug, Clone)]
 pub struct PageIndexer {
     index: PageIndex,
@@ -36,7 +36,7 @@ impl PageIndexer {
         Self { index, quarantine }
     }
 
-    /// Processes a batch; no call is started after `deadline`.
+    /// Processes a batch. Starts no call after `deadline`.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
@@ -59,10 +59,11 @@ impl PageIndexer {
         Handled::new([put.retry, failures.retry].concat(), metrics, began)
     }
 
-    /// Applies edits; returns those that are not known to be applied.
+    /// Applies edits. Returns those that are not known to be applied.
     ///
-    /// The page index applies what it can of a pipeline and names one error for the rest. When it rejects an edit for
-    /// good, the edits are halved until that one stands alone: in at most twice as many calls as there are edits.
+    /// The page index applies what it can of a pipeline and returns one error for the rest. When it rejects an edit
+    /// permanently, the edits are halved until the rejected one is alone. That takes at most twice as many calls as
+    /// there are edits.
     async fn apply(&self, edits: Vec<IndexEdit>, deadline: Instant, metrics: &mut Metrics) -> Vec<FailedEdits> {
         let mut failed = Vec::new();
         let mut parts = vec![edits];
@@ -78,7 +79,7 @@ impl PageIndexer {
         failed
     }
 
-    /// Applies edits, again while the page index is unavailable and there is time.
+    /// Applies edits, and retries while the page index is unavailable and time is left.
     async fn apply_part(
         &self,
         edits: &[IndexEdit],

@@ -1,4 +1,4 @@
-//! `stream-writer`: the fan-out. Reads the stream records of primary items and brings their duplicates in line.
+//! `stream-writer`: the fan-out. It reads the stream records of primary items and updates their duplicates to match.
 //!
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
@@ -24,7 +24,7 @@ pub use plan::{Call, plan_calls};
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "stream-writer";
 
-/// The handler, with its connections: made once, used by every invocation.
+/// The handler and its connections. A process creates it once, and every invocation uses it.
 #[derive(Debug, Clone)]
 pub struct StreamWriter {
     table: Table,
@@ -34,12 +34,12 @@ pub struct StreamWriter {
 }
 
 impl StreamWriter {
-    /// A handler that writes to `table`, `write_concurrency` calls at the same time.
+    /// A handler that writes to `table` with `write_concurrency` calls in parallel.
     pub fn new(table: Table, quarantine: Quarantine, fan_out: FanOut, write_concurrency: usize) -> Self {
         Self { table, quarantine, fan_out, write_concurrency: write_concurrency.max(1) }
     }
 
-    /// Processes a batch; no write is started after `deadline`.
+    /// Processes a batch. Starts no write after `deadline`.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
