@@ -1,6 +1,7 @@
 //! Filters, their keys, and the base sets of the page index.
 //!
-//! **Invariant:** every filter has exactly one key. All five ratings together do not restrict anything, so `1.2.3.4.5` is never a key.
+//! **Invariant:** every filter has exactly one key. All five ratings together do not restrict anything, so `1.2.3.4.5`
+//! is never a key.
 
 use std::fmt;
 
