@@ -1,10 +1,10 @@
-//! The baseline: what the ratios of our own code's overheads were, and what has become of them.
+//! The baseline: earlier ratios of our code's overheads, and the comparison with them.
 //!
-//! All these ratios are rates of our code by rates of the bare calls, so more is better. A measurement of a busy or throttled
-//! machine differs from the one before, and one that is beyond the limit is not believed alone: the ratio is measured up to
-//! twice more, and **two of three** decide. So neither one disturbed measurement makes an alarm nor one lucky one hides a
-//! regression. What keeps to the limit at first is not measured again; a regression of about the limit's size is therefore
-//! found about every other time, one of twice its size practically always.
+//! All ratios divide the rate of our code by the rate of the bare calls, so higher is better. On a busy or throttled
+//! machine, a measurement differs from the previous one. So a single result beyond the limit is not trusted: the ratio
+//! is measured up to twice more, and **two of three** decide. One disturbed measurement then raises no alarm, and one
+//! lucky measurement hides no regression. A ratio within the limit at first is not measured again. So a regression of
+//! about the limit's size is found about every other time, and one of twice its size practically always.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,9 +16,9 @@ use crate::{
     statistics::median,
 };
 
-/// The part of a ratio that it may lose.
+/// The fraction of a ratio that may be lost.
 const LOSS_MAX: f64 = 0.15;
-/// How often a ratio is measured.
+/// Maximum number of measurements of a ratio.
 pub(crate) const MEASUREMENTS_MAX: usize = 3;
 
 /// `bench/baseline.json`.
@@ -29,7 +29,7 @@ pub(crate) struct Baseline {
     pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) is_dirty: bool,
-    /// When it was begun.
+    /// Load average at the start of the measurement.
     pub(crate) load_average: Option<f64>,
     pub(crate) machine: Machine,
     pub(crate) ratios: BTreeMap<String, f64>,
@@ -57,7 +57,7 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     fn of(baseline: f64, measured: f64) -> Self {
-        // What is no number has not been kept.
+        // NaN counts as a regression.
         if measured.is_nan() || measured < baseline * (1.0 - LOSS_MAX) {
             Self::Regressed
         } else if measured > baseline * (1.0 + LOSS_MAX) {
@@ -76,13 +76,13 @@ impl Verdict {
     }
 }
 
-/// The measured ratio that counts, once there are enough measurements to say what has become of it.
+/// The ratio that counts, once the measurements suffice for a decision.
 pub(crate) fn decided(baseline: f64, measured: &[f64]) -> Option<f64> {
     let is_regression = |value: &f64| Verdict::of(baseline, *value) == Verdict::Regressed;
     match measured {
         [] => None,
         [one] => (!is_regression(one)).then_some(*one),
-        // Whatever the third were; the better one is what is told.
+        // The third measurement could not change the result. Report the better of the two.
         [one, other] => (is_regression(one) && is_regression(other)).then(|| one.max(*other)),
         more => Some(median(more)),
     }
@@ -104,7 +104,7 @@ impl Compared {
         100.0 * (self.measured / self.baseline - 1.0)
     }
 
-    /// In a line, as in "api_json_vs_sdk: baseline 0.890, measured 0.700 (-21.3 %), in 3 measurements".
+    /// As one line, such as "api_json_vs_sdk: baseline 0.890, measured 0.700 (-21.3 %), in 3 measurements".
     pub(crate) fn line(&self) -> String {
         let Self { name, baseline, measured, measurements, .. } = self;
         let times =
@@ -113,7 +113,7 @@ impl Compared {
     }
 }
 
-/// Ratios that one side has and the other lacks.
+/// Ratios that only one side has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     not_in_baseline: Vec<String>,
@@ -132,7 +132,7 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// Compares; every ratio must be on both sides. An undecided ratio counts as its last measurement says.
+/// Compares; both sides must have every ratio. For an undecided ratio, the last measurement counts.
 pub(crate) fn compare(
     baseline: &BTreeMap<String, f64>,
     measured: &BTreeMap<String, Vec<f64>>,
@@ -156,7 +156,7 @@ pub(crate) fn compare(
     Ok(compared.collect())
 }
 
-/// All ratios beside their baselines.
+/// A table of all ratios and their baselines.
 pub(crate) fn table(compared: &[Compared], baseline: &Baseline) -> Table {
     let row = |compared: &Compared| -> Vec<Cell> {
         vec![
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// "name baseline measured measured ...", "-" for what is lacking.
+    /// Parses "name baseline measured measured ...", with "-" for a missing value.
     fn check(script: &str, expected: Expect) {
         let (mut baseline, mut measured) = (BTreeMap::new(), BTreeMap::new());
         for line in script.lines().filter(|line| !line.trim().is_empty()) {

@@ -1,14 +1,14 @@
-//! `fan-out`: the handler of `stream-writer` beside bare `BatchWriteItem` calls of the same items.
+//! `fan-out`: compares the handler of `stream-writer` with bare `BatchWriteItem` calls of the same items.
 //!
-//! Both go through the same SDK client to the same engine, with the same number of calls under way, in rounds that
-//! alternate: handler, bare, handler, bare. Each half of a round has comments of its own, so nothing is written twice.
-//! The handler gets Lambda events of 100 records, one after the other, as a shard of the stream would send them; the
-//! bare calls (25 items each, as the handler packs them) are made from such events beforehand and run on without a
-//! pause between events. Reading an event's JSON is the Lambda runtime's work and is not timed.
+//! Both use the same SDK client, engine and number of parallel calls, in alternating rounds: handler, bare, handler,
+//! bare. Each half of a round has separate comments, so nothing is written twice. The handler gets Lambda events of 100
+//! records, one after the other, as a shard of the stream would send them. The bare calls (25 items each, as the
+//! handler packs them) are prepared from such events in advance and run without a pause between events. The time
+//! excludes reading an event's JSON, which is the Lambda runtime's work.
 //!
-//! The table has **no stream**. The embedded engine pays for every stream record in proportion to all earlier ones
-//! (softened by an index, still more than the write itself), which both sides would pay alike: it would hide what the
-//! handler costs.
+//! The table has **no stream**. The embedded engine pays for every stream record in proportion to all earlier ones. An
+//! index reduces this, but it still costs more than the write. Both sides would pay the same, which would hide the
+//! handler's cost.
 
 use std::time::{Duration, Instant};
 
@@ -28,19 +28,19 @@ use crate::{
     workload::{Comments, EVENT_RECORDS, create_table_without_stream, events, expect_processed, folder},
 };
 
-/// Calls under way: the function's default.
+/// Calls in parallel: the function's default.
 const WRITE_CONCURRENCY: usize = 8;
-/// Of a full measurement; the comments of a half are what it is told.
+/// Rounds of a full measurement. The caller sets the comments of a half.
 const ROUNDS: u32 = 7;
 /// Sizes of a quick measurement.
 pub(crate) const QUICK: Effort = Effort { rounds: 7, a_half: 100 };
 pub(crate) const RATIO: &str = "fan_out_vs_batch_write";
-/// No half of a round comes near it.
+/// Time limit far above any half of a round.
 const TIME_MAX: Duration = Duration::from_secs(600);
 
-/// Measures with `comments` comments in all.
+/// Measures with `comments` comments in total.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    // Whole events, at least one a half.
+    // Whole events, at least one per half.
     let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
     let rounds = rounds(Effort { rounds: ROUNDS, a_half }).await?;
     let count = u64::from(a_half);
@@ -58,12 +58,12 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-/// The handler and the bare calls in turn.
+/// Runs the handler and the bare calls in turn.
 pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let folder = folder()?;
     let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
     let table = Table::connect(&TableConfig {
-        // A busy machine must not end a measurement.
+        // Long time-out, so that a busy machine does not end a measurement.
         attempt_timeout: Duration::from_secs(30),
         call_timeout: Duration::from_secs(60),
         ..TableConfig::new("bench", Some(engine.endpoint_url()))
@@ -93,7 +93,7 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     Ok(rounds)
 }
 
-/// The calls of the handler, ready to be sent.
+/// The handler's calls, ready to be sent.
 fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
     let mut calls = Vec::new();
     for event in events {

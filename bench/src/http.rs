@@ -1,4 +1,4 @@
-//! Requests over HTTP, each on a new connection, as `ab` makes them without `-k`.
+//! HTTP requests, each on a new connection, like `ab` without `-k`.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use tokio::{net::TcpStream, task::JoinSet};
 
 use crate::statistics::Latencies;
 
-/// An answer that is not there by then never comes.
+/// Time limit of an answer; a later one never comes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The address in a URL such as `redis://127.0.0.1:6379/`.
@@ -26,7 +26,7 @@ pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
-/// Asks once; returns status and body.
+/// Sends one request. Returns status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     tokio::time::timeout(ANSWER_WITHIN, ask(address, path)).await.with_context(|| format!("{path} is not answered"))?
 }
@@ -35,7 +35,7 @@ async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Byt
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (mut connection, driver) = handshake(TokioIo::new(stream)).await?;
-    // It ends with the answer, and whatever ends it sooner is the request's error.
+    // It ends with the answer. If it ends earlier, the request fails.
     tokio::spawn(driver);
     let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
     let answer = connection.send_request(request.body(Empty::<Bytes>::new())?).await?;
@@ -43,7 +43,8 @@ async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Byt
     Ok((status, answer.into_body().collect().await?.to_bytes()))
 }
 
-/// Asks so often, `clients` at a time, each again as soon as it has an answer, which must be 200. Returns how long that took.
+/// Sends `requests` requests with `clients` clients in parallel. Each client sends the next one as soon as it has an
+/// answer, which must be 200. Returns the duration.
 pub(crate) async fn load(
     address: SocketAddr,
     path: &str,

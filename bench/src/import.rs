@@ -1,4 +1,4 @@
-//! `import`: from a file, or a generator, until every comment is visible under every filter.
+//! `import`: the time from a file or a generator until every comment is visible under every filter.
 
 use std::{path::Path, sync::Arc, time::Instant};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 const GIB: f64 = 1_073_741_824.0;
-/// The comments that the limit on memory is for.
+/// Number of comments from which the memory limit applies.
 const LIMIT_FROM: u64 = 42_943;
 
 /// Imports into a fresh stack and measures.

@@ -1,16 +1,16 @@
-//! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index
-//! beside that of one sorted set a filter key.
+//! `index`: compares the handler of `page-indexer` with a bare pipeline of the same `ZADD`s, and the memory of the page
+//! index with that of one sorted set per filter key.
 //!
-//! - **Rate.** One Redis. Rounds alternate: handler, bare, handler, bare; each half has comments of its own. The handler
-//!   gets Lambda events of 100 records, one after the other. The bare side sends the four `ZADD`s of each comment, one
-//!   member each, in pipelines of the same 100 comments, one after the other, by the same client library; its keys and
-//!   members are text already, while the handler still has to read images, plan edits and build keys. Each side's input is
-//!   made right before it is used, as the Lambda runtime reads an event right before it calls the handler; that is not
-//!   timed. What the handler does
-//!   beyond the `ZADD`s (the sets of products and languages, atomically with each comment's edit) is in its time.
-//! - **Memory.** `used_memory` of `INFO`, less the buffers of clients, after filling less before.
-//! - **32 sets.** One sorted set a filter key, in a second Redis. A tenth of the comments (the same share of the top
-//!   product), in both designs: at a million the 32 sets take 3.5 GB and minutes.
+//! - **Rate.** One Redis. Rounds alternate: handler, bare, handler, bare; each half has separate comments. The handler
+//!   gets Lambda events of 100 records, one after the other. The bare side sends the four `ZADD`s of each comment, with
+//!   one member each, in pipelines of the same 100 comments, one after the other, by the same client library. Its keys
+//!   and members are already text, while the handler must still read images, plan edits and build keys. Each side's
+//!   input is made right before it is used, as the Lambda runtime reads an event right before it calls the handler;
+//!   that is not timed. The handler's time includes its work beyond the `ZADD`s: the sets of products and languages,
+//!   atomically with each comment's edit.
+//! - **Memory.** `used_memory` of `INFO`, without the buffers of clients, after filling minus before.
+//! - **32 sets.** One sorted set per filter key, in a second Redis. Both designs get a tenth of the comments (with the
+//!   same share of the top product), because at a million the 32 sets take 3.5 GB and minutes.
 
 use std::time::{Duration, Instant};
 
@@ -28,20 +28,20 @@ use crate::{
     workload::{Comments, EVENT_RECORDS, Redis, events, expect_processed},
 };
 
-/// Halves of some tenths of a second.
+/// A half of a round takes some tenths of a second.
 const FULL: Effort = Effort { rounds: 15, a_half: 5_000 };
 pub(crate) const QUICK: Effort = Effort { rounds: 15, a_half: 2_000 };
 pub(crate) const RATIO: &str = "index_vs_pipeline";
-/// No half of a round comes near it.
+/// Time limit far above any half of a round.
 const TIME_MAX: Duration = Duration::from_secs(600);
-/// Comments that are made and indexed at a time, so that a million need little memory here.
+/// Number of comments that are generated and indexed at once, so that a million need little memory in this process.
 const CHUNK: u32 = 20_000;
-/// The comments that the limit on memory is for.
+/// Number of comments from which the memory limit applies.
 const LIMIT_FROM: u32 = 1_000_000;
-/// How many comments the comparison with 32 sets gets: one in so many.
+/// The comparison with 32 sets gets one comment in this many.
 const IN_32_SETS_ONE_IN: u32 = 10;
 
-/// Measures; the memory with `comments` comments.
+/// Measures. The memory is that of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     let effort = if is_quick { QUICK } else { FULL };
     report.step(&format!("{} rounds of the handler and the bare pipeline", effort.rounds));
@@ -86,7 +86,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     Ok(())
 }
 
-/// The handler and the bare pipeline in turn.
+/// Runs the handler and the bare pipeline in turn.
 pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let mut redis = Redis::start().await?;
     let handler = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
@@ -120,7 +120,7 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
 /// A member of a sorted set: key, score, member.
 type Member = (String, i64, String);
 
-/// Where comments stand in the page index, under keys of the same length that are not the page index's.
+/// The members that comments have in the page index, under other keys of the same length.
 pub(crate) fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
     let members = |comment: &Comment| {
         let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
@@ -167,7 +167,7 @@ pub(crate) async fn fill_32_sets(redis: &mut Redis, comments: &[Comment]) -> any
     Ok(())
 }
 
-/// The memory of a new Redis with `comments` comments that `fill` puts there, chunk by chunk.
+/// The memory per comment of a new Redis with `comments` comments, which `fill` adds chunk by chunk.
 async fn bytes_per_comment(
     comments: u32,
     fill: impl AsyncFn(&mut Redis, &[Comment]) -> anyhow::Result<()>,

@@ -1,23 +1,24 @@
-//! `lag`: from the 201 of a POST until the comment is visible under every filter that it matches.
+//! `lag`: the time from the 201 of a POST until the comment is visible under every matching filter.
 //!
-//! The whole local stack runs, and comments go in through the API over HTTP, with connections kept alive. Three parts:
+//! The whole local stack runs. Comments arrive through the API over HTTP, on connections that stay open. The
+//! measurement has three parts:
 //!
-//! 1. **Maximum rate.** Writers post one comment after the other; the rate that counts is that at which comments become
-//!    visible, because an API that acknowledges faster than the fan-out follows makes lag without bound.
-//! 2. **Idle.** One comment at a time; the next is posted after a random pause when the one before is visible, so that
-//!    posts do not fall into step with the mappings' polls.
-//! 3. **Half the maximum.** Posts at an even rate, and every so many of them are watched.
+//! 1. **Maximum rate.** Writers post one comment after the other. The rate that counts is the rate at which comments
+//!    become visible: an API that acknowledges faster than the fan-out follows causes unbounded lag.
+//! 2. **Idle.** One comment at a time. The next one is posted after a random pause once the previous one is visible, so
+//!    that posts do not fall into step with the mappings' polls.
+//! 3. **Half the maximum.** Posts at an even rate. Every n-th post is watched.
 //!
-//! A comment is visible in the table when a Query of the index finds it under each of its 32 filter keys, and in the page
-//! index when it has a rank in its four base sets. Both are looked for again and again, with a pause between two looks.
-//! As 32 queries are slow for a look, the table is first asked how many items the comment has; when that says 32, every
-//! filter key is queried, and again until it shows the comment. So there are two figures for the table: when all items
-//! were **written**, and when the comment was **seen** under the last of its filter keys. The engine writes an item and
-//! its copy in the index at once, so here the second differs by the time that the 32 queries take.
+//! A comment is visible in the table when a Query of the index finds it under each of its 32 filter keys. It is visible
+//! in the page index when it has a rank in its four base sets. Both are checked repeatedly, with a pause between two
+//! checks. 32 queries are slow for a check. So the first check only counts the comment's items in the table. Once it
+//! finds 32, every filter key is queried until it shows the comment. So there are two figures for the table: when all
+//! items were **written**, and when the comment was **seen** under the last of its filter keys. The engine writes an
+//! item and its copy in the index at once, so here the second figure differs by the time of the 32 queries.
 //!
-//! Something came about between the beginning of the last look that missed it and the end of the one that did not; the
-//! figures are the **end**, so they are too high, never too low, by at most the `uncertainty` reported beside them.
-//! Looking costs the engine time as well, which only adds to the lag.
+//! The visible state began between the start of the last check that missed it and the end of the first that found it.
+//! The figures are that **end**. So they are too high, never too low, by at most the `uncertainty` reported beside
+//! them. The checks also cost the engine time, which only adds to the lag.
 
 use std::{
     sync::Arc,
@@ -49,22 +50,22 @@ use crate::{
 };
 
 const TOKEN: &str = "bench";
-/// Posts under way while the maximum rate is found: more do not make the engine, which has one connection, any faster.
+/// Parallel posts while finding the maximum rate. More would not make the engine faster, which has one connection.
 const WRITERS: usize = 16;
-/// Comments posted before anything is measured, so that connections are open and caches warm.
+/// Comments posted before the measurement, so that connections are open and caches warm.
 const WARM_UP: u32 = 100;
-/// Comments watched in each part: the 99th percentile is then the second highest.
+/// Comments watched in each part. The 99th percentile is then the second highest value.
 const WATCHED: u32 = 200;
-/// How many comments are watched each second under load. Each takes 34 look-ups at least, so this stays few.
+/// Comments watched per second under load: few, because each takes at least 34 look-ups.
 const WATCHED_PER_SECOND: f64 = 5.0;
-/// Between two looks at what is not visible yet.
+/// Pause between two checks of a comment that is not visible yet.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
-/// A comment that is not visible by then never will be.
+/// Time limit; a comment that is not visible by then never will be.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
-/// Longer than the mappings pause when they have nothing to do.
+/// Longer than the mappings' pause when they have nothing to do.
 const IDLE_PAUSE_MAX_MS: u64 = 60;
 
-/// Measures; `comments` are posted to find the maximum rate.
+/// Measures. `comments` comments are posted to find the maximum rate.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     report.step("starting the local stack");
     let mut stack = Stack::start(StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?)).await?;
@@ -122,14 +123,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-/// Of how many posts one is watched.
+/// One in this many posts is watched.
 fn every(rate: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of posts")]
     let every = (rate / WATCHED_PER_SECOND).round().max(1.0) as u32;
     every
 }
 
-/// Posts at an even rate until enough comments were watched; returns their lags and the rate that was reached.
+/// Posts at an even rate until enough comments were watched. Returns their lags and the achieved rate.
 async fn under_load(watcher: &Arc<Watcher>, workload: &mut Comments, rate: f64) -> anyhow::Result<(Vec<Lag>, f64)> {
     let every = every(rate);
     let posts = WATCHED * every;
@@ -143,7 +144,7 @@ async fn under_load(watcher: &Arc<Watcher>, workload: &mut Comments, rate: f64) 
             let posted = watcher.post(&comment).await?;
             if number % every == 0 { watcher.watch(posted).await.map(Some) } else { Ok(None) }
         });
-        // What is done is taken at once, so that a failure ends the measurement and nothing piles up.
+        // Collect finished tasks immediately, so that a failure ends the measurement and nothing piles up.
         while let Some(done) = tasks.try_join_next() {
             lags.extend(done??);
         }
@@ -155,8 +156,8 @@ async fn under_load(watcher: &Arc<Watcher>, workload: &mut Comments, rate: f64) 
     Ok((lags, f64::from(posts) / took_s))
 }
 
-/// When something became visible after the answer: between `missed`, the beginning of the last look that missed it, and
-/// `seen`, the end of the first that did not.
+/// When something became visible after the answer. It happened between `missed`, the start of the last check that
+/// missed it, and `seen`, the end of the first check that found it.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     missed: Duration,
@@ -168,13 +169,13 @@ struct Seen {
 struct Lag {
     post: Duration,
     written: Seen,
-    /// When the last filter key showed the comment.
+    /// When the last of all filter keys showed the comment.
     seen: Duration,
     ranks: Seen,
     looks: u32,
 }
 
-/// What of a lag is reported, and its name.
+/// A reported part of a lag, and its name.
 type Part = (&'static str, fn(&Lag) -> Duration);
 
 const PARTS: [Part; 7] = [
@@ -205,18 +206,18 @@ fn add(report: &mut Report, name: &str, about: &str, lags: &[Lag], more: &[Figur
     Ok(())
 }
 
-/// A comment that was acknowledged.
+/// An acknowledged comment.
 struct Posted {
     at: Instant,
     post: Duration,
-    /// The sort keys of its items, and what they have in common.
+    /// The sort keys of its items.
     keys: Vec<String>,
     cd: String,
     id: CommentId,
     base_sets: Vec<String>,
 }
 
-/// Posts comments and looks for them.
+/// Posts comments and watches them.
 struct Watcher {
     http: Client<HttpConnector, Full<Bytes>>,
     api_url: String,
@@ -229,7 +230,7 @@ impl Watcher {
     async fn new(stack: &Stack) -> anyhow::Result<Self> {
         let redis = redis::Client::open(stack.redis_url())?;
         Ok(Self {
-            // Below the time after which the API closes idle connections.
+            // Shorter than the time after which the API closes idle connections.
             http: Client::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(2)).build_http(),
             api_url: stack.api_url(),
             table: stack.table().clone(),
@@ -238,7 +239,7 @@ impl Watcher {
         })
     }
 
-    /// Posts the comment's product, language, rating and text; id and time are the API's to give.
+    /// Posts the comment's product, language, rating and text. The API sets id and time.
     async fn post(&self, comment: &Comment) -> anyhow::Result<Posted> {
         let body = json!({
             "language": comment.language.as_str(),
@@ -278,7 +279,7 @@ impl Watcher {
         Ok(Lag { post: posted.post, written, seen, ranks, looks: queries + scores })
     }
 
-    /// Counts the comment's items until all are there, then looks for it under each filter key.
+    /// Counts the comment's items until all exist, then checks each filter key.
     async fn until_seen(&self, posted: &Posted) -> anyhow::Result<(Seen, Duration, u32)> {
         let (mut missed, mut looks) = (Duration::ZERO, 0);
         let written = loop {

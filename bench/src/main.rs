@@ -1,6 +1,6 @@
-//! The one home of measurements: `make bench`, or `cargo run --release -p bench -- --only NAME`.
+//! All measurements: `make bench`, or `cargo run --release -p bench -- --only NAME`.
 //!
-//! Each result is printed and merged into the report in `target/bench` (`report`). `--check` compares the ratios of our own
+//! Each result is printed and merged into the report in `target/bench` (`report`). `--check` compares the ratios of our
 //! code's overheads with the committed baseline (`overheads`, `baseline`).
 
 mod api;
@@ -95,14 +95,14 @@ enum Name {
 }
 
 impl Name {
-    /// Whether a run of all measures it.
+    /// Whether a run of all measurements includes it.
     fn is_in_all(self) -> bool {
         !matches!(self, Self::Memory)
     }
 
-    /// Whether it says something in the seconds that it has in a quick run of all.
+    /// Whether it gives a meaningful result within its few seconds in a quick run.
     fn is_quick(self) -> bool {
-        // Watching enough comments takes a minute; pages differ by their depth only in a large product.
+        // Watching enough comments takes a minute, and pages differ by depth only in a large product.
         !matches!(self, Self::Lag | Self::Depth)
     }
 }
@@ -124,7 +124,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.check {
-        // Exit code 1 is kept for regressions.
+        // Exit code 1 is reserved for regressions.
         return Ok(overheads::check(&args.options).await.unwrap_or_else(|error| {
             eprintln!("not checked: {error:?}");
             ExitCode::from(overheads::NOT_COMPARED)
@@ -133,7 +133,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     measure_all(&args).await
 }
 
-/// Measures what is asked for, and goes on after a failure.
+/// Runs the selected measurements, and continues after a failure.
 async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
     let is_quick = args.options.quick;
     let all = || Name::value_variants().iter().copied().filter(|name| name.is_in_all());

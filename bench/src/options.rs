@@ -29,7 +29,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// How many comments a measurement takes: what was asked for, or its own number for a quick run or a full one.
+    /// Number of comments for a measurement: the requested one, otherwise the default of a quick or a full run.
     pub(crate) fn comments_or(&self, quick: u32, full: u32) -> u32 {
         self.comments.unwrap_or(if self.quick { quick } else { full })
     }

@@ -1,7 +1,7 @@
-//! The ratios of our own code's overheads, measured in seconds: what `--check` compares with the baseline.
+//! The ratios of our code's overheads, measured in seconds; `--check` compares them with the baseline.
 //!
-//! Each comparison is the one of the full measurement of its name, in fewer and smaller rounds: ours and bare alternate, and
-//! the median of the rounds' ratios counts. Each measurement of a ratio starts fresh stores.
+//! Each comparison equals the one in the full measurement of its name, with fewer and smaller rounds. Ours and bare
+//! alternate, and the median of the rounds' ratios counts. Each measurement of a ratio starts fresh stores.
 
 use std::{
     collections::BTreeMap,
@@ -20,12 +20,12 @@ use crate::{
     statistics::median,
 };
 
-/// Some ratio has regressed.
+/// Exit code: some ratio has regressed.
 const REGRESSED: u8 = 1;
-/// The baseline is missing, or lacks a ratio.
+/// Exit code: the baseline is missing, or lacks a ratio.
 pub(crate) const NOT_COMPARED: u8 = 2;
 
-/// Ratios that are measured together, because they share what must be filled first.
+/// Ratios that are measured together, because they share the stores that must be filled first.
 #[derive(Debug, Clone, Copy)]
 enum Group {
     FanOut,
@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    /// The names of its ratios, and what they are now.
+    /// Measures its ratios. Returns their names and values.
     async fn measure(self, options: &Options) -> anyhow::Result<Vec<(&'static str, f64)>> {
         match self {
             Self::FanOut => Ok(vec![(fan_out::RATIO, fan_out::rounds(fan_out::QUICK).await?.ratio())]),
@@ -57,10 +57,11 @@ impl Group {
     }
 }
 
-/// All that was measured, by ratio.
+/// All measurements by ratio.
 type Measured = BTreeMap<String, Vec<f64>>;
 
-/// Measures every ratio once, and up to `MEASUREMENTS_MAX` times while `is_wanted` says so of what there is.
+/// Measures every ratio once, then repeats it up to `MEASUREMENTS_MAX` times while `is_wanted` holds for its
+/// measurements.
 async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64]) -> bool) -> anyhow::Result<Measured> {
     let progress = Progress::begin(name, 1, 1);
     let mut of_groups: Vec<(Group, Measured)> = Group::ALL.map(|group| (group, Measured::new())).into();
@@ -87,7 +88,8 @@ async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64])
     Ok(of_groups.into_iter().flat_map(|(_, measured)| measured).collect())
 }
 
-/// Measures and compares with the baseline. Exits 1 when a ratio has regressed, 2 when there is nothing to compare with.
+/// Measures and compares with the baseline. The exit code is 1 when a ratio has regressed, and 2 when the comparison is
+/// impossible.
 pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
     let baseline = match Baseline::read(&path()) {
         Ok(baseline) => baseline,
@@ -140,7 +142,7 @@ pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More digits than these say nothing.
+/// Rounds to the digits that are meaningful.
 fn rounded(ratio: f64) -> f64 {
     (ratio * 1e4).round() / 1e4
 }

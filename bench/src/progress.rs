@@ -1,4 +1,4 @@
-//! Where a run is: a line that counts the seconds on a terminal, plain lines otherwise. All on standard error.
+//! Shows the progress of a run on standard error: a line that counts the seconds on a terminal, plain lines otherwise.
 
 use std::{
     io::IsTerminal,
@@ -9,20 +9,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::seconds;
 
-/// Between two drawings of the line: seldom, because drawing takes the processor from what is measured.
+/// Interval between two drawings of the line: long, because drawing takes processor time from the measurement.
 const DRAW_EVERY: Duration = Duration::from_secs(1);
 
-/// How far a measurement is. Clones show the same.
+/// The progress of a measurement. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
-    /// Which measurement of how many, as in "[2/9] api".
+    /// The position of the measurement in the run, such as "[2/9] api".
     place: String,
     began: Instant,
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Of the measurement `name`, the `number`th (from 1) of `of`. It is shown until the last clone is dropped.
+    /// Progress of the measurement `name`, the `number`th (from 1) of `of`. Shown until the last clone is dropped.
     pub(crate) fn begin(name: &str, number: usize, of: usize) -> Self {
         let place = format!("[{number}/{of}] {name}");
         let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -36,12 +36,12 @@ impl Progress {
         Self { place, began: Instant::now(), bar }
     }
 
-    /// Shows nothing: no measurement is under way.
+    /// Shows nothing, when no measurement is under way.
     pub(crate) fn none() -> Self {
         Self { place: String::new(), began: Instant::now(), bar: ProgressBar::hidden() }
     }
 
-    /// Says what is done now, as in "loading 1,000,000 comments".
+    /// Sets the current step, such as "loading 1,000,000 comments".
     pub(crate) fn step(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         if self.bar.is_hidden() && !self.place.is_empty() {
@@ -49,17 +49,17 @@ impl Progress {
         }
     }
 
-    /// Prints to standard output without tearing the line apart.
+    /// Prints to standard output without breaking the progress line.
     pub(crate) fn print(&self, text: &str) {
         self.bar.suspend(|| println!("{text}"));
     }
 
-    /// How long the measurement has taken so far.
+    /// Duration of the measurement so far.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Takes the line away.
+    /// Removes the progress line.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,17 +1,17 @@
-//! `selection`: finding where a page starts, in the page index alone.
+//! `selection`: finds the start of a page in the page index alone.
 //!
-//! The real call, `PageIndex::page_start`, for one product whose partitions are ready, pages of 20, newest first, with
-//! filters of one to four ratings. Measured is the **server's** time: before each call the statistics are reset
-//! (`CONFIG RESETSTAT`), after it `INFO commandstats` tells the microseconds of that one `EVALSHA` and how many
-//! commands ran inside. `LATENCY HISTOGRAM` would need no reset, but its buckets double in width, and a limit of 200
-//! between 131 and 262 could not be judged by it. The time is the wall clock's: another process that takes the
-//! server's core for a moment counts, too.
+//! It measures the real call, `PageIndex::page_start`, for one product whose partitions are ready, with pages of 20,
+//! newest first, and filters of one to four ratings. The figure is the **server's** time. Before each call the
+//! statistics are reset (`CONFIG RESETSTAT`). After it, `INFO commandstats` gives the microseconds of that one
+//! `EVALSHA` and the number of commands inside. `LATENCY HISTOGRAM` would need no reset, but its buckets double in
+//! width, so it could not check a limit of 200 between 131 and 262. The time is wall-clock time: it includes moments in
+//! which another process takes the server's core.
 //!
-//! Evenly spread: times at random in two years, ratings at random (14, 6, 9, 21 and 50 %). The adversarial shapes, at
-//! the full number of comments:
-//! - *one millisecond*: all have the same time, so the search goes by member;
+//! Evenly spread: random times over two years, random ratings (14, 6, 9, 21 and 50 %). The adversarial shapes, at the
+//! full number of comments:
+//! - *one millisecond*: all comments have the same time, so the search goes by member;
 //! - *bursts*: a thousand seconds in two years hold all comments, each burst of one rating only;
-//! - *disjoint*: each rating has a part of the two years to itself.
+//! - *disjoint*: each rating has a separate part of the two years.
 
 use std::time::Duration;
 
@@ -34,22 +34,22 @@ use crate::{
 const RANDOM_PAGES: u32 = 2_000;
 /// Sizes of a quick run.
 const QUICK_PAGES: u32 = 500;
-/// Calls for the same page.
+/// Number of calls for the same page.
 const SAME_PAGE: u32 = 100;
-/// Comments a page.
+/// Comments per page.
 const PAGE_SIZE: u64 = 20;
 /// Members of one `ZADD` while filling.
 pub(crate) const ZADD_MEMBERS: usize = 1_000;
-/// Bursts of the shape of that name.
+/// Number of bursts in the shape *bursts*.
 const BURSTS: usize = 1_000;
-/// The comments that the limit is for.
+/// Number of comments from which the limit applies.
 const LIMIT_FROM: u32 = 1_000_000;
-/// Whom the partitions are marked for.
+/// The table id for which the partitions are marked.
 pub(crate) const TABLE_ID: &str = "bench";
 /// The filters, by their number of ratings: rare and frequent ones.
 const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
 
-/// How the comments lie in time.
+/// The distribution of the comments' times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Even,
@@ -69,7 +69,7 @@ impl Shape {
     }
 }
 
-/// What calls cost the server.
+/// The server's cost of calls.
 pub(crate) struct Costs {
     pub(crate) times: Latencies,
     /// Commands inside the script.
@@ -139,7 +139,7 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
     Ok(())
 }
 
-/// Adds what calls cost.
+/// Adds the cost of calls to the table.
 fn add(table: &mut Table, (shape, comments, ratings, place): (Shape, u32, usize, &str), costs: &Costs) {
     table.rows.push(vec![
         shape.name().into(),
@@ -153,7 +153,7 @@ fn add(table: &mut Table, (shape, comments, ratings, place): (Shape, u32, usize,
     ]);
 }
 
-/// The product whose pages are asked for.
+/// The requested product.
 pub(crate) fn product() -> anyhow::Result<ProductId> {
     Ok(ProductId::parse("shop/item-00000")?)
 }
@@ -217,7 +217,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Asks where a page (from 0) starts; returns how many comments the filter matches.
+    /// Finds the start of a page, counted from 0. Returns how many comments the filter matches.
     async fn ask(&self, redis: &Redis, page: u64) -> anyhow::Result<u64> {
         let query = PageStartQuery {
             product: &self.product,
@@ -233,7 +233,7 @@ impl Subject {
         }
     }
 
-    /// Asks for a page, or random ones, and reads what each call cost.
+    /// Requests one page repeatedly, or random pages, and reads the cost of each call.
     pub(crate) async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Costs> {
         let mut costs = Costs { times: Latencies::new()?, commands: Vec::new() };
         for _ in 0..calls {

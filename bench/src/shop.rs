@@ -17,18 +17,18 @@ use tempfile::TempDir;
 
 use crate::workload::{Comments, Redis, create_table_without_stream, folder};
 
-/// Everything but unreserved characters: any other spelling of a page's address is moved to this one.
+/// Everything but unreserved characters. Any other spelling of a page's address redirects to this one.
 pub(crate) const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Comments of a page: the default.
+/// Comments per page: the default.
 pub(crate) const PAGE_SIZE: usize = 20;
 const PRODUCT: &str = "shop/item-00000";
-/// The ratings of 20 comments, one after the other; their times are random. 15 of them match the union.
+/// The ratings of 20 consecutive comments, whose times are random. 15 of them match the union.
 const RATINGS: [u64; PAGE_SIZE] = [5, 1, 5, 4, 5, 3, 5, 4, 5, 1, 5, 2, 5, 3, 5, 4, 5, 1, 5, 4];
 const UNION: &str = "1.3.5";
-/// With such a number of comments the last page is full, also the union's.
+/// With a multiple of this number of comments the last page is full, for the union too.
 const FULL_PAGES: u32 = 80;
-/// Comments that are made and loaded at a time, so that a million need little memory here.
+/// Number of comments generated and loaded at once, so that a million need little memory here.
 pub(crate) const CHUNK: u32 = 10_000;
 
 /// Comments of one filter, newest first.
@@ -50,18 +50,18 @@ impl Listing {
         Ok(Arc::new(self))
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub(crate) fn pages(&self) -> u64 {
         (self.cds.len() / PAGE_SIZE) as u64
     }
 
-    /// The comments of a page, from 1.
+    /// The comments of a page, counted from 1.
     pub(crate) fn page(&self, page: u64) -> &[Cd] {
         let first = Self::first(page);
         self.cds.get(first..first + PAGE_SIZE).unwrap_or_default()
     }
 
-    /// The comment before a page, `None` for page 1.
+    /// The comment before a page; `None` for page 1.
     pub(crate) fn before(&self, page: u64) -> Option<&Cd> {
         self.cds.get(Self::first(page).checked_sub(1)?)
     }
@@ -70,7 +70,7 @@ impl Listing {
         usize::try_from(page - 1).unwrap_or(usize::MAX).saturating_mul(PAGE_SIZE)
     }
 
-    /// Where the API shows a page as JSON.
+    /// The API's path of a page as JSON.
     pub(crate) fn json_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let mut path = format!("/api/v1/products/{product}/comments?page={page}");
@@ -81,7 +81,7 @@ impl Listing {
         path
     }
 
-    /// Where the API shows a page to people.
+    /// The API's path of a page for people.
     pub(crate) fn html_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
@@ -90,8 +90,7 @@ impl Listing {
     }
 }
 
-/// The shop's comments, the same every time, whoever else is to hold them: at least `comments`, so that the last page is
-/// full.
+/// The shop's comments: identical on every call, and at least `comments`, so that the last page is full.
 pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
     let product = ProductId::parse(PRODUCT)?;
     let mut workload = Comments::new(8)?;
@@ -100,18 +99,18 @@ pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow
         .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
 }
 
-/// The same in the order of time, the oldest first, as a shop gets them.
+/// These comments in the order of time, the oldest first, as a shop receives them.
 pub(crate) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
     let mut drawn = drawn(comments)?.collect::<anyhow::Result<Vec<_>>>()?;
     drawn.sort_by_key(Comment::cd);
     Ok(drawn)
 }
 
-/// The stores, filled.
+/// The filled stores.
 pub(crate) struct Shop {
     pub(crate) table: Table,
     pub(crate) all: Arc<Listing>,
-    /// Three ratings, if their items are loaded.
+    /// The listing of three ratings, if its items are loaded.
     pub(crate) union: Option<Arc<Listing>>,
     /// Items in the table.
     pub(crate) items: u64,
@@ -129,7 +128,7 @@ impl Shop {
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
         let engine = start().await?;
         create_table_without_stream(&connect(name, &engine).await).await?;
-        // The import goes past the engine's server, and a file has one owner.
+        // The import bypasses the engine's server, and only one process may own the file.
         engine.stop().await;
 
         let redis = Redis::start().await?;
@@ -171,12 +170,12 @@ impl Shop {
         &self.redis.index
     }
 
-    /// Where Redis is.
+    /// The URL of Redis.
     pub(crate) fn redis_url(&self) -> String {
         self.redis.url()
     }
 
-    /// The process of Redis.
+    /// The process id of Redis.
     pub(crate) fn redis_pid(&self) -> anyhow::Result<u32> {
         self.redis.pid().context("Redis runs")
     }
@@ -187,7 +186,7 @@ impl Shop {
     }
 }
 
-/// The table as the API reaches it, but for time-outs: a busy machine must not end a measurement.
+/// A client of the table like the API's, but with long time-outs, so that a busy machine does not end a measurement.
 pub(crate) async fn connect(name: &str, engine: &Engine) -> Table {
     Table::connect(&TableConfig {
         attempt_timeout: Duration::from_secs(30),
@@ -197,7 +196,7 @@ pub(crate) async fn connect(name: &str, engine: &Engine) -> Table {
     .await
 }
 
-/// Adds the comment's primary item, and the union's if it matches.
+/// Adds the comment's primary item, and the union's item if the union matches it.
 fn add(import: &mut Import, table: &str, comment: &Comment, union: Option<&Listing>) -> anyhow::Result<()> {
     let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
     if let Some(union) = union.filter(|union| union.filter.matches(&comment.placement())) {
@@ -206,31 +205,31 @@ fn add(import: &mut Import, table: &str, comment: &Comment, union: Option<&Listi
     import.push(table, &primary)
 }
 
-/// Puts items into the tables of an engine that is not running, some thousand in a transaction. There are no stream
-/// records of them.
+/// Puts items into the tables of an engine that is not running, some thousand per transaction. It creates no stream
+/// records.
 pub(crate) struct Import {
     database: Database,
     waiting: BTreeMap<String, Vec<dynoxide::Item>>,
-    /// Items put so far, in all tables.
+    /// Number of items put so far, in all tables.
     pub(crate) items: u64,
 }
 
 impl Import {
-    /// Opens the engine's file, which no other process may have open.
+    /// Opens the engine's file. No other process may have it open.
     pub(crate) fn open(file: &Path) -> anyhow::Result<Self> {
         let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
-        // It ends with this connection.
+        // This setting ends with the connection.
         database.enable_bulk_loading()?;
         Ok(Self { database, waiting: BTreeMap::new(), items: 0 })
     }
 
-    /// Keeps an item for the next flush.
+    /// Queues an item for the next flush.
     pub(crate) fn push(&mut self, table: &str, item: &serde_dynamo::Item) -> anyhow::Result<()> {
         self.waiting.entry(table.to_owned()).or_default().push(engine_item(item.iter())?);
         Ok(())
     }
 
-    /// Puts what was kept.
+    /// Writes the queued items.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         for (table, items) in std::mem::take(&mut self.waiting) {
             self.items += items.len() as u64;
@@ -240,14 +239,14 @@ impl Import {
     }
 }
 
-/// By way of JSON it would take several times as long.
+/// Converts directly, because a conversion through JSON takes several times as long.
 fn engine_item<'item>(
     item: impl Iterator<Item = (&'item String, &'item AttributeValue)>,
 ) -> anyhow::Result<dynoxide::Item> {
     item.map(|(name, value)| Ok((name.clone(), engine_value(value)?))).collect()
 }
 
-/// Of the kinds that the items here have.
+/// Converts a value of the types that occur here.
 fn engine_value(value: &AttributeValue) -> anyhow::Result<EngineValue> {
     Ok(match value {
         AttributeValue::S(text) => EngineValue::S(text.clone()),

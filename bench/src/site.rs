@@ -1,15 +1,16 @@
-//! `site`: pages of HTML by both designs, as the articles tested theirs: `ab -n 1000 -c 20`.
+//! `site`: serves HTML pages of both designs, tested like in the articles: `ab -n 1000 -c 20`.
 //!
-//! The first page of a product, without a filter and with three ratings. A thousand requests by twenty clients, each
-//! request on a connection of its own, as `ab` makes them. Two processes answer: the API as it is deployed, with access log,
-//! metrics and bound on requests; and a server of the four-index design, which shares template, access log and metrics with it.
-//! For the numbers beside the filters it reads the product's counters, a call more, where the API asks the page index. Both are on one machine with the engine, Redis and the load
-//! generator. Before anything is timed, the comments that the pages show must be the same.
+//! The page is the first one of a product, without a filter and with three ratings. Twenty clients send a thousand
+//! requests, each on a new connection, like `ab`. Two processes answer: the API as deployed, with access log, metrics
+//! and request limit; and a server of the four-index design, which shares template, access log and metrics with it. For
+//! the numbers beside the filters, that server reads the product's counters with one more call, while the API asks the
+//! page index. Both run on one machine with the engine, Redis and the load generator. Before the timing, the comments
+//! on the pages must be equal.
 //!
-//! The articles saw 782.96 and 268.47 requests a second on a t2.medium (two cores) with DynamoDB behind it, by
-//! their implementation in Go (<https://alexjreid.dev/posts/dynamodb-efficient-filtering-3/>). What differs here: the
-//! database is an engine on the same two cores, which answers one call at a time, so what can be compared is the ratio of
-//! the filtered page's rate to the other's.
+//! The articles measured 782.96 and 268.47 requests per second on a t2.medium (two cores) with DynamoDB behind it, with
+//! their implementation in Go (<https://alexjreid.dev/posts/dynamodb-efficient-filtering-3/>). Here the database is an
+//! engine on the same two cores, which answers one call at a time. So only the ratio of the filtered page's rate to the
+//! other's is comparable.
 
 use anyhow::ensure;
 
@@ -27,18 +28,18 @@ use crate::{
 const REQUESTS: u32 = 1_000;
 /// `ab -c`.
 const CLIENTS: usize = 20;
-/// Rounds, in each of which everything is asked in turn; one more warms up.
+/// Rounds, in each of which every case is requested in turn. One more round warms up.
 const ROUNDS: u32 = 5;
-/// What the articles saw: requests a second without a filter, and with three ratings.
+/// Requests per second in the articles: without a filter, and with three ratings.
 const ARTICLES: [f64; 2] = [782.96, 268.47];
 
-/// One design's answers to requests for one page.
+/// One design's results for one page.
 struct Asked<'asked> {
     design: &'static str,
     process: &'asked ApiProcess,
     listing: &'asked Listing,
     latencies: Latencies,
-    /// Requests a second, a round each.
+    /// Requests per second, one value per round.
     rates: Vec<f64>,
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Digits of a latency that are kept.
+/// Significant digits kept of a latency.
 const LATENCY_DIGITS: u8 = 3;
-/// An hour: longer ones are kept as that.
+/// One hour; longer latencies are stored as one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// The value that `share` (0 to 1) of the values do not exceed; 0 of none.
+/// The value that a fraction `share` (0 to 1) of the values does not exceed; 0 without values.
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -24,7 +24,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 0.5)
 }
 
-/// Durations by their frequency: each is kept to three digits, so that any number of them takes little memory.
+/// Durations by frequency. Each is kept to three digits, so that any number of them takes little memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Latencies(Histogram<u64>);
 
@@ -37,7 +37,7 @@ impl Latencies {
         self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// What another caller recorded, too.
+    /// Adds the records of another caller.
     pub(crate) fn add(&mut self, more: &Self) -> anyhow::Result<()> {
         Ok(self.0.add(&more.0)?)
     }
@@ -46,7 +46,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The microseconds that `share` (0 to 1) of the durations do not exceed; 0 of none.
+    /// The microseconds that a fraction `share` (0 to 1) of the durations does not exceed; 0 without durations.
     pub(crate) fn percentile_us(&self, share: f64) -> f64 {
         as_f64(self.0.value_at_quantile(share)) / 1e3
     }
@@ -64,19 +64,19 @@ impl Latencies {
     }
 }
 
-/// Interleaved rounds of two ways to do the same: how long each round took.
+/// Durations of alternating rounds of two ways to do the same work.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     times_s: Vec<(f64, f64)>,
 }
 
 impl Rounds {
-    /// Keeps a round: ours and the bare one, one right after the other.
+    /// Adds a round: ours and the bare one, run directly one after the other.
     pub(crate) fn add(&mut self, ours: Duration, bare: Duration) {
         self.times_s.push((ours.as_secs_f64(), bare.as_secs_f64()));
     }
 
-    /// The median of our rates, of `count` a round.
+    /// The median of our rates, with `count` operations per round.
     pub(crate) fn our_rate(&self, count: u64) -> f64 {
         as_f64(count) / median(&self.times_s.iter().map(|(ours, _)| *ours).collect::<Vec<_>>())
     }
@@ -86,13 +86,13 @@ impl Rounds {
         as_f64(count) / median(&self.times_s.iter().map(|(_, bare)| *bare).collect::<Vec<_>>())
     }
 
-    /// The median of the rounds' ratios of our rate to the bare one: whatever else the machine does, it does it to
-    /// both halves of a round.
+    /// The median of the rounds' ratios of our rate to the bare one. Other load on the machine affects both halves of a
+    /// round.
     pub(crate) fn ratio(&self) -> f64 {
         median(&self.ratios())
     }
 
-    /// The lowest and the highest of the rounds' ratios.
+    /// The lowest and the highest ratio of the rounds.
     pub(crate) fn ratio_range(&self) -> (f64, f64) {
         let ratios = self.ratios();
         (percentile(&ratios, 0.0), percentile(&ratios, 1.0))
@@ -103,7 +103,7 @@ impl Rounds {
     }
 }
 
-/// A count as a measured figure.
+/// Converts a count to a figure.
 #[expect(clippy::cast_precision_loss, reason = "a measured figure")]
 pub(crate) fn as_f64(count: u64) -> f64 {
     count as f64

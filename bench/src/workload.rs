@@ -1,4 +1,4 @@
-//! The comments of the measurements, and the events and servers that they go to.
+//! The comments of the measurements, the events made from them, and the servers.
 
 use std::path::Path;
 
@@ -23,25 +23,25 @@ use serde_json::{Value, json};
 use stores::{PageIndex, Table, page_index::PageIndexConfig, table::GSI};
 use tempfile::TempDir;
 
-/// The records of one invocation: what the event source mappings of the deployment template ask for.
+/// Records per invocation: the setting of the event source mappings in the deployment template.
 pub(crate) const EVENT_RECORDS: usize = 100;
 
-/// Of ten comments, so many are of one product.
+/// How many of ten comments belong to the top product.
 const TOP_PRODUCT_OF_TEN: u32 = 3;
-/// The other products; the k-th is drawn in proportion to 1/k (Zipf's law).
+/// Number of other products. The k-th one is drawn in proportion to 1/k (Zipf's law).
 const PRODUCTS: u32 = 10_000;
-/// Languages, and how often they are drawn.
+/// Languages with their relative frequencies.
 pub(crate) const LANGUAGES: [(&str, u32); 7] =
     [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
-/// How often the ratings 1 to 5 are drawn.
+/// Relative frequencies of the ratings 1 to 5.
 pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
-/// The first comment's time, 2024-01-01T00:00:00Z, and the span of all, two years.
+/// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two years.
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
-/// How many different texts the comments have.
+/// Number of different texts.
 const TEXTS: u64 = 1_000;
 
-/// Draws comments for ever. Its ids are ULIDs; the same seed gives the same comments.
+/// An endless generator of comments. Ids are ULIDs. A given seed always gives the same comments.
 pub(crate) struct Comments {
     rng: StdRng,
     top_product: ProductId,
@@ -73,7 +73,7 @@ impl Comments {
     pub(crate) fn draw(&mut self) -> anyhow::Result<Comment> {
         let rng = &mut self.rng;
         let created_at = Instant::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
-        // A revision is a ULID, and so are our ids.
+        // A revision is a ULID, like our comment ids.
         let (id, revision) =
             (Revision::after(None, created_at, rng.random()), Revision::after(None, created_at, rng.random()));
         let is_top = self.drawn % 10 < TOP_PRODUCT_OF_TEN;
@@ -98,7 +98,7 @@ impl Comments {
     }
 }
 
-/// The events that the Lambda service would send for new comments, in the order given.
+/// The events that the Lambda service would send for these new comments, in this order.
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
     let mut sequence_number = 0_u64;
     let mut event = |comments: &[Comment]| -> anyhow::Result<Event> {
@@ -166,14 +166,14 @@ pub(crate) fn expect_processed(answer: &DynamoDbEventResponse) -> anyhow::Result
     }
 }
 
-/// A folder in memory where there is one, so that no disk is measured.
+/// A folder in memory if the system has one, so that the measurement uses no disk.
 pub(crate) fn folder() -> anyhow::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { TempDir::with_prefix_in("pagemark-bench-", memory) } else { TempDir::new() };
     folder.context("a folder for the data")
 }
 
-/// The project's table but for its stream, time to live and backups.
+/// The project's table without its stream, time to live and backups.
 pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
@@ -200,12 +200,12 @@ pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result
     Ok(())
 }
 
-/// A Redis of its own, a page index in it, and a connection of the measurement's own.
+/// A separate Redis, a page index in it, and a separate connection for the measurement.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
     pub(crate) connection: MultiplexedConnection,
     server: RedisServer,
-    // Last, so that the server is gone when it is removed.
+    // Declared last, so that the server ends before the folder is removed.
     _folder: TempDir,
 }
 
@@ -213,7 +213,7 @@ impl Redis {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = folder()?;
         let server = RedisServer::start(folder.path()).await?;
-        // A busy machine must not end a measurement.
+        // Long time-out, so that a busy machine does not end a measurement.
         let timeout = std::time::Duration::from_secs(30);
         let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;
         let connection_config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(timeout));
@@ -222,14 +222,14 @@ impl Redis {
         Ok(Self { index, connection, server, _folder: folder })
     }
 
-    /// The memory of the data: all that is used but for clients' buffers, which come and go.
+    /// Memory of the data: all used memory without the buffers of clients, which come and go.
     pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
         let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
         let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
     }
 
-    /// Where the server is.
+    /// The URL of the server.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }

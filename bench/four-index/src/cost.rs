@@ -1,8 +1,8 @@
-//! What calls took, as the engine says (`ReturnConsumedCapacity`), and what writes take by DynamoDB's rules.
+//! The cost of calls as the engine reports it (`ReturnConsumedCapacity`), and the cost of writes by DynamoDB's rules.
 //!
-//! The rules are those of AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes"; a test
-//! (`the_engine_counts_by_the_rules`) compares them with the embedded engine. Where no page says whether an index's share
-//! of a transaction counts twice, it counts once, as that engine has it.
+//! The rules come from AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes". A test
+//! (`the_engine_counts_by_the_rules`) compares them with the embedded engine. AWS does not document whether an index's
+//! share of a transaction counts twice. Here it counts once, as in that engine.
 
 use std::ops::AddAssign;
 
@@ -16,20 +16,20 @@ use crate::{
     key::Index,
 };
 
-/// What reading took.
+/// The cost of reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadCost {
-    /// Calls that were answered.
+    /// Answered calls.
     pub requests: u32,
-    /// Comments that were read.
+    /// Comments read.
     pub items_read: u32,
-    /// Of these, those that are not on the page.
+    /// Comments read that are not on the page.
     pub items_discarded: u32,
-    /// The size of the comments that were read, as they stand in the index.
+    /// Size of the comments read, as stored in the index.
     pub bytes_read: u64,
-    /// Of these, the size of those that are not on the page.
+    /// Size of the comments read that are not on the page.
     pub bytes_discarded: u64,
-    /// Read units of all requests, as the engine says.
+    /// Read units of all requests, as the engine reports them.
     pub read_units: f64,
 }
 
@@ -44,22 +44,22 @@ impl AddAssign for ReadCost {
     }
 }
 
-/// What a write took, in write units.
+/// The cost of a write, in write units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WriteCost {
-    /// Consumed by the table.
+    /// Units of the table.
     pub table_units: f64,
-    /// Of all four indexes.
+    /// Units of all four indexes.
     pub index_units: f64,
 }
 
 impl WriteCost {
-    /// Of table and indexes.
+    /// Units of table and indexes together.
     pub fn total(self) -> f64 {
         self.table_units + self.index_units
     }
 
-    /// What an engine says; what it does not ascribe to an index is the table's.
+    /// The cost that an engine reports. Units that it does not assign to an index belong to the table.
     pub(crate) fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
         let mut cost = Self::default();
         for consumed in answers {
@@ -72,7 +72,7 @@ impl WriteCost {
     }
 }
 
-/// What a change of a comment takes by the rules; `None` stands for an absent comment.
+/// The cost of a change of a comment by the rules; `None` stands for an absent comment.
 pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counters: KeepCounters) -> WriteCost {
     let (old_item, new_item) = (old.map(comment_item), new.map(comment_item));
     let placement = |comment: Option<&Comment>| comment.map(Comment::placement);
@@ -80,7 +80,7 @@ pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counter
         KeepCounters::Yes => counter_changes(placement(old).as_ref(), placement(new).as_ref()).len(),
         KeepCounters::No => 0,
     };
-    // Each statistics item is far below the size of a unit.
+    // Each statistics item is far smaller than a unit.
     let once = units(old_item.as_ref()).max(units(new_item.as_ref())) + counted;
     let of_index = |index: Index| {
         let projected = |item: &Option<Item>| item.as_ref().map(|item| projection(item, index));
@@ -88,11 +88,11 @@ pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counter
         let key = index.partition_attribute();
         match (&before, &after) {
             (Some(before), Some(after)) if before == after => 0,
-            // Rewritten in its place: what the larger one takes.
+            // An entry rewritten in place costs the units of the larger version.
             (Some(before), Some(after)) if before.get(key) == after.get(key) => {
                 units(Some(before)).max(units(Some(after)))
             }
-            // Deleted in one place and put in another.
+            // An entry that moves is deleted in one place and put in another.
             _ => units(before.as_ref()) + units(after.as_ref()),
         }
     };

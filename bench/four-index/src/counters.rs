@@ -1,7 +1,7 @@
-//! The statistics items: how many comments of each rating a product has, in all languages and in each.
+//! The statistics items: the number of a product's comments of each rating, in all languages and in each language.
 //!
-//! A product's item of all languages has the key `PRODUCT#<product>`, `S`; that of a language `S#<language>`. They have no
-//! keys of an index, so they are in none. No I/O here.
+//! A product's item for all languages has the key `PRODUCT#<product>`, `S`; the item for a language has the sort key
+//! `S#<language>`. They have no index keys, so no index contains them. No I/O here.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,38 +10,38 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::key::{PK, SK, partition_key};
 
-/// What the sort keys of statistics items begin with.
+/// Prefix of the sort keys of statistics items.
 pub(crate) const STATISTICS_PREFIX: &str = "S";
 
-/// The attribute that counts all ratings.
+/// The attribute with the count of all ratings.
 pub(crate) const TOTAL: &str = "count_total";
 
 /// Whether a write changes the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepCounters {
-    /// In one transaction with the comment.
+    /// The write changes them in one transaction with the comment.
     Yes,
-    /// Only the comment is written, by a plain conditional write. A table whose counters are not kept from its first
-    /// comment on must have none at all.
+    /// The write is a plain conditional write of the comment alone. A table must keep counters from its first comment
+    /// on, or have none at all.
     No,
 }
 
-/// How many comments there are.
+/// Numbers of comments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// With each rating, 1 to 5.
+    /// The count of each rating, 1 to 5.
     pub by_rating: [u64; 5],
-    /// Altogether.
+    /// The count of all ratings.
     pub total: u64,
 }
 
 impl Counters {
-    /// How many there are with this rating.
+    /// The number of comments with this rating.
     pub fn get(&self, rating: Rating) -> u64 {
         self.by_rating.get(usize::from(rating.get()) - 1).copied().unwrap_or(0)
     }
 
-    /// One more.
+    /// Adds one comment.
     fn add(&mut self, rating: Rating) {
         if let Some(count) = self.by_rating.get_mut(usize::from(rating.get()) - 1) {
             *count += 1;
@@ -49,13 +49,13 @@ impl Counters {
         self.total += 1;
     }
 
-    /// The counters of a statistics item.
+    /// Reads the counters of a statistics item.
     ///
     /// # Errors
-    /// A counter holds no valid number of comments.
+    /// A counter does not hold a valid number of comments.
     pub(crate) fn of_item(item: &Item) -> Result<Self, Malformed> {
         let count = |name: &str| match item.get(name) {
-            // One that was never added to.
+            // A counter that was never increased.
             None => Ok(0),
             Some(AttributeValue::N(number)) => {
                 number.parse().map_err(|_| Malformed::new("statistics item", format!("{name} is {number}")))
@@ -93,7 +93,7 @@ impl StatisticsKey {
         ]))
     }
 
-    /// The language that a statistics item is of.
+    /// The language of a statistics item.
     pub(crate) fn language_of(item: &Item) -> Result<Option<Language>, Malformed> {
         let malformed = || Malformed::new("statistics item", format!("{SK} is {:?}", item.get(SK)));
         let Some(AttributeValue::S(sort_key)) = item.get(SK) else { return Err(malformed()) };
@@ -108,14 +108,15 @@ impl StatisticsKey {
     }
 }
 
-/// What a write adds to a statistics item; attributes that do not change are left out.
+/// The changes to one statistics item. Unchanged attributes are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CounterChange {
     pub(crate) key: StatisticsKey,
     pub(crate) add: BTreeMap<String, i64>,
 }
 
-/// What a comment's change adds to the counters; `None` stands for an absent comment. A change of its text adds nothing.
+/// The changes to the counters for a change of a comment; `None` stands for an absent comment. A change of the text
+/// alone gives no changes.
 pub(crate) fn counter_changes(old: Option<&Placement>, new: Option<&Placement>) -> Vec<CounterChange> {
     let mut changes: BTreeMap<StatisticsKey, BTreeMap<String, i64>> = BTreeMap::new();
     for (placement, sign) in [(old, -1), (new, 1)].into_iter().filter_map(|(placement, sign)| Some((placement?, sign)))
@@ -147,13 +148,13 @@ impl Tally {
         }
     }
 
-    /// The statistics items of what was counted.
+    /// The statistics items with these counts.
     pub fn items(&self) -> Vec<Item> {
         let item = |(key, counters): (&StatisticsKey, &Counters)| {
             let number = |count: u64| AttributeValue::N(count.to_string());
             let mut item = key.item().into_inner();
             item.insert(TOTAL.to_owned(), number(counters.total));
-            // As additions leave it: what was never counted has no attribute.
+            // Increments leave the same items: an attribute that was never counted is absent.
             let counted = Rating::ALL.into_iter().filter(|rating| counters.get(*rating) > 0);
             item.extend(counted.map(|rating| (attribute_of(rating), number(counters.get(rating)))));
             Item::from(item)
@@ -162,7 +163,7 @@ impl Tally {
     }
 }
 
-/// The statistics items of all of these comments, for a bulk load into an empty table.
+/// The statistics items for these comments, for a bulk load into an empty table.
 pub fn counter_items<'comment>(comments: impl IntoIterator<Item = &'comment Comment>) -> Vec<Item> {
     let mut tally = Tally::default();
     comments.into_iter().for_each(|comment| tally.add(comment));

@@ -1,11 +1,12 @@
-//! The cursor: the combined key of all partitions, as text.
+//! The cursor: the combined position in all partitions, as text.
 //!
-//! It is a JSON map of partition keys, compressed (raw deflate, RFC 1951), in base64url. A partition that goes on after a
-//! comment has that comment's `GSISK`, from which the rest of its key follows; `begin` and `end` say that none of it was on
-//! a page yet, and that all was. The articles carry whole keys, so their cursors are somewhat longer.
+//! It is a JSON map of partition keys, compressed (raw deflate, RFC 1951), in base64url. For a partition that resumes
+//! after a comment, the value is that comment's `GSISK`; the rest of its key follows from that. `begin` means that no
+//! page had a comment of the partition yet, and `end` means that pages had all of them. The articles store whole keys,
+//! so their cursors are somewhat longer.
 //!
-//! A cursor belongs to a product and a filter, because no two of them ask the same partitions; not to a page size.
-//! It is not sealed: whoever changes one only reads other comments of the same filter.
+//! A cursor belongs to a product and a filter, because no two of them query the same partitions. It does not belong to
+//! a page size. It is not sealed: changing a cursor only reads other comments of the same filter.
 
 use std::{collections::BTreeMap, io::Read, iter::zip};
 
@@ -16,11 +17,11 @@ use thiserror::Error;
 
 use crate::{key::Plan, merge::Position, table::PageQuery};
 
-/// The longest JSON. Five partitions, each with a key of at most some 850 bytes (a product of 200 characters of four bytes)
-/// and a `GSISK` of 89, take 5 KB; JSON escapes double what it escapes.
+/// Maximum length of the JSON. Five partitions take 5 KB, each with a key of at most about 850 bytes (a product of 200
+/// characters of four bytes) and a `GSISK` of 89. JSON escapes at most double that.
 const JSON_BYTES_MAX: usize = 12 * 1024;
 
-/// The longest cursor: such JSON that cannot be compressed, in base64.
+/// Maximum length of a cursor: incompressible JSON of that length, in base64.
 const TEXT_BYTES_MAX: usize = JSON_BYTES_MAX / 3 * 4 + 64;
 
 const BEGIN: &str = "begin";
@@ -29,7 +30,7 @@ const END: &str = "end";
 /// Why a text is not a cursor of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CursorError {
-    /// The text is longer than any cursor, or holds more.
+    /// The text, or its decompressed content, is longer than that of any cursor.
     #[error("the cursor is too long")]
     TooLong,
     /// The text is not base64url.
@@ -38,10 +39,10 @@ pub enum CursorError {
     /// The text is not compressed, or cut off.
     #[error("the cursor cannot be decompressed")]
     NotCompressed,
-    /// It holds something else than a map of positions.
+    /// The content is not a map of positions.
     #[error("the cursor does not hold the positions of partitions")]
     NoPositions,
-    /// It belongs to another product or filter.
+    /// The cursor belongs to another product or filter.
     #[error("the cursor is another query's")]
     OfAnotherQuery,
 }
@@ -57,8 +58,8 @@ impl Cursor {
         more.then(|| Self(zip(plan.partitions.iter().map(|partition| partition.key.clone()), positions).collect()))
     }
 
-    /// The cursor after some comments of a query, for who knows all of them without having walked there: those `shown` and
-    /// those `to_come`, both newest first. `None` when nothing is to come.
+    /// The cursor after the comments `shown`, for callers that know the listing without walking it. `to_come` are the
+    /// comments that follow; both are newest first. `None` when no comments follow.
     ///
     /// A walk whose last answers were full learns one call later that a partition has ended.
     pub fn following<'comment>(
@@ -86,7 +87,7 @@ impl Cursor {
         Self::after(&plan, positions)
     }
 
-    /// Where the partitions of a plan go on, in the plan's order.
+    /// The position at which each partition of a plan resumes, in the plan's order.
     ///
     /// # Errors
     /// [`CursorError::OfAnotherQuery`].
@@ -102,17 +103,17 @@ impl Cursor {
     pub fn encode(&self) -> String {
         let positions: BTreeMap<&str, String> =
             self.0.iter().map(|(key, position)| (key.as_str(), written(position))).collect();
-        // Neither a map of texts nor a writer in memory can fail.
+        // Serializing a map of strings to memory cannot fail.
         let json = serde_json::to_vec(&positions).unwrap_or_default();
         let mut compressed = Vec::new();
         DeflateEncoder::new(json.as_slice(), Compression::best()).read_to_end(&mut compressed).unwrap_or_default();
         BASE64_URL_SAFE_NO_PAD.encode(compressed)
     }
 
-    /// The cursor that a text is.
+    /// Parses a cursor.
     ///
     /// # Errors
-    /// The text is not a cursor, or belongs to another query.
+    /// When the text is not a cursor, or belongs to another query.
     pub fn decode(text: &str, query: &PageQuery) -> Result<Self, CursorError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(CursorError::TooLong);

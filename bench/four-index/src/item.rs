@@ -1,4 +1,4 @@
-//! The items of comments, and what stands of them in the indexes.
+//! The items of comments, and their projections into the indexes.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,18 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::key::{Index, PK, SK, SORT_KEY};
 
-/// The comment's text, a map as Pagemark has it.
+/// The attribute with the comment's text: a map, as in Pagemark.
 const COMMENT_BLOB: &str = "comment_blob";
 
-/// Attributes projected into every index besides the keys: those that a page shows. The keys of the other indexes are not.
+/// The non-key attributes projected into every index: those that a page shows. The keys of the other indexes are not
+/// projected.
 pub(crate) const PROJECTED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, COMMENT_BLOB];
 
 fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A comment's item, the key attributes of all indexes with it. Bulk loads may put it as it is.
+/// A comment's item with the key attributes of all indexes. Bulk loads may put it unchanged.
 pub fn comment_item(comment: &Comment) -> Item {
     let placement = comment.placement();
     let key = comment_pk(&comment.id);
@@ -80,14 +81,14 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The comment's place in every order.
+    /// The comment's sort position in every index.
     pub(crate) fn cd(&self) -> Result<Cd, Malformed> {
         Cd::parse(&self.cd)
     }
 
     /// Its size in an index, in bytes (AWS: "DynamoDB item sizes and formats").
     pub(crate) fn bytes(&self, index: Index, partition: &str) -> usize {
-        // A rating is one digit, which takes a byte, and one more.
+        // A rating has one digit, which takes one byte plus one.
         let rating = 2;
         let keys = PK.len() + SK.len() + 2 * self.pk.len() + SORT_KEY.len() + self.cd.len();
         let partition = index.partition_attribute().len() + partition.len();
@@ -98,7 +99,7 @@ impl Entry {
     /// The comment.
     ///
     /// # Errors
-    /// An attribute is not as [`comment_item`] makes it.
+    /// When an attribute differs from what [`comment_item`] creates.
     pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
         let malformed = |problem: String| Malformed::new("item", problem);
         let cd = Cd::parse(&self.cd)?;

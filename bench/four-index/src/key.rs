@@ -1,4 +1,4 @@
-//! The indexes and their keys, and which partitions of which index a filter asks.
+//! The indexes and their keys, and the partitions that a filter queries.
 
 use model::{Filter, Language, Placement, ProductId, Rating};
 
@@ -23,7 +23,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// All four.
+    /// All four indexes.
     pub const EVERY: [Self; 4] = [Self::ByLanguageAndRating, Self::ByLanguage, Self::ByRating, Self::All];
 
     /// Its name.
@@ -36,7 +36,7 @@ impl Index {
         }
     }
 
-    /// The attribute that is its partition key.
+    /// The attribute of its partition key.
     pub fn partition_attribute(self) -> &'static str {
         match self {
             Self::ByLanguageAndRating => "GSIPK",
@@ -46,7 +46,7 @@ impl Index {
         }
     }
 
-    /// The key of the partition that holds a comment placed so.
+    /// The key of the partition that contains a comment with this placement.
     pub fn partition_of(self, placement: &Placement) -> String {
         let (language, rating) = (Some(&placement.language), Some(placement.rating));
         match self {
@@ -58,7 +58,8 @@ impl Index {
     }
 }
 
-/// `PRODUCT#<product>`, and `/<language>` and `/<rating>` if they are given. The product is escaped, so it has no slash.
+/// `PRODUCT#<product>`, followed by `/<language>` and `/<rating>` if given. The product is escaped, so it contains no
+/// slash.
 pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, rating: Option<Rating>) -> String {
     let mut key = format!("PRODUCT#{}", product.escaped());
     for part in [language.map(Language::as_str), rating.map(Rating::as_str)].into_iter().flatten() {
@@ -73,16 +74,16 @@ pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, ra
 pub struct Partition {
     /// Its key.
     pub key: String,
-    /// The rating of its comments, `None` when it holds all.
+    /// The rating of its comments; `None` when it holds all ratings.
     pub rating: Option<Rating>,
 }
 
-/// What a filter asks: disjoint partitions of one index that together hold the wanted comments.
+/// The partitions that a filter queries: disjoint partitions of one index that together hold the matching comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The index.
     pub index: Index,
-    /// Its partitions: one, or one a rating, ascending.
+    /// Its partitions: one, or one per rating in ascending order.
     pub partitions: Vec<Partition>,
 }
 

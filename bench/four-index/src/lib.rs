@@ -1,30 +1,32 @@
-//! The design that Pagemark is compared with: one item a comment, four indexes, and a query for each rating of a filter.
+//! The design that Pagemark is compared with: one item per comment, four indexes, and one query for each rating of a
+//! filter.
 //!
-//! It is that of Alex Reid's series of articles on filtering in DynamoDB (parts 2, 3 and 4): a query planner, parallel
-//! queries that are merged, a page token that combines the keys of all partitions, counters to skip empty ones.
-//! Only benchmarks and tests use it; nothing that is deployed depends on it.
+//! It follows Alex Reid's series of articles on filtering in DynamoDB (parts 2, 3 and 4): a query planner, parallel
+//! queries whose answers are merged, a page token that combines the keys of all partitions, and counters to skip empty
+//! partitions. Only benchmarks and tests use it; nothing deployed depends on it.
 //!
-//! Where it departs from the articles:
+//! Differences from the articles:
 //! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation date. Comments of one
-//!   instant are common in real data, and the order of index items with equal sort keys is not documented: two queries,
-//!   or a merge and a query, could each order them otherwise, and a page would repeat or lose some.
-//! - **A partition without a comment on the page goes on where it stood**, at its previous key or its beginning; one that
-//!   has ended is not asked again. The articles decrement a key there.
+//!   instant are common in real data, and the order of index items with equal sort keys is not documented. Two queries,
+//!   or a merge and a query, could order them differently, and a page would repeat or lose some.
+//! - **A partition without a comment on the page resumes where it stood**, at its previous key or its beginning. A
+//!   partition that has ended is not queried again. The articles decrement a key there.
 //! - **Counters change in the transaction of the comment's write**, so they are never below the truth: a counter that
-//!   says zero too early hides comments.
-//! - An edit and a deletion happen only to the revision, language and rating that were read; otherwise the counters would
-//!   come off what was never counted.
-//! - The revision is projected too: Pagemark's pages tell it, and the next edit needs it.
+//!   reaches zero too early hides comments.
+//! - An edit and a deletion apply only to the revision, language and rating that were read. Otherwise they would
+//!   decrease counters that never counted the comment.
+//! - The revision is projected too: Pagemark's pages show it, and the next edit needs it.
 //!
-//! **Invariant:** the pages of any filter, one after the other by their cursors, are those that Pagemark numbers
+//! **Invariant:** the pages of any filter, followed by their cursors, equal Pagemark's numbered pages
 //! (`tests/designs.rs`).
 //!
-//! - `key`: the indexes and their keys; which partitions a filter asks.
-//! - `item`: the items, and what stands in the indexes.
+//! - `key`: the indexes and their keys; the partitions that a filter queries.
+//! - `item`: the items and their projections into the indexes.
 //! - `merge`: merges the answers of partitions into a page, with the position at which each resumes.
-//! - `cursor`: the combined key as text.
+//! - `cursor`: the combined position as text.
 //! - `counters`: the statistics items.
-//! - `cost`: what calls took, and what writes take by DynamoDB's rules.
+//! - `cost`: the cost of calls, and of writes by DynamoDB's rules.
+//! - `table`, `writer`: the calls.
 //! - `table`, `writer`: the calls.
 
 mod cost;

@@ -1,18 +1,18 @@
 //! Merges the answers of partitions into a page, with the position at which each partition resumes. No I/O.
 //!
-//! **Invariant:** what follows a page in a partition is what its next position leads to: neither a comment that was read and
-//! discarded, nor one that was not read, is lost (`walks_give_everything_once_in_order`).
+//! **Invariant:** the next position of a partition leads to exactly what follows the page. No comment is lost that was
+//! read and discarded, or not read (`walks_give_everything_once_in_order`).
 
 use model::Cd;
 
 /// The position at which a partition resumes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Position {
-    /// At its newest comment: none of it was on a page.
+    /// At its newest comment: no page had a comment of this partition yet.
     Beginning,
-    /// After this comment, the last of it on a page.
+    /// After this comment, which is the partition's last one on a page.
     After(Cd),
-    /// Nowhere: everything of it was on pages.
+    /// At its end: pages had all its comments.
     End,
 }
 
@@ -21,25 +21,25 @@ pub(crate) enum Position {
 pub(crate) struct Part<T> {
     /// Where reading began.
     pub(crate) from: Position,
-    /// Newest first; a full page unless the partition ends.
+    /// Newest first. A full page unless the partition ends.
     pub(crate) entries: Vec<(Cd, T)>,
     /// Whether there may be more.
     pub(crate) more: bool,
 }
 
 impl<T> Part<T> {
-    /// A partition that was not asked, because it has ended.
+    /// A partition that was not queried, because it has ended.
     pub(crate) fn ended() -> Self {
         Self { from: Position::End, entries: Vec::new(), more: false }
     }
 }
 
-/// A page of several partitions.
+/// A page merged from several partitions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Merged<T> {
     /// The page's comments, newest first.
     pub(crate) visible: Vec<T>,
-    /// The comments that were read and dropped: the overscan.
+    /// The comments that were read and dropped (overscan).
     pub(crate) discarded: Vec<T>,
     /// The position at which each partition resumes.
     pub(crate) positions: Vec<Position>,
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// A comment of the day: its id is its name, its time `at`.
+    /// A comment: its name is its id, and `at` is its time.
     fn cd(at: i64, id: &str) -> Cd {
         Cd { created_at: Instant::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
     }
@@ -93,7 +93,7 @@ mod tests {
     /// A partition of a test: its comments, newest first.
     type Partition = Vec<Cd>;
 
-    /// What a query of a partition answers, as DynamoDB does: a full answer never says that it is the last.
+    /// The answer to a query of a partition. Like in DynamoDB, a full answer does not show that it is the last one.
     fn read(partition: &Partition, from: &Position, page_size: usize) -> Part<Cd> {
         let later: Vec<&Cd> = match from {
             Position::Beginning => partition.iter().collect(),
@@ -105,7 +105,7 @@ mod tests {
         Part { from: from.clone(), entries, more }
     }
 
-    /// Walks to the end, each step's positions changed by `forget`.
+    /// Walks to the end. `forget` changes the positions of each step.
     fn walk(
         partitions: &[Partition],
         page_size: usize,
@@ -113,7 +113,7 @@ mod tests {
     ) -> Vec<Vec<Cd>> {
         let mut positions = vec![Position::Beginning; partitions.len()];
         let mut pages = Vec::new();
-        // Enough for any walk that gets on.
+        // Enough steps for any walk that makes progress.
         for _ in 0..=partitions.concat().len() + 1 {
             if positions.iter().all(|position| *position == Position::End) {
                 break;
@@ -130,7 +130,7 @@ mod tests {
         after
     }
 
-    /// The pages of a walk by the names of their comments.
+    /// Asserts the pages of a walk, with comments given by name.
     fn check(partitions: &[Partition], page_size: usize, expected: Expect) {
         let pages = walk(partitions, page_size, right);
         let line = |page: &Vec<Cd>| format!("{}\n", page.iter().map(|cd| cd.id.as_str()).join(" "));
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(merged.positions, [Position::After(cd(8, "a8")), Position::Beginning, Position::End]);
     }
 
-    /// What becomes of a walk when a partition without a comment on the page is not left where it stood.
+    /// The failures of a walk that changes the position of a partition without a comment on the page.
     #[test]
     fn forgetting_or_moving_the_key_of_a_partition_without_a_comment_on_the_page_loses_or_repeats_comments() {
         let fives = newest_first(&[(9, "a9"), (6, "a6"), (5, "a5"), (4, "a4"), (3, "a3")]);
@@ -186,22 +186,22 @@ mod tests {
             false => after,
         });
         assert!(!forgotten.concat().iter().all_unique());
-        // Left out of the next page's queries, as a query without a further key would be: its comments are lost.
+        // Left out of the next queries, like a query without a further key: its comments are lost.
         let left_out = walk(&partitions, 2, |before, after| match nothing_on_page(before, &after) {
             true => Position::End,
             false => after,
         });
         assert!(left_out.concat().len() < all.len());
 
-        // A key made up from the newest comment that was read but not shown. Decremented, as the articles have it, newest
-        // first goes on behind that comment, which is lost with all of its instant.
+        // A key derived from the newest comment that was read but not shown. When the key is decremented as in the
+        // articles, the walk continues after that comment. The comment is lost, with all others of its instant.
         let moved = |cd: &Cd, ms| Position::After(Cd { created_at: cd.created_at.plus_ms(ms), id: cd.id.clone() });
         let (shown, tied, late) = (cd(9, "a"), cd(5, "b5"), cd(7, "b7"));
         let (fives, ones) = (vec![shown.clone(), cd(8, "a8")], vec![tied.clone(), cd(5, "b4"), cd(3, "b3")]);
         let first = merge([&fives, &ones].map(|partition| read(partition, &Position::Beginning, 1)).into(), 1);
         assert_eq!((&first.visible, &first.positions[1]), (&vec![shown], &Position::Beginning));
         assert_eq!(read(&ones, &moved(&tied, -1), 9).entries.len(), 1);
-        // Incremented, it goes on before that comment, but behind one that was put in meanwhile.
+        // When the key is incremented, the walk continues before that comment, but after one that was added meanwhile.
         assert_eq!(read(&ones, &moved(&tied, 1), 9).entries.len(), 3);
         let ones = [vec![late], ones].concat();
         assert_eq!(read(&ones, &moved(&tied, 1), 9).entries.len(), 3);
@@ -221,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn walks_give_everything_once_in_order(
-            // Few instants, so that there are many ties.
+            // Few instants, so that many ties occur.
             comments in prop::collection::btree_set((0..6_i64, 0..40_u32), 0..60),
             partitions in 1..=5_usize,
             page_size in 1..=7_usize,
@@ -229,7 +229,7 @@ mod tests {
             let cds: Vec<Cd> = comments.into_iter().map(|(at, id)| cd(at, &format!("c{id}"))).collect();
             let mut parts = vec![Vec::new(); partitions];
             for cd in cds.iter().rev() {
-                // By the id, so that each instant is in several partitions.
+                // Choose the partition by id, so that each instant is in several partitions.
                 let place = cd.id.as_str().bytes().map(usize::from).sum::<usize>() % partitions;
                 parts[place].push(cd.clone());
             }
@@ -238,7 +238,7 @@ mod tests {
             }
             let all: Vec<Cd> = cds.into_iter().sorted().rev().collect();
             let mut pages = walk(&parts, page_size, right);
-            // The last page may be empty: a full answer does not say that it is the last.
+            // The last page may be empty, because a full answer does not show that it is the last.
             if pages.last().is_some_and(|page| page.is_empty() && pages.len() > 1) {
                 prop_assert!(all.len().is_multiple_of(page_size));
                 pages.pop();

@@ -1,7 +1,7 @@
-//! The table, and reading it.
+//! Creates and reads the table.
 //!
-//! **Invariant:** a page comes from all of its partitions or not at all: the first error of a query ends the others and is
-//! the page's (`tests/designs.rs`).
+//! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
+//! queries and becomes the page's error (`tests/designs.rs`).
 
 use std::{collections::HashMap, iter::zip, time::Duration};
 
@@ -31,10 +31,10 @@ use crate::{
     merge::{Merged, Part, Position, merge},
 };
 
-/// How often a partition's query follows DynamoDB's 1 MB answer limit: as often as Pagemark's.
+/// How often a partition's query continues after DynamoDB's 1 MB answer limit. Pagemark uses the same number.
 const CALLS_MAX: usize = 9;
 
-/// The longest wait for a new table to become active.
+/// Maximum time for a new table to become active.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The table of the design.
@@ -42,21 +42,21 @@ const ACTIVE_WITHIN: Duration = Duration::from_secs(30);
 pub struct FourIndexTable {
     pub(crate) client: Client,
     pub(crate) name: String,
-    /// Whether pages say what they took.
+    /// Whether pages report their cost.
     tells_costs: bool,
 }
 
 /// A page to read, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Whose comments.
+    /// The product of the comments.
     pub product: ProductId,
-    /// Which of them.
+    /// The filter of the comments.
     pub filter: Filter,
-    /// How many, at most.
+    /// Maximum number of comments.
     pub page_size: PageSize,
-    /// Whether to read the counters before page 1 when there are several partitions, and never to ask the empty ones.
-    /// A table without counters answers as well as without this.
+    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones. A table
+    /// without counters gives the same answers.
     pub skip_empty: bool,
 }
 
@@ -65,21 +65,21 @@ pub struct PageQuery {
 pub struct Page {
     /// The comments, newest first.
     pub comments: Vec<Comment>,
-    /// Where the next page starts. There is one also when the comments end with this page and the page is full: a full
-    /// answer of DynamoDB does not say that it is the last. That page is empty then, and has no next.
+    /// The start of the next page. It also exists when the comments end with a full page, because a full answer of
+    /// DynamoDB does not show that it is the last. That next page is empty and has no next page.
     pub next: Option<Cursor>,
-    /// What it took.
+    /// The cost of the page.
     pub cost: ReadCost,
 }
 
 impl FourIndexTable {
-    /// The table behind a client; nothing is sent yet.
+    /// The table behind a client. Sends nothing yet.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, name: name.into(), tells_costs: true }
     }
 
-    /// The same, but its pages tell only how many requests and items they took: nothing is asked of the store, and nothing
-    /// is counted, that a page does not need.
+    /// Limits reported costs to the numbers of requests and items. The pages then request and count nothing beyond what
+    /// they need.
     #[must_use]
     pub fn without_costs(self) -> Self {
         Self { tells_costs: false, ..self }
@@ -90,10 +90,10 @@ impl FourIndexTable {
         &self.name
     }
 
-    /// Creates the table, on demand, with its four indexes, and waits until it is active.
+    /// Creates the table with its four indexes, in on-demand mode, and waits until it is active.
     ///
     /// # Errors
-    /// The store's; a table of this name is [`StoreError::Refused`].
+    /// The store's; for an existing table of this name, [`StoreError::Refused`].
     pub async fn create(&self) -> Result<(), Error> {
         let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
         let text = |name: &str| {
@@ -137,10 +137,10 @@ impl FourIndexTable {
         }
     }
 
-    /// Reads a page: one query of each partition that has not ended, all in parallel.
+    /// Reads a page. Queries all partitions that have not ended in parallel.
     ///
     /// # Errors
-    /// The first of any query; [`Error::Cursor`] when the cursor is another query's.
+    /// The first error of any query; [`Error::Cursor`] when the cursor belongs to another query.
     pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, Error> {
         let plan = Plan::of(&query.product, &query.filter);
         let mut cost = ReadCost::default();
@@ -170,7 +170,7 @@ impl FourIndexTable {
         Ok(Page { comments, next: Cursor::after(&plan, positions), cost })
     }
 
-    /// What a page may need of a partition, each entry with its size in bytes.
+    /// Reads what a page may need from a partition. Each entry comes with its size in bytes.
     async fn read_partition(
         &self,
         index: Index,
@@ -222,7 +222,7 @@ impl FourIndexTable {
         Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"))
     }
 
-    /// The counters of a product's comments in a language, or in all. A product without counters has zeros.
+    /// The counters of a product's comments in a language, or in all languages. Zeros for a product without counters.
     ///
     /// # Errors
     /// The store's.
@@ -230,7 +230,7 @@ impl FourIndexTable {
         Ok(self.counters(product, language).await?.0.unwrap_or_default())
     }
 
-    /// All statistics of a product: of all languages (`None`) and of each that was ever counted, by one query.
+    /// All statistics of a product, read by one query: for all languages (`None`) and for each language ever counted.
     ///
     /// # Errors
     /// The store's.
@@ -254,9 +254,10 @@ impl FourIndexTable {
         Ok(statistics.map_err(StoreError::from)?)
     }
 
-    /// The counters, `None` when there is no statistics item, and what reading it took.
+    /// The counters, and the cost of reading them. `None` when the statistics item does not exist.
     ///
-    /// It is read strongly consistent: an index follows the table, so what a query may find there is counted already.
+    /// The read is strongly consistent. An index follows the table, so the counters already include everything that a
+    /// query may find.
     async fn counters(
         &self,
         product: &ProductId,
@@ -273,7 +274,7 @@ impl FourIndexTable {
     }
 }
 
-/// Where a walk begins in a partition. Only counters show that a partition is empty.
+/// The start position of a walk in a partition. Only counters show that a partition is empty.
 fn first_position(partition: &Partition, counters: Option<&Counters>) -> Position {
     let count = partition.rating.and_then(|rating| Some(counters?.get(rating)));
     if count == Some(0) { Position::End } else { Position::Beginning }

@@ -1,8 +1,8 @@
-//! Writing comments, with or without their counters.
+//! Writes comments, with or without their counters.
 //!
-//! **Invariant:** the counters of a table whose every write keeps them equal a count of its comments, whatever is done twice
-//! or at the same time: comment and counters change in one transaction, on condition that the comment is what was read
-//! (`tests/designs.rs`).
+//! **Invariant:** if every write keeps the counters, they equal a count of the table's comments, even after repeated or
+//! concurrent writes. Comment and counters change in one transaction, on condition that the comment is in the state
+//! that was read (`tests/designs.rs`).
 
 use std::{collections::HashMap, time::Duration};
 
@@ -25,16 +25,16 @@ use crate::{
     table::{FourIndexTable, refused},
 };
 
-/// How long a transaction is tried again while others get in its way. All writes of a product change one item, so under
-/// load they do.
+/// How long to retry a transaction that conflicts with others. All writes of a product change the same item, so
+/// conflicts happen under load.
 const TRIED_WITHIN: Duration = Duration::from_secs(20);
 
 const CONDITION_FAILED: &str = "ConditionalCheckFailed";
 const ABSENT: &str = "attribute_not_exists(PK)";
-/// The comment is what was read.
+/// The condition that the comment is in the state that was read.
 const UNCHANGED: &str = "#revision = :revision AND #language = :language AND #rating = :rating";
 
-/// A condition's names and values.
+/// Names and values of the condition.
 struct Read {
     names: HashMap<String, String>,
     values: HashMap<String, AttributeValue>,
@@ -65,7 +65,7 @@ impl FourIndexTable {
     /// Writes a new comment.
     ///
     /// # Errors
-    /// [`Error::Exists`], the store's.
+    /// [`Error::Exists`]; the store's.
     pub async fn insert(&self, comment: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         let write = Write::Put { item: comment_item(comment), replaces: None };
         match self.write(write, None, Some(comment), counters).await {
@@ -74,17 +74,17 @@ impl FourIndexTable {
         }
     }
 
-    /// Replaces a comment by a later state of it: another text, rating or language. A change of the text alone leaves the
-    /// counters as they are, and is no transaction.
+    /// Replaces a comment with a later state: another text, rating or language. A change of the text alone leaves the
+    /// counters unchanged and needs no transaction.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the comment is not `old`, [`Error::NoEdit`] when `new` is not a later revision of it, the
-    /// store's.
+    /// [`Error::Changed`] when the comment is not in the state `old`; [`Error::NoEdit`] when `new` is not a later
+    /// revision; the store's.
     pub async fn edit(&self, old: &Comment, new: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         if (&old.id, &old.product, old.created_at) != (&new.id, &new.product, new.created_at) {
             return Err(Error::NoEdit("id, product and creation time never change"));
         }
-        // With the same revision, a second attempt would find its condition to hold, and count again.
+        // With an equal revision, the condition of a second attempt would hold, and the attempt would count again.
         if new.revision <= old.revision {
             return Err(Error::NoEdit("its revision must be greater"));
         }
@@ -95,7 +95,7 @@ impl FourIndexTable {
     /// Deletes a comment.
     ///
     /// # Errors
-    /// [`Error::Changed`] when the comment is not `old`, or is gone; the store's.
+    /// [`Error::Changed`] when the comment is not in the state `old`, or is gone; the store's.
     pub async fn delete(&self, old: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
         let write = Write::Delete { key: item_key(&old.id), read: Read::of(old) };
         self.write(write, Some(old), None, counters).await
@@ -117,8 +117,8 @@ impl FourIndexTable {
         if changes.is_empty() { self.send(write).await } else { self.transact(write, changes).await }
     }
 
-    /// Writes the comment alone. After a lost answer the SDK sends it again; if the first has arrived, its condition does
-    /// not hold then, and the answer is that the comment has changed.
+    /// Writes the comment alone. After a lost answer the SDK repeats the write. If the first one arrived, the condition
+    /// then fails, and the answer is that the comment has changed.
     async fn send(&self, write: Write) -> Result<WriteCost, Error> {
         let consumed = match write {
             Write::Put { item, replaces } => {
@@ -149,8 +149,8 @@ impl FourIndexTable {
         Ok(WriteCost::told(consumed.as_ref()))
     }
 
-    /// Writes comment and counters. The SDK gives a transaction a token, so that one that is sent again after a lost answer
-    /// happens once.
+    /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost answer has no
+    /// second effect.
     async fn transact(&self, write: Write, changes: Vec<CounterChange>) -> Result<WriteCost, Error> {
         let mut actions = vec![self.comment_action(write)?];
         for change in changes {
@@ -174,7 +174,7 @@ impl FourIndexTable {
                 return Err(Error::Changed);
             }
             let error = sort(error);
-            // Only what the SDK did not retry itself.
+            // Retry only what the SDK did not retry itself.
             let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
             if !cancelled_for_now || !backoff.wait().await {
                 return Err(error.into());

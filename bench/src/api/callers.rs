@@ -1,4 +1,4 @@
-//! Callers that ask for pages: over HTTP, or by the bare SDK.
+//! Callers that request pages: over HTTP, or with the bare SDK.
 
 use std::{
     sync::{
@@ -29,18 +29,18 @@ use tokio::{net::TcpStream, task::JoinSet};
 use super::process::ApiProcess;
 use crate::shop::{Listing, PAGE_SIZE, Shop};
 
-/// Callers of the SDK that share connections: 16 callers are as many clients as the API has threads on two cores.
+/// SDK callers that share connections. 16 callers then use as many clients as the API has threads on two cores.
 const CALLERS_A_CLIENT: usize = 8;
-/// How often a page is asked for.
+/// How often a page is requested at most.
 const TRIES_MAX: usize = 5;
 
-/// A caller that asks for one page after the other.
+/// A caller that requests one page after another.
 pub(crate) trait Caller: Send + 'static {
-    /// Asks for a page of the listing, from 1.
+    /// Requests a page of the listing, counted from 1.
     fn ask(&mut self, page: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Has the callers ask for all pages, each for the next one as soon as it has an answer. Returns how long that took.
+/// Lets the callers request all pages, each caller the next page as soon as it has an answer. Returns the duration.
 pub(crate) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<Duration> {
     let (pages, next) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)));
     let began = Instant::now();
@@ -60,17 +60,17 @@ pub(crate) async fn ask_all<C: Caller>(callers: Vec<C>, pages: Vec<u64>) -> anyh
     Ok(began.elapsed())
 }
 
-/// How the API shows a page.
+/// The format in which the API shows a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show {
     Json,
     Html,
-    /// HTML, compressed as crawlers ask for it.
+    /// HTML, compressed as crawlers request it.
     Packed,
 }
 
 impl Show {
-    /// What the caller says it can read.
+    /// The value of the caller's `Accept` header.
     fn accepted(self) -> &'static str {
         match self {
             Self::Json | Self::Html => "identity",
@@ -93,13 +93,14 @@ impl HttpCaller {
         let stream = TcpStream::connect(api.address()).await?;
         stream.set_nodelay(true)?;
         let (connection, driver) = handshake(TokioIo::new(stream)).await?;
-        // It ends with the caller, and whatever ends it sooner is the next request's error.
+        // It ends with the caller. If it ends earlier, the next request fails.
         tokio::spawn(driver);
         let (host, unavailable) = (api.address().to_string(), api.unavailable.clone());
         Ok(Self { connection, host, listing: listing.clone(), show, unavailable })
     }
 
-    /// The answer with a page. On a busy machine a store may be slower than the API waits; then it is asked again.
+    /// The answer with a page. On a busy machine a store may be slower than the API waits; then the request is
+    /// repeated.
     async fn get(&mut self, page: u64) -> anyhow::Result<Response<Incoming>> {
         let path = match self.show {
             Show::Json => self.listing.json_path(page),
@@ -118,7 +119,7 @@ impl HttpCaller {
                 }
                 StatusCode::SERVICE_UNAVAILABLE => {
                     self.unavailable.fetch_add(1, Ordering::Relaxed);
-                    // The connection takes the next request only after the whole answer.
+                    // The connection accepts the next request only after the whole answer.
                     answer.into_body().collect().await?;
                 }
                 status => bail!("{path} was answered {status}"),
@@ -156,7 +157,7 @@ impl Caller for HttpCaller {
     }
 }
 
-/// A caller that knows all start keys and asks the table itself.
+/// A caller that knows all start keys and queries the table itself.
 #[derive(Clone)]
 pub(super) struct SdkCaller {
     table: Table,
@@ -164,14 +165,15 @@ pub(super) struct SdkCaller {
 }
 
 impl SdkCaller {
-    /// So many, with connections of their own for every [`CALLERS_A_CLIENT`], as the API has them for each of its threads.
+    /// Creates `count` callers. Every [`CALLERS_A_CLIENT`] of them share separate connections, like each of the API's
+    /// threads.
     pub(super) fn several(shop: &Shop, listing: &Arc<Listing>, count: usize) -> Vec<Self> {
         let clients = (0..count.div_ceil(CALLERS_A_CLIENT)).map(|_| shop.table.with_own_connections());
         let callers = clients.flat_map(|table| vec![Self { table, listing: listing.clone() }; CALLERS_A_CLIENT]);
         callers.take(count).collect()
     }
 
-    /// The query of `Table::page`.
+    /// Sends the query of `Table::page`.
     async fn query(&self, page: u64) -> anyhow::Result<QueryOutput> {
         let text = |text: String| AttributeValue::S(text);
         let start = self.listing.before(page).map(|cd: &Cd| {
@@ -201,7 +203,7 @@ impl Caller for SdkCaller {
     }
 }
 
-/// Refuses a page whose comments are not those of the query, or not those that must stand there.
+/// Refuses a page whose comments differ from those of the query, or from the expected ones.
 pub(super) async fn compare(
     http: &mut HttpCaller,
     sdk: &SdkCaller,

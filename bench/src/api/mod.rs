@@ -1,23 +1,24 @@
-//! `api`: the API over HTTP beside the bare SDK, the last page beside page 2, and the API's memory.
+//! `api`: compares the API over HTTP with the bare SDK, and the last page with page 2; measures the API's memory.
 //!
-//! The real binary runs as a child process; engine, load generator and SDK callers share this process, and Redis is
-//! another child. Connections are kept alive. Bodies are read to their end and not looked into, because the load
-//! generator shares the cores with what it measures. Beforehand sample pages are compared: the comments that the JSON and
-//! the HTML show, those of the bare query, and those that must stand there.
+//! The real binary runs as a child process. Engine, load generator and SDK callers share this process, and Redis is
+//! another child. Connections stay open. Bodies are read to their end but not parsed, because the load generator shares
+//! the cores with the code under test. Before the measurement, sample pages are compared: the comments in the JSON, in
+//! the HTML, in the bare query, and the expected ones.
 //!
-//! - **Throughput.** 16 callers ask for random pages of 20, in rounds that alternate: the API, the SDK, the API, the SDK.
-//!   The SDK's callers know every page's start key and do the **same Query** with the settings and as many clients, each with
-//!   connections of its own, as the API has threads; the answer is decoded by the SDK and no further. What the API does besides (HTTP, finding the start key in
-//!   Redis, reading comments from items, links, cursors, JSON or HTML) is in its time. Pages are drawn anew for every
-//!   half of a round.
-//! - **Processor time** says where the time goes whatever else the machine does: the API's and Redis's own, and the rest,
-//!   which is engine and callers together.
-//! - **Last page.** One connection, requests for the last page and page 2 in turn, in blocks. The last page is full.
-//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after them.
-//! - **A stalled store.** How long the longest requests take while a store takes what it is sent and answers nothing.
+//! - **Throughput.** 16 callers request random pages of 20, in alternating rounds: the API, the SDK, the API, the SDK.
+//!   The SDK's callers know every page's start key and send the **same Query** with the same settings. They use as many
+//!   clients, each with separate connections, as the API has threads. The SDK decodes the answer, and nothing is done
+//!   with it. The API's time includes all its further work (HTTP, finding the start key in Redis, reading comments from
+//!   items, links, cursors, JSON or HTML). Every half of a round draws new pages.
+//! - **Processor time** shows where the time is spent, regardless of other load on the machine. The report gives it
+//!   for the API, for Redis, and for the rest, which is engine and callers together.
+//! - **Last page.** One connection requests the last page and page 2 in turn, in blocks. The last page is full.
+//! - **Memory.** Resident memory of the API's process after a warm-up, in the middle of 100,000 requests, and after
+//!   them.
+//! - **A stalled store.** Duration of the longest requests while a store accepts requests but answers nothing.
 //!
-//! Of a product's comments only the items of the filter keys that are queried are loaded, by the engine's own import,
-//! which leaves no stream records. The page index is filled and marked ready as a rebuild does it.
+//! The engine's import loads only the items of the filter keys that are queried, and leaves no stream records. The page
+//! index is filled and marked ready like in a rebuild.
 
 pub(crate) mod callers;
 mod process;
@@ -43,25 +44,25 @@ use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
 pub(crate) use process::{ApiProcess, Served};
 use process::{processor_time, resident_bytes};
 
-/// Connections, and callers of the SDK.
+/// Number of connections, and of SDK callers.
 const CALLERS: usize = 16;
-/// Halves of half a second.
+/// A half of a round takes half a second.
 const FULL: Effort = Effort { rounds: 9, a_half: 2_000 };
 const QUICK: Effort = Effort { rounds: 9, a_half: 500 };
-/// The product that a check asks for.
+/// Size of the product in a check.
 const QUICK_COMMENTS: u32 = 10_000;
-/// Blocks of requests for the last page and page 2 in turn; the figures are the medians of theirs.
+/// Blocks of requests for the last page and page 2 in turn. The figures are the medians over the blocks.
 const BLOCKS: usize = 5;
-/// Requests for either page in a block, so that 10 of them lie beyond the 99th percentile.
+/// Requests for each of the two pages per block, so that 10 of them lie beyond the 99th percentile.
 const A_BLOCK: usize = 1_000;
-/// Requests before the memory is watched, and meanwhile.
+/// Number of requests before the memory is watched, then while it is watched.
 const MEMORY_WARM_UP: u32 = 10_000;
 const MEMORY_REQUESTS: u32 = 100_000;
-/// The product that throughput and memory are measured with.
+/// Size of the product for throughput and memory.
 const THROUGHPUT_COMMENTS: u32 = 300_000;
-/// Products whose last page is measured.
+/// Sizes of the products whose last page is measured.
 const SIZES: [u32; 3] = [10_000, THROUGHPUT_COMMENTS, 1_000_000];
-/// Pages drawn at random that are compared beforehand.
+/// Random pages that are compared before the measurement.
 const SAMPLES: u32 = 20;
 const MIB: f64 = 1_048_576.0;
 
@@ -100,7 +101,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// The ratios of the API's throughput, with a small product.
+/// Measures the ratios of the API's throughput with a small product.
 pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'static str, f64)>> {
     let binary = match binary {
         Some(binary) => binary.to_owned(),
@@ -123,7 +124,7 @@ struct Subject {
     rng: StdRng,
 }
 
-/// A request of the case.
+/// A kind of request.
 struct Kind {
     /// The name of its ratio.
     ratio: &'static str,
@@ -132,7 +133,7 @@ struct Kind {
     show: Show,
 }
 
-/// What rounds of one kind took.
+/// Duration of the rounds of one kind.
 #[derive(Default)]
 struct Throughput {
     rounds: Rounds,
@@ -140,7 +141,7 @@ struct Throughput {
     of_sdk: Spent,
 }
 
-/// How many times as long as page 2 the last page takes.
+/// The last page's latency as a multiple of page 2's.
 struct LastPage {
     p50: f64,
     p99: f64,
@@ -176,7 +177,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// The first pages, the last, and some at random, of every listing.
+    /// Compares the first pages, the last one, and some random ones of every listing.
     async fn compare_samples(&mut self) -> anyhow::Result<()> {
         for listing in [Some(self.shop.all.clone()), self.shop.union.clone()].into_iter().flatten() {
             let mut pages = vec![1, 2, listing.pages()];
@@ -204,7 +205,7 @@ impl Subject {
         Ok(callers)
     }
 
-    /// Requests of every kind, in parts one after the other.
+    /// Sends requests of every kind, one part after another.
     async fn memory(&mut self, report: &mut Report) -> anyhow::Result<()> {
         report.step(&format!("{} requests for the memory", number(MEMORY_REQUESTS.into())));
         let kinds = self.kinds()?;
@@ -230,7 +231,7 @@ impl Subject {
         Ok(())
     }
 
-    /// What a stalled store costs whoever asks.
+    /// Measures the delay that a stalled store causes for callers.
     async fn stalled_stores(&self, report: &mut Report, binary: &Path) -> anyhow::Result<()> {
         report.step("requests while a store is stalled");
         let longest = stalled::measure(binary, &self.shop).await?;
@@ -250,7 +251,7 @@ impl Subject {
         Ok(())
     }
 
-    /// How often the API has answered 503 since this was last asked.
+    /// Number of 503 answers of the API since the last call.
     fn unavailable(&self) -> f64 {
         as_f64(self.api.unavailable.swap(0, Ordering::Relaxed))
     }
@@ -266,11 +267,11 @@ impl Subject {
         ])
     }
 
-    /// The API and the bare SDK in turn.
+    /// Measures the API and the bare SDK in turn.
     async fn rounds(&mut self, kind: &Kind, effort: Effort) -> anyhow::Result<Throughput> {
         let Kind { listing, show, .. } = kind;
         let mut throughput = Throughput::default();
-        // Their connections stay open from round to round, as the API's do.
+        // Their connections stay open between rounds, like the API's.
         let bare_callers = SdkCaller::several(&self.shop, listing, CALLERS);
         for round in 0..=effort.rounds {
             let callers = self.open(listing, *show).await?;
@@ -351,7 +352,7 @@ impl Subject {
             }
             let [page_2, last] = times.map(|times| [times.p50_us(), times.p99_us()]);
             let [[page_2_p50, page_2_p99], [last_p50, last_p99]] = [page_2, last];
-            // The first warms up.
+            // The first block warms up.
             if block > 0 {
                 let measured =
                     [page_2_p50, last_p50, page_2_p99, last_p99, last_p50 / page_2_p50, last_p99 / page_2_p99];
@@ -382,7 +383,7 @@ impl Subject {
     }
 }
 
-/// Processor time, by process.
+/// Processor time by process.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     api: Duration,

@@ -1,4 +1,4 @@
-//! The API as a separate process, and the resources that processes take.
+//! The API as a separate process, and resource use of processes.
 
 use std::{
     fs::{self, File},
@@ -15,31 +15,32 @@ use tempfile::TempDir;
 
 use crate::{http, workload::folder};
 
-/// An engine with a million items takes a second to describe its table, and until then page 2 is not answered.
+/// Maximum time until the API is ready. An engine with a million items takes a second to describe its table. Until then
+/// page 2 is not answered.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Between two looks at a process that is starting.
+/// Interval between two checks of a starting process.
 const READY_POLL: Duration = Duration::from_millis(50);
-/// Linux counts processor time in hundredths of a second, whatever its own clock does.
+/// Linux counts processor time in hundredths of a second, on any hardware clock.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A running API. Dropping it ends it.
 pub(crate) struct ApiProcess {
     child: Child,
     address: SocketAddr,
-    /// How often it answered 503.
+    /// Number of its 503 answers.
     pub(super) unavailable: Arc<AtomicU64>,
-    /// Holds its log.
+    /// The folder with its log.
     _folder: TempDir,
 }
 
-/// What the API serves.
+/// The stores and settings that the API serves with.
 #[derive(Debug)]
 pub(crate) struct Served<'served> {
     pub(crate) table: &'served str,
     pub(crate) dynamodb_url: String,
-    /// None for the other design's server, which takes the same arguments otherwise.
+    /// `None` for the other design's server, which otherwise takes the same arguments.
     pub(crate) redis_url: Option<String>,
-    /// A page that is answered when all that it needs is there.
+    /// A page that is answered once all required parts are up.
     pub(crate) sample_page: String,
 }
 
@@ -47,7 +48,7 @@ impl ApiProcess {
     /// Starts it and waits until it answers the sample page.
     pub(crate) async fn start(binary: &Path, served: &Served<'_>) -> anyhow::Result<Self> {
         let folder = folder()?;
-        // A file takes less of the machine than a pipe that somebody has to read.
+        // A file takes less of the machine than a pipe that must be read.
         let log = folder.path().join("log");
         let child = Command::new(binary)
             .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
@@ -58,7 +59,7 @@ impl ApiProcess {
             .stdout(File::create(&log)?)
             .spawn()
             .with_context(|| binary.display().to_string())?;
-        // From here on the process is ended on every path.
+        // From here on, every path ends the process.
         let unknown = ([127, 0, 0, 1], 0).into();
         let mut api = Self { child, address: unknown, unavailable: Arc::default(), _folder: folder };
         let began = Instant::now();
@@ -90,14 +91,14 @@ impl ApiProcess {
 
 impl Drop for ApiProcess {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that it has already ended.
         if self.child.kill().is_ok() {
             self.child.wait().ok();
         }
     }
 }
 
-/// Where the API listens, if a line of its log tells.
+/// The address in a log line with the API's listening address.
 fn address_told(line: &str) -> Option<SocketAddr> {
     let line: Value = serde_json::from_str(line).ok()?;
     line.get("fields")?.get("address")?.as_str()?.parse().ok()
@@ -110,10 +111,11 @@ pub(super) fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
     Ok(kib.context("VmRSS")?.trim().parse::<u64>()? * 1024)
 }
 
-/// The processor time that a process has taken, to the hundredth of a second.
+/// The processor time of a process, to the hundredth of a second.
 pub(super) fn processor_time(pid: u32) -> anyhow::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("this needs Linux")?;
-    // The second field is the program's name in brackets, which may hold spaces; the 14th and 15th are user and system.
+    // The second field is the program's name in brackets, which may contain spaces. Fields 14 and 15 are user and
+    // system time.
     let (_, fields) = stat.rsplit_once(')').context("a line of /proc")?;
     let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
     let mut next = || ticks.next().context("a line of /proc")?.context("a number of ticks");

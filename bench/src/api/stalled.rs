@@ -1,8 +1,8 @@
-//! How long requests take while a store accepts what it is sent and answers nothing.
+//! Measures the duration of requests while a store accepts requests but answers nothing.
 //!
-//! The API reaches its stores through relays, which stop passing on what they get. All callers ask at the same moment, once:
-//! later requests may find the store known to be away. Statuses must be those of a store that is away: page 1 is answered
-//! without the page index, page 2 is not, and nothing is without the table.
+//! The API reaches its stores through relays, which stop forwarding. All callers send one request at the same moment,
+//! because later requests may find the circuit breaker of the store open. The statuses must be those of a store that is
+//! down: without the page index, page 1 is answered and page 2 is not; without the table, nothing is.
 
 use std::{
     net::SocketAddr,
@@ -28,14 +28,14 @@ use crate::{
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How long the longest requests took.
+/// Duration of the longest requests.
 pub(super) struct Longest {
     pub(super) page_1_without_index: Duration,
     pub(super) page_2_without_index: Duration,
     pub(super) without_table: Duration,
 }
 
-/// Asks for pages while either store is stalled.
+/// Requests pages while each store in turn is stalled.
 pub(super) async fn measure(binary: &Path, shop: &Shop) -> anyhow::Result<Longest> {
     let engine = Relay::to(address_in(&shop.engine.endpoint_url())?).await?;
     let redis = Relay::to(address_in(&shop.redis_url())?).await?;
@@ -68,7 +68,7 @@ async fn longest(api: SocketAddr, path: &str, expected: StatusCode) -> anyhow::R
     Ok(all.into_iter().max().unwrap_or_default())
 }
 
-/// Passes on to a server what is sent to it, and back, until it is stalled. It ends when it is dropped.
+/// Forwards data to a server and back until it is stalled. Dropping it ends it.
 struct Relay {
     address: SocketAddr,
     stalled: watch::Sender<bool>,
@@ -86,7 +86,7 @@ impl Relay {
             while let Ok((client, _)) = listener.accept().await {
                 let is_stalled = is_stalled.clone();
                 open.spawn(async move {
-                    // What breaks a connection is the API's error.
+                    // If the connection breaks, the API reports the error.
                     if let Ok(server) = TcpStream::connect(server).await {
                         let ((from_client, to_client), (from_server, to_server)) =
                             (client.into_split(), server.into_split());
@@ -106,7 +106,7 @@ impl Relay {
     }
 }
 
-/// Until either side ends.
+/// Runs until either side ends.
 async fn pass_on(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, stalled: watch::Receiver<bool>) {
     let (mut buffer, mut stalled) = (vec![0; CHUNK_BYTES], stalled);
     while let Ok(read @ 1..) = from.read(&mut buffer).await {

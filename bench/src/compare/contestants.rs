@@ -1,4 +1,4 @@
-//! Both designs, filled with the same comments.
+//! Both designs, loaded with the same comments.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -29,19 +29,19 @@ use crate::{
     workload::{self, Redis, create_table_without_stream, folder},
 };
 
-/// Comments of a page: the default.
+/// Comments per page: the default.
 pub(super) const PAGE_SIZE: u16 = 20;
 const PRODUCT: &str = "shop/item-00000";
-/// Three ratings, of which the product with two has two.
+/// Three ratings. The product with two ratings has two of them.
 const THREE_RATINGS: &str = "1.4.5";
 const SPARSE_COMMENTS: u32 = 1_000;
 const PAGEMARK: &str = "pagemark";
 const FOUR_INDEX: &str = "four-index";
-/// The filters' ratings, by how many there are: rare and frequent ones, as in the articles' test.
+/// The filters' ratings, by their number: rare and frequent ones, as in the articles' test.
 const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some("1.2.4.5"), None];
-/// Comments that are made and loaded at a time.
+/// Number of comments that are generated and loaded at once.
 const CHUNK: usize = 10_000;
-/// A busy machine must not end a measurement.
+/// Long time-out, so that a busy machine does not end a measurement.
 const CALL_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A comment of a listing.
@@ -51,7 +51,7 @@ type Listed = (Cd, Rating);
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(super) filter: Filter,
-    /// Ratings that the filter names; all five are named by a filter without ratings.
+    /// Number of ratings in the filter. A filter without ratings counts as all five.
     pub(super) ratings: usize,
     pub(super) product: ProductId,
     /// Whether the product lacks some ratings.
@@ -72,18 +72,18 @@ impl Listing {
         FilterKey { product: self.product.clone(), filter: self.filter.clone() }
     }
 
-    /// What the other design is asked for.
+    /// The query for the other design.
     fn four_query(&self, skip_empty: bool) -> anyhow::Result<four_index::PageQuery> {
         let page_size = PageSize::new(PAGE_SIZE.into())?;
         Ok(four_index::PageQuery { product: self.product.clone(), filter: self.filter.clone(), page_size, skip_empty })
     }
 
-    /// Whether the filter leaves the language open.
+    /// Whether the filter matches any language.
     pub(super) fn is_any_language(&self) -> bool {
         self.filter.language().is_none() && !self.is_sparse
     }
 
-    /// How the report names the filter.
+    /// The filter's name in the report.
     pub(crate) fn name(&self) -> String {
         let language = self.filter.language().map_or("any", Language::as_str);
         let ratings = self.filter.ratings().map_or_else(|| "1 to 5".to_owned(), |ratings| ratings.to_string());
@@ -91,25 +91,25 @@ impl Listing {
         format!("{language}, {ratings}{product}")
     }
 
-    /// Where both designs show its first page to people.
+    /// The path of its first page for people, in both designs.
     pub(crate) fn html_path(&self) -> String {
         let product = utf8_percent_encode(self.product.as_str(), &RESERVED);
         let ratings = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
         format!("/product/{product}/comments{ratings}")
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub(super) fn pages(&self) -> u64 {
         (self.comments.len() as u64).div_ceil(u64::from(PAGE_SIZE))
     }
 
-    /// The ids of a page, from 1.
+    /// The comment ids of a page, counted from 1.
     pub(crate) fn page(&self, page: u64) -> Vec<&str> {
         let shown = self.comments.iter().skip(skipped(page)).take(usize::from(PAGE_SIZE));
         shown.map(|(cd, _)| cd.id.as_str()).collect()
     }
 
-    /// The comments before a page, and those on it and after it.
+    /// The comments before a page, and the comments from the page on.
     fn around(&self, page: u64) -> (&[Listed], &[Listed]) {
         self.comments.split_at(skipped(page).min(self.comments.len()))
     }
@@ -119,12 +119,12 @@ fn skipped(page: u64) -> usize {
     usize::try_from(page - 1).unwrap_or(usize::MAX).saturating_mul(usize::from(PAGE_SIZE))
 }
 
-/// A page that is asked for.
+/// A page to request.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) listing: Arc<Listing>,
     pub(super) number: u64,
-    /// Where the four-index design goes on; `None` on page 1.
+    /// Where the four-index design resumes; `None` on page 1.
     pub(super) cursor: Option<Cursor>,
 }
 
@@ -143,22 +143,22 @@ impl Ask {
     }
 }
 
-/// Both designs on one engine, in tables of their own.
+/// Both designs on one engine, in separate tables.
 pub(crate) struct Contestants {
     table: Table,
     redis: Redis,
-    /// What is asked for: the filters of the large product, then one of a product that lacks three ratings.
+    /// The requested listings: the filters of the large product, then one of a product that lacks three ratings.
     pub(super) listings: Vec<Arc<Listing>>,
-    /// Items of each design: only those of the filter keys that are asked for.
+    /// Number of items in each design. Only items of the requested filter keys are loaded.
     pub(super) items: u64,
-    /// Of a comment in the page index.
+    /// Bytes per comment in the page index.
     pub(super) redis_bytes: f64,
     table_id: Arc<str>,
     engine: Engine,
     _folder: TempDir,
 }
 
-/// Comments of one product, and of another that has only two ratings.
+/// The comments of one product, and of another product with only two ratings.
 pub(crate) struct Comments {
     pub(super) product: ProductId,
     pub(super) language: Language,
@@ -174,7 +174,7 @@ impl Contestants {
         let engine = start().await?;
         create_table_without_stream(&connect(&engine.endpoint_url()).await).await?;
         connect_four(&connect(&engine.endpoint_url()).await, FOUR_INDEX).create().await?;
-        // The import goes past the engine's server, and a file has one owner.
+        // The import bypasses the engine's server, and only one process may own the file.
         engine.stop().await;
 
         let mut redis = Redis::start().await?;
@@ -224,7 +224,7 @@ impl Contestants {
         Ok(Self { table, redis, listings, items, redis_bytes, table_id: table_id.into(), engine, _folder: folder })
     }
 
-    /// In any language, without a filter and with three ratings.
+    /// The listings in any language, without a rating filter and with three ratings.
     pub(crate) fn unfiltered_and_three_ratings(&self) -> anyhow::Result<[Arc<Listing>; 2]> {
         let of = |ratings: usize| {
             let listing = self.listings.iter().find(|listing| listing.ratings == ratings && listing.is_any_language());
@@ -233,12 +233,12 @@ impl Contestants {
         Ok([of(Rating::ALL.len())?, of(3)?])
     }
 
-    /// The tables of this design and of the other.
+    /// The names of this design's table and of the other's.
     pub(crate) fn table_names(&self) -> [&str; 2] {
         [PAGEMARK, FOUR_INDEX]
     }
 
-    /// Who reads pages; through other addresses of engine and Redis if they are given.
+    /// A reader of pages. It uses other addresses of engine and Redis if they are given.
     pub(super) async fn reader(&self, addresses: Option<(&str, &str)>, tells_costs: bool) -> anyhow::Result<Reader> {
         let (table, index) = match addresses {
             Some((table_url, redis_url)) => {
@@ -252,7 +252,7 @@ impl Contestants {
         Ok(Reader { four, table, index, table_id: self.table_id.clone() })
     }
 
-    /// Where engine and Redis are.
+    /// The addresses of engine and Redis.
     pub(crate) fn addresses(&self) -> (String, String) {
         (self.engine.endpoint_url(), self.redis.url())
     }
@@ -264,7 +264,7 @@ impl Contestants {
 }
 
 impl Comments {
-    /// The largest product of a file, or generated ones.
+    /// The comments of the largest product in a file, or generated ones.
     pub(crate) fn new(data: Option<&Path>, count: u32) -> anyhow::Result<Self> {
         let (product, mut all) = match data {
             Some(path) => largest_product(path)?,
@@ -282,7 +282,7 @@ impl Comments {
         }
         let most = by_language.into_iter().max_by_key(|(_, count)| *count).context("there are no comments")?;
         let language = most.0.clone();
-        // A product with two ratings only.
+        // A product with only two ratings.
         let sparse = sparse_product()?;
         let mut workload = workload::Comments::new(9)?;
         for number in 0..SPARSE_COMMENTS {
@@ -292,7 +292,8 @@ impl Comments {
         Ok(Self { product, language, all })
     }
 
-    /// Every number of ratings in the language and in any; and three ratings of which a product has two.
+    /// Listings with every number of ratings, in the language and in any; and one with three ratings for a product with
+    /// two.
     fn listings(&self) -> anyhow::Result<Vec<Listing>> {
         let mut listings = Vec::new();
         for language in [None, Some(self.language.clone())] {
@@ -321,13 +322,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A page by its number: the page index, then the table, as the API does it.
+    /// Reads a page by its number like the API: first the page index, then the table.
     pub(super) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
         let query = self.plan(ask).await?;
         Ok(self.table.page(&query).await?.comments)
     }
 
-    /// The same query, its answer with all that the engine says of it.
+    /// Sends the same query and returns the complete answer of the engine.
     pub(super) async fn pagemark_query(&self, ask: &Ask) -> anyhow::Result<QueryOutput> {
         let PageQuery { key, limit, start, .. } = self.plan(ask).await?;
         let text = |text: String| AttributeValue::S(text);
@@ -347,7 +348,7 @@ impl Reader {
         Ok(query.send().await?)
     }
 
-    /// What to ask the table for.
+    /// The query for the table.
     async fn plan(&self, ask: &Ask) -> anyhow::Result<PageQuery> {
         let Listing { product, filter, .. } = &*ask.listing;
         let skip = (ask.number - 1) * u64::from(PAGE_SIZE);
@@ -357,13 +358,13 @@ impl Reader {
         Ok(PageQuery { key: ask.listing.key(), order: Order::Newest, limit: PAGE_SIZE, start: start.before })
     }
 
-    /// The page where the cursor goes on.
+    /// Reads the page at which the cursor resumes.
     pub(super) async fn four_index(&self, ask: &Ask, skip_empty: bool) -> anyhow::Result<four_index::Page> {
         Ok(self.four.page(&ask.listing.four_query(skip_empty)?, ask.cursor.as_ref()).await?)
     }
 }
 
-/// The comments of the product that has most of them in a file of JSON lines.
+/// The comments of the largest product in a file of JSON lines.
 fn largest_product(path: &Path) -> anyhow::Result<(ProductId, Vec<Comment>)> {
     let mut products: BTreeMap<ProductId, Vec<Comment>> = BTreeMap::new();
     for new in read_comments(path)? {
@@ -375,7 +376,7 @@ fn largest_product(path: &Path) -> anyhow::Result<(ProductId, Vec<Comment>)> {
     products.into_iter().max_by_key(|(_, comments)| comments.len()).context("the file has no comments")
 }
 
-/// Reaches this design's table.
+/// A client of this design's table.
 pub(super) async fn connect(url: &str) -> Table {
     Table::connect(&TableConfig {
         attempt_timeout: CALL_TIME_MAX,

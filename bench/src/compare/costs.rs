@@ -1,4 +1,5 @@
-//! What reading a page consumes: units, requests, items and bytes read and thrown away, and what stands in its address.
+//! The cost of reading a page: units, requests, items and bytes read and discarded, and the position text in its
+//! address.
 
 use anyhow::{Context, ensure};
 use model::{Comment, size::item_bytes};
@@ -12,32 +13,32 @@ use crate::{
     statistics::as_f64,
 };
 
-/// What one page consumes in one design.
+/// The cost of one page in one design.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cost {
     pub(super) read_units: f64,
-    /// Calls to DynamoDB, and to Redis.
+    /// Calls to DynamoDB and to Redis.
     pub(super) requests: u64,
     pub(super) redis_requests: u64,
     pub(super) items_read: u64,
     pub(super) items_thrown_away: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_thrown_away: u64,
-    /// What the page's address says of where it begins: `page=N`, or the cursor.
+    /// Bytes in the page's address that give its start: `page=N`, or the cursor.
     pub(super) address_bytes: u64,
 }
 
-/// What a page consumes in each design.
+/// The cost of a page in each design.
 pub(super) struct Costs {
     pub(super) ask: Ask,
     pub(super) depth: Depth,
     pub(super) pagemark: Cost,
     pub(super) four: Cost,
-    /// Skipping the ratings that the product has no comments of, by its counters.
+    /// The variant that reads the counters to skip ratings without comments.
     pub(super) four_with_counters: Cost,
 }
 
-/// Reads a page once in each design, and refuses pages that are not the same comments in the same order.
+/// Reads a page once in each design. Refuses pages that differ in their comments or in the order.
 pub(super) async fn read(contestants: &Contestants, ask: Ask, depth: Depth) -> anyhow::Result<Costs> {
     let reader = contestants.reader(None, true).await?;
     let shown = reader.pagemark(&ask).await?;
@@ -83,7 +84,7 @@ pub(super) async fn read(contestants: &Contestants, ask: Ask, depth: Depth) -> a
     Ok(Costs { ask, depth, pagemark, four, four_with_counters })
 }
 
-/// The table: a row a filter and page, three designs each.
+/// The table: one row per filter and page, for three designs.
 pub(super) fn table(costs: &[Costs]) -> Table {
     let columns = [
         "filter",

@@ -1,18 +1,18 @@
-//! `compare`: this design beside the one with four indexes, for an engineer who has to choose.
+//! `compare`: compares this design with the one with four indexes, for an engineer who must choose.
 //!
-//! Both designs hold the same comments, in tables of their own on one engine, behind one client with the same settings.
-//! Before anything is timed, the pages of every filter at every depth that is measured must be the same comments in the
-//! same order. Loaded are only the items of the filter keys that are asked for, by the engine's own import.
+//! Both designs hold the same comments, in separate tables on one engine, behind one client with the same settings.
+//! Before the timing, the pages of every filter at every measured depth must have the same comments in the same order.
+//! The engine's import loads only the items of the requested filter keys.
 //!
-//! - **Reading.** The library calls of both designs, without HTTP: Pagemark asks the page index for where the page begins
-//!   (a call to Redis), then the table (a Query); the other design queries one partition of an index, or one for each
-//!   rating at the same time, and merges. It knows its cursors. One page is read again and again: the first, the middle one,
-//!   the last, of filters by one to five ratings, in a language or any; in rounds in which the designs take turns.
-//! - **The engine answers one call at a time**, so here the parallel queries of the other design wait for each other. On
-//!   DynamoDB they do not. So the same is read **over a road with a delay** as well (`network`), where what the engine
-//!   takes is little beside the round trip: there, one round trip of parallel queries stands against Redis' and then
-//!   DynamoDB's.
-//! - **Consumed**: `ConsumedCapacity` as the engine counts it, which tests hold against DynamoDB's rules.
+//! - **Reading.** The library calls of both designs, without HTTP. Pagemark asks the page index for the start of the
+//!   page (one call to Redis), then the table (one Query). The other design queries one partition of an index, or one
+//!   per rating in parallel, and merges. It knows its cursors. One page is read repeatedly: the first, the middle and
+//!   the last one, with filters by one to five ratings, in one language or any. The designs take turns in rounds.
+//! - **The engine answers one call at a time**, so here the parallel queries of the other design wait for each other.
+//!   On DynamoDB they do not. So the same reads are also measured **over connections with a delay** (`network`), where
+//!   the engine's time is small compared with the round trip. There, one round trip of parallel queries competes with a
+//!   round trip to Redis and one to DynamoDB.
+//! - **Consumed**: `ConsumedCapacity` as the engine counts it. Tests compare it with DynamoDB's rules.
 //! - **Writing**: `writes`. **Storage**: `storage`. **Money**: [`crate::money`].
 
 mod contestants;
@@ -38,10 +38,11 @@ pub(crate) use contestants::{Comments, Contestants, Listing};
 use network::Road;
 use reads::{Depth, Load, Reading};
 
-/// Concurrent clients.
+/// Numbers of concurrent clients.
 const CLIENTS: [usize; 3] = [1, 4, 16];
-/// The round trips of the road with a delay. DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon
-/// DynamoDB?"), Redis in the same zone in a good deal less than one. Both are assumptions.
+/// Round trips of the connections with a delay, to the table and then to Redis. DynamoDB answers within "single-digit
+/// milliseconds" (AWS: "What is Amazon DynamoDB?"), and Redis in the same zone in much less than one. Both are
+/// assumptions.
 const TABLE_ROUND_TRIP: Duration = Duration::from_millis(4);
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
 
@@ -67,7 +68,7 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     let mut at_one_client = Vec::new();
     for clients in CLIENTS {
         report.step(&format!("reading, {clients} clients"));
-        // Each client asks some times in a half of a round.
+        // Each client sends a few requests in a half of a round.
         let load =
             Load { clients, rounds: if quick { 1 } else { 5 }, requests: if quick { 20 } else { 60 + 12 * clients } };
         let readings = read_all(&near, &costs, &Depth::ALL, load).await?;
@@ -138,7 +139,7 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     Ok(())
 }
 
-/// Every filter at these depths.
+/// Reads every filter at these depths.
 async fn read_all(
     reader: &contestants::Reader,
     costs: &[costs::Costs],

@@ -1,7 +1,7 @@
-//! A road with a delay: what a network adds to each call, which loopback does not.
+//! Connections with a delay. They add to each call what a network adds and loopback does not.
 //!
-//! Threads pass on what is sent, because a thread sleeps to some tens of microseconds and an asynchronous timer to a
-//! millisecond.
+//! Threads forward the data, because a thread sleeps with a precision of some tens of microseconds, and an asynchronous
+//! timer only of a millisecond.
 
 use std::{
     io::{Read, Write},
@@ -17,18 +17,18 @@ use std::{
 
 /// Bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks on the road.
+/// Maximum number of chunks in transit.
 const CHUNKS_MAX: usize = 64;
 
-/// Leads to a server, and holds back what is sent there. It takes no more connections when it is dropped; those that there are
-/// end with their clients.
+/// Forwards data to a server and delays it. After a drop it accepts no more connections; existing ones end with their
+/// clients.
 pub(super) struct Road {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
 }
 
 impl Road {
-    /// A road to a server on this machine. The whole round trip is waited for on the way there.
+    /// Delayed connections to a server on this machine. The way to the server takes the whole round trip.
     pub(super) fn to(server: SocketAddr, round_trip: Duration) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -39,7 +39,7 @@ impl Road {
                 if is_closed.load(Ordering::Relaxed) {
                     return;
                 }
-                // What breaks a connection is the caller's error.
+                // If the connection breaks, the caller sees the error.
                 thread::spawn(move || drop(join(&client, server, round_trip)));
             }
         });
@@ -54,7 +54,7 @@ impl Road {
 impl Drop for Road {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        // It wakes who accepts.
+        // Wakes the accepting thread.
         TcpStream::connect(self.address).ok();
     }
 }
@@ -66,7 +66,7 @@ fn join(client: &TcpStream, server: SocketAddr, round_trip: Duration) -> std::io
     let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
     let (mut from_server, mut to_client) = (server, client.try_clone()?);
     let (sender, on_the_road) = mpsc::sync_channel::<(Instant, Vec<u8>)>(CHUNKS_MAX);
-    // Each chunk is as much later, however many there are.
+    // Each chunk gets the same delay, however many there are.
     thread::spawn(move || {
         for (due, chunk) in on_the_road {
             thread::sleep(due.saturating_duration_since(Instant::now()));

@@ -1,4 +1,4 @@
-//! Reading pages: latency and throughput, in rounds in which the designs take turns.
+//! Reads pages: latency and throughput, in rounds in which the designs take turns.
 
 use std::{
     sync::{
@@ -17,14 +17,14 @@ use crate::{
     statistics::{Latencies, Rounds, as_f64},
 };
 
-/// Which of the designs is asked.
+/// The design to ask.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Design {
     Pagemark,
     FourIndex,
 }
 
-/// Where in a listing.
+/// A position in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
     First,
@@ -44,7 +44,7 @@ impl Depth {
         }
     }
 
-    /// The number of the page in a listing.
+    /// The number of the page at this depth of a listing.
     pub(super) fn page_of(self, listing: &Listing) -> u64 {
         match self {
             Self::First => 1,
@@ -54,27 +54,27 @@ impl Depth {
     }
 }
 
-/// What a filter's page takes in both designs.
+/// The latencies of a filter's page in both designs.
 pub(super) struct Reading {
     pub(super) listing: Arc<Listing>,
     pub(super) depth: Depth,
     pub(super) pagemark: Latencies,
     pub(super) four: Latencies,
     pub(super) rounds: Rounds,
-    /// Requests of a half of a round.
+    /// Requests in a half of a round.
     requests: u64,
 }
 
-/// How pages are read.
+/// The load of a reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) clients: usize,
     pub(super) rounds: usize,
-    /// Requests of a half of a round.
+    /// Requests in a half of a round.
     pub(super) requests: usize,
 }
 
-/// Reads the same page again and again.
+/// Reads the same page repeatedly.
 pub(super) async fn read(reader: &Reader, ask: Ask, depth: Depth, load: Load) -> anyhow::Result<Reading> {
     let mut reading = Reading {
         listing: ask.listing.clone(),
@@ -97,7 +97,7 @@ pub(super) async fn read(reader: &Reader, ask: Ask, depth: Depth, load: Load) ->
     Ok(reading)
 }
 
-/// Asks as often as a half of a round wants, each client for the next as soon as it has an answer.
+/// Sends the requests of a half of a round. Each client sends the next one as soon as it has an answer.
 async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyhow::Result<(Vec<Duration>, Duration)> {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
@@ -125,7 +125,7 @@ async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyh
     Ok((latencies, began.elapsed()))
 }
 
-/// The table of one number of clients.
+/// The table for one number of clients.
 pub(super) fn table(name: String, about: String, readings: &[Reading]) -> Table {
     let columns = [
         "filter",

@@ -1,7 +1,7 @@
-//! What comments take to be stored: items and bytes in the table, in its indexes, and in Redis.
+//! The storage that comments need: items and bytes in the table, in its indexes, and in Redis.
 //!
-//! Bytes are those of DynamoDB's rules, of every item that a full load has, and 100 more for each item in the table and in
-//! each index, which are billed as well. Journal entries, which expire, are left out. Redis is measured.
+//! Bytes follow DynamoDB's rules and include every item of a full load. Each item in the table and in each index counts
+//! 100 more bytes, which are also billed. Journal entries, which expire, are left out. Redis is measured.
 
 use model::{
     BlobFormat, Comment,
@@ -17,10 +17,10 @@ use crate::{
     workload::Redis,
 };
 
-/// How many comments the other way of ranking them gets: each takes eight times the memory.
+/// Number of comments for the comparison with 32 sets, where each comment takes eight times the memory.
 const IN_32_SETS: usize = 10_000;
 
-/// What the comments take in one design, a comment.
+/// Storage per comment in one design.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stored {
     pub(super) items: f64,
@@ -30,7 +30,7 @@ pub(super) struct Stored {
     pub(super) redis_bytes: f64,
 }
 
-/// Pagemark's items: one and its duplicates, all of them in the index as well.
+/// Pagemark: one primary item and its duplicates, all of them also in the index.
 pub(super) fn pagemark(comments: &[Comment]) -> anyhow::Result<Stored> {
     let (mut items, mut bytes) = (0_u64, 0_u64);
     for comment in comments {
@@ -52,7 +52,7 @@ pub(super) fn pagemark(comments: &[Comment]) -> anyhow::Result<Stored> {
     })
 }
 
-/// The other design's: one item, and its projections into four indexes.
+/// The other design: one item, and its projections into four indexes.
 pub(super) fn four_index(comments: &[Comment]) -> anyhow::Result<Stored> {
     let (mut table, mut indexes) = (0_u64, 0_u64);
     for comment in comments {
@@ -67,18 +67,18 @@ pub(super) fn four_index(comments: &[Comment]) -> anyhow::Result<Stored> {
 }
 
 impl Stored {
-    /// What reading a comment's items in the table goes by: without what is billed for storing them.
+    /// Bytes of a comment's items in the table that count for reading, without the storage overhead.
     pub(super) fn read_bytes(&self) -> f64 {
         self.table_bytes - self.items * as_f64(STORAGE_OVERHEAD_BYTES as u64)
     }
 
-    /// In DynamoDB.
+    /// All bytes in DynamoDB.
     pub(super) fn all_bytes(&self) -> f64 {
         self.table_bytes + self.index_bytes
     }
 }
 
-/// Bytes of a comment in Redis with one sorted set for each of its 32 filter keys.
+/// Bytes per comment in Redis with one sorted set for each of its 32 filter keys.
 pub(super) async fn redis_bytes_in_32_sets(comments: &[Comment]) -> anyhow::Result<f64> {
     let some = comments.get(..IN_32_SETS.min(comments.len())).unwrap_or_default();
     let mut redis = Redis::start().await?;
@@ -89,7 +89,7 @@ pub(super) async fn redis_bytes_in_32_sets(comments: &[Comment]) -> anyhow::Resu
     Ok(as_f64(after.saturating_sub(before)) / as_f64(some.len().max(1) as u64))
 }
 
-/// The table: a row a design.
+/// The table: one row per design.
 pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes_in_32_sets: f64) -> Table {
     let columns = [
         "design",

@@ -1,8 +1,8 @@
-//! What the money is computed from: what was measured of both designs, in the terms of [`crate::money`].
+//! The input of the cost calculation: the measurements of both designs, in the terms of [`crate::money`].
 //!
-//! Pages and writes are in the units that the engine counted. Storage, audits and what `recent` reads are computed from the
-//! items' sizes by DynamoDB's rules. Redis is what one large product takes; many small ones take somewhat more or less
-//! (`index` measures a mix).
+//! Pages and writes use the units that the engine counted. Storage, audits and the reads of `recent` are computed from
+//! the items' sizes by DynamoDB's rules. Redis uses the memory of one large product; many small ones take somewhat more
+//! or less (`index` measures a mix).
 
 use model::Comment;
 
@@ -17,30 +17,31 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 
-/// What a unit of reading holds, in bytes.
+/// Bytes of one read unit.
 const READ_UNIT_BYTES: f64 = 4096.0;
-/// Each comment is audited and swept once a week; a month has 730 hours, a week 168.
+/// The job audits and sweeps each comment once a week. A month has 730 hours, a week 168.
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
-/// The sweep asks for each ranked comment's primary item, eventually consistent.
+/// The sweep reads each ranked comment's primary item, eventually consistent.
 const SWEEP_READ_UNITS: f64 = 0.5;
-/// `stream-writer` and `page-indexer`. At a low rate each write is an invocation of its own; at a high one a batch of up to
-/// a hundred writes is one.
+/// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
+/// handles up to a hundred writes.
 const FUNCTIONS: f64 = 2.0;
 /// The functions' memory in the deployment template, in GB.
 const FUNCTION_MEMORY_GB: f64 = 0.25;
 
-/// This design's usage; `None` if a number of ratings was not read.
+/// This design's usage; `None` if some number of ratings was not measured.
 pub(super) fn pagemark(costs: &[Costs], latencies: &[Reading], writings: &[Writings], stored: Stored) -> Option<Usage> {
     let write = per_write(
         writings,
         |of| &of.pagemark,
         |write, writing| WriteUsage {
             write_units: writing.units_each(),
-            // The comment that is to be changed is read; within the hour `recent` reads all its items, both strongly consistent.
+            // A change first reads the comment. Within the hour, `recent` reads all its items. Both reads are strongly
+            // consistent.
             read_units: (if write == Write::Insert { 0.0 } else { 1.0 })
                 + (stored.read_bytes() / READ_UNIT_BYTES).ceil(),
             function_invocations: FUNCTIONS,
-            // Both handlers run at the same time, so this is the longer one, twice.
+            // Both handlers run in parallel, so this is the longer one, counted twice.
             function_ms: FUNCTIONS * (writing.derived.p50_us() - writing.acknowledged.p50_us()).max(0.0) / 1e3,
         },
     )?;
@@ -58,7 +59,8 @@ pub(super) fn pagemark(costs: &[Costs], latencies: &[Reading], writings: &[Writi
     })
 }
 
-/// The other design's, without counters: they would cost more to write, and to read wherever no rating is empty.
+/// The other design's usage without counters. Counters cost more to write, and more to read wherever no rating is
+/// empty.
 pub(super) fn four_index(
     costs: &[Costs],
     latencies: &[Reading],
@@ -85,7 +87,8 @@ pub(super) fn four_index(
     })
 }
 
-/// Months of three sizes. Nine in ten writes are new comments, three in four page views are by no rating: assumptions.
+/// Months of three sizes. Assumptions: nine in ten writes are new comments, and three in four page views have no rating
+/// filter.
 pub(super) fn workloads(comments: &[Comment]) -> Vec<Workload> {
     let bytes: usize = comments
         .iter()
@@ -121,7 +124,7 @@ pub(super) fn workloads(comments: &[Comment]) -> Vec<Workload> {
     ]
 }
 
-/// In a sentence where pages of this design take longer; `None` if nowhere.
+/// A sentence about where pages of this design take longer; `None` if nowhere.
 pub(super) fn slower(near: &[Reading], far: &[Reading]) -> Option<String> {
     let worst = |readings: &[Reading]| {
         let slower = |reading: &Reading| reading.pagemark.p50_us() / reading.four.p50_us();
@@ -148,7 +151,7 @@ pub(super) fn slower(near: &[Reading], far: &[Reading]) -> Option<String> {
         .then(|| format!("Pages: {}; each page is a call to Redis and then one to DynamoDB.", told.join("; ")))
 }
 
-/// In a sentence how much longer an insert takes; `None` if it does not.
+/// A sentence about how much longer an insert takes; `None` if it does not.
 pub(super) fn slower_writes(writings: &[Writings]) -> Option<String> {
     let insert = writings.iter().find(|writings| writings.write == Write::Insert)?;
     let (ours, theirs) = (&insert.pagemark, &insert.four);
@@ -163,7 +166,7 @@ pub(super) fn slower_writes(writings: &[Writings]) -> Option<String> {
     })
 }
 
-/// The middle page's cost of each number of ratings, in any language.
+/// The middle page's cost for each number of ratings, in any language.
 fn per_ratings(costs: &[Costs], of: impl Fn(&Costs) -> &Cost) -> Option<PerRatings<f64>> {
     let units = |ratings: usize| {
         let costs = costs.iter().find(|costs| {

@@ -1,9 +1,9 @@
-//! Writing comments: units, items, time.
+//! The cost of writing comments: units, items, time.
 //!
-//! One client. The designs take turns, comment by comment. Pagemark's write is what its API does (one transaction), then
-//! the real handlers get the event of that one change; the stream itself and the mappings' polling are not in the time
-//! (`lag` measures those). The four-index design is done when its write is acknowledged: the engine updates indexes with
-//! the table, DynamoDB a moment later.
+//! One client writes. The designs take turns, comment by comment. Pagemark's write is one transaction, like in its API.
+//! Then the real handlers get the event of that one change. The time excludes the stream itself and the mappings'
+//! polling (`lag` measures those). A write of the four-index design is done when it is acknowledged: the engine updates
+//! indexes together with the table, DynamoDB a moment later.
 
 use std::{
     sync::Arc,
@@ -35,9 +35,9 @@ use crate::{
     workload::{Comments, Redis, create_table_without_stream, event, expect_processed, folder},
 };
 
-/// Calls under way: the function's default.
+/// Calls in parallel: the function's default.
 const WRITE_CONCURRENCY: usize = 8;
-/// No invocation comes near it.
+/// Time limit far above any invocation.
 const TIME_MAX: Duration = Duration::from_secs(600);
 
 /// A kind of write.
@@ -50,7 +50,7 @@ pub(super) enum Write {
 }
 
 impl Write {
-    /// In the order in which they are done to each comment.
+    /// All kinds, in the order in which each comment undergoes them.
     pub(super) const ALL: [Self; 4] = [Self::Insert, Self::EditText, Self::ChangeRating, Self::Delete];
 
     pub(super) fn name(self) -> &'static str {
@@ -63,14 +63,14 @@ impl Write {
     }
 }
 
-/// What one kind of write takes in one design.
+/// The cost of one kind of write in one design.
 pub(super) struct Writing {
     pub(super) writes: u64,
     pub(super) units: f64,
     /// Puts, updates and deletes of items.
     pub(super) items: u64,
     pub(super) acknowledged: Latencies,
-    /// Until every item and rank is written.
+    /// Latency until every item and rank is written.
     pub(super) derived: Latencies,
 }
 
@@ -80,12 +80,12 @@ impl Writing {
         Ok(Self { writes: 0, units: 0.0, items: 0, acknowledged, derived })
     }
 
-    /// Write units of one.
+    /// Write units per write.
     pub(super) fn units_each(&self) -> f64 {
         self.units / as_f64(self.writes.max(1))
     }
 
-    /// Items written by one.
+    /// Items per write.
     pub(super) fn items_each(&self) -> f64 {
         as_f64(self.items) / as_f64(self.writes.max(1))
     }
@@ -99,7 +99,7 @@ pub(super) struct Writings {
     pub(super) four_with_counters: Writing,
 }
 
-/// Writes, edits and deletes so many comments.
+/// Writes, edits and deletes `comments` comments.
 pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
     let folder = folder()?;
     let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
@@ -112,7 +112,7 @@ pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
     four_with_counters.create().await?;
     let mut all = fresh()?;
     let mut workload = Comments::new(5)?;
-    // The first comment warms up: what it took is forgotten.
+    // The first comment warms up, and its figures are discarded.
     for number in 0..=comments {
         if number == 1 {
             all = fresh()?;
@@ -156,12 +156,12 @@ fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
     Ok(changed)
 }
 
-/// Writer, functions and meters of this design.
+/// This design's writer, functions and meters.
 struct Pagemark {
     writer: Table,
     stream_writer: StreamWriter,
     page_indexer: PageIndexer,
-    /// Of writer and functions together.
+    /// Counts the units of writer and functions together.
     meter: Arc<Meter>,
 }
 
@@ -201,13 +201,13 @@ impl Pagemark {
         expect_processed(&ranks.response)?;
         writing.units += self.meter.consumed().write - units_before;
         let calls = plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
-        // The primary item and the journal entry come first.
+        // The primary item and the journal entry are written first.
         writing.items += 2 + calls.iter().map(|call| call.writes().len() as u64).sum::<u64>();
         writing.writes += 1;
         Ok(new)
     }
 
-    /// The write as the API does it.
+    /// Sends the write like the API.
     async fn acknowledge(
         &self,
         write: Write,
@@ -243,7 +243,7 @@ async fn write_four(
     writing: &mut Writing,
 ) -> anyhow::Result<Option<Comment>> {
     let began = Instant::now();
-    // Whoever changes a comment reads it first, strongly consistent, as Pagemark's writer does.
+    // A change first reads the comment, strongly consistent, like Pagemark's writer.
     if old.is_some() {
         let key = AttributeValue::S(comment_pk(&comment.id));
         let read = client.get_item().table_name(table.name()).key("PK", key.clone()).key("SK", key);
@@ -268,7 +268,7 @@ async fn write_four(
     Ok(new)
 }
 
-/// The table: a row a kind of write and design.
+/// The table: one row per kind of write and design.
 pub(super) fn table(writings: &[Writings]) -> ReportTable {
     let columns = [
         "write",

@@ -1,8 +1,8 @@
-//! Latency by depth, and where two such curves cross.
+//! Latency by depth, and the crossing of two such curves.
 
 use anyhow::ensure;
 
-/// The pages that are looked at: 1, 2, 5, 10, 20, 50 and so on, and the last.
+/// The measured pages: 1, 2, 5, 10, 20, 50 and so on, and the last.
 pub(super) fn depths(last: u64) -> Vec<u64> {
     let powers = (0..).map_while(|power| 10_u64.checked_pow(power));
     let steps = powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |step| power.checked_mul(step)));
@@ -12,19 +12,19 @@ pub(super) fn depths(last: u64) -> Vec<u64> {
 /// A contestant's latencies: page and median in microseconds, by page.
 pub(super) type Curve = Vec<(u64, f64)>;
 
-/// From where on one curve lies below another, as far as both go.
+/// Where one curve starts to stay below another, within their common range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crossing {
-    /// From this page on: the first of the pages looked at from which it stays below.
+    /// From this page on: the first measured page from which it stays below.
     From(u64),
-    /// Not at the last page.
+    /// It is not below at the last page.
     Never,
 }
 
-/// From which page on `ours` stays below `theirs`.
+/// The page from which `ours` stays below `theirs`.
 ///
 /// # Errors
-/// They have no page in common.
+/// When they have no page in common.
 pub(super) fn crossing(ours: &Curve, theirs: &Curve) -> anyhow::Result<Crossing> {
     let latency = |of: &u64| theirs.iter().find(|(page, _)| page == of).map(|(_, latency)| *latency);
     let both: Vec<(u64, bool)> =

@@ -1,8 +1,8 @@
-//! The four-index design: from page to page by its cursors, because it has nothing else.
+//! The four-index design walks from page to page by its cursors, because it has no other access.
 //!
-//! Its table holds the newest of the comments only, as many as a walk gets to in its time: a walk never sees the others, and
-//! an index entry is found as quickly among fewer. Cursors are handed on as they are: what it takes to write them as text
-//! and to read them again is not in the time.
+//! Its table holds only the newest comments, as many as a walk reaches in its time. A walk never sees the others, and
+//! finding an index entry takes the same time among fewer. Cursors are passed on in memory: the time excludes writing
+//! them as text and parsing them.
 
 use anyhow::Context;
 use four_index::{Cursor, FourIndexTable, PageQuery, comment_item};
@@ -23,21 +23,21 @@ const TABLE: &str = "four-index";
 pub(super) struct FourIndex {
     table: FourIndexTable,
     engine: Engine,
-    /// How many it holds.
+    /// Number of comments in the table.
     pub(super) comments: u64,
     oldest: Cd,
     _folder: TempDir,
 }
 
 impl FourIndex {
-    /// Starts an engine and fills a table with the newest of the product's comments, so many pages of them at most.
+    /// Starts an engine and loads a table with the newest of the product's comments, at most `pages_max` pages of them.
     pub(super) async fn fill(comments: u32, pages_max: u64) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
         let engine = start().await?;
         FourIndexTable::new(connect(TABLE, &engine).await.client().clone(), TABLE).create().await?;
-        // The import goes past the engine's server, and a file has one owner.
+        // The import bypasses the engine's server, and only one process may own the file.
         engine.stop().await;
 
         let oldest = oldest_of_newest(comments, usize::try_from(pages_max)? * PAGE_SIZE)?;
@@ -63,22 +63,22 @@ impl FourIndex {
         Ok(Self { table, engine, comments, oldest, _folder: folder })
     }
 
-    /// How many pages of a listing there are as they are in a table of all comments.
+    /// Number of pages of a listing that are identical to those in a table of all comments.
     pub(super) fn pages(&self, listing: &Listing) -> u64 {
         let is_whole = |page: &u64| listing.page(*page).last().is_some_and(|last| *last >= self.oldest);
         (1..=listing.pages()).take_while(is_whole).last().unwrap_or(0)
     }
 
-    /// A reader that walks from the first page on.
+    /// A reader that walks from the first page.
     pub(super) async fn walker(&self, listing: &Listing) -> anyhow::Result<FourIndexWalker<'_>> {
         let query = PageQuery {
             product: listing.key.product.clone(),
             filter: listing.filter.clone(),
             page_size: PageSize::new(PAGE_SIZE as u64)?,
-            // None is empty.
+            // No partition is empty.
             skip_empty: false,
         };
-        // The first request of all is not timed, as none of the others' is.
+        // The very first request is not timed, like for the other contestants.
         self.table.page(&query, None).await?;
         Ok(FourIndexWalker { table: &self.table, query, cursor: None })
     }
@@ -96,7 +96,7 @@ fn oldest_of_newest(comments: u32, count: usize) -> anyhow::Result<Cd> {
     Ok(oldest.clone())
 }
 
-/// A reader that goes from page to page.
+/// A reader that walks from page to page.
 pub(super) struct FourIndexWalker<'store> {
     table: &'store FourIndexTable,
     query: PageQuery,

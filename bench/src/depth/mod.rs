@@ -1,25 +1,28 @@
-//! `depth`: any page of one product, from the first to the last, by its number: what that takes here and elsewhere.
+//! `depth`: the cost of any numbered page of one product, from the first to the last, here and in other systems.
 //!
-//! All hold the same comments, times at random in two years, and show pages of 20, newest first, with every field of a
-//! comment. One client asks, for pages 1, 2, 5, 10 and so on and the last. For each page all contestants' answers are
-//! compared, with each other and with what must stand there, and only then timed, in rounds in which each has a turn of
-//! some requests; those that are slow have fewer turns. A request is timed from the call until its comments are in memory as this
-//! project's own type, the same one for all. Everything is on this machine and in memory, and each page is asked for
-//! again and again: nothing waits for a disk, and everything is warm.
+//! All systems hold the same comments, with random times over two years. They show pages of 20, newest first, with
+//! every field of a comment. One client requests pages 1, 2, 5, 10 and so on, and the last. For each page, all
+//! contestants' answers are compared with each other and with the expected comments. Only then are they timed, in
+//! rounds in which each contestant has a turn of some requests; slow ones have fewer turns. The time of a request runs
+//! from the call until its comments are in memory as this project's comment type, which all contestants use. Everything
+//! is on this machine and in memory, and each page is requested repeatedly. So nothing waits for a disk, and everything
+//! is warm.
 //!
-//! - **Pagemark**: the page's start from Redis, the page by one Query; what the API does, without the API. The engine that
-//!   stands in for DynamoDB answers by HTTP and takes nearly all of the time. DynamoDB's own latency is another, and so
-//!   are the pages where the curves cross; that the curve is flat is not.
-//! - **PostgreSQL**: `LIMIT`/`OFFSET` as most write it; the same on the index alone, then the 20 rows by their ids; and the
-//!   keyset, which is told the last comment of the page before. Who jumps to page N does not know that comment, so the
-//!   keyset is shown twice: as a request, and as the walk that it needs.
-//! - **SQLite**: the same statements in this process: no network, no server.
-//! - **The four-index design**: it has cursors only, so page N is reached by walking. One walk gives the time to every page.
-//!   It ends after a time, and no point is drawn beyond: there the rate tells how long it would go on.
+//! - **Pagemark**: the page's start from Redis, and the page by one Query: the work of the API without the API. The
+//!   engine that stands in for DynamoDB answers by HTTP and takes nearly all of the time. DynamoDB's latency differs,
+//!   and so do the pages where the curves cross. The flat curve does not.
+//! - **PostgreSQL**: `LIMIT`/`OFFSET` as most programs write it; the same on the index alone, followed by the 20 rows
+//!   by id; and the keyset, which needs the last comment of the previous page. A jump to page N does not know that
+//!   comment. So the keyset is shown twice: as a request, and as the walk that it needs.
+//! - **SQLite**: the same statements in this process, without network or server.
+//! - **The four-index design**: it has only cursors, so page N is reached by walking. One walk gives the time to every
+//!   page. It ends after a time limit, and no point is drawn beyond. There, the rate shows how long the rest would
+//!   take.
 //!
-//! Pagemark's answer holds the number of comments, too; the statements do not. What a count takes is told beside.
+//! Pagemark's answer also holds the number of comments; the statements' answers do not. The report gives the time of a
+//! count separately.
 //!
-//! Three of five ratings (three quarters of the comments) are the second listing.
+//! The second listing has three of five ratings (three quarters of the comments).
 
 mod curve;
 mod four_index;
@@ -51,7 +54,7 @@ use sqlite::Sqlite;
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     let effort = if is_quick { Effort::QUICK } else { Effort::FULL };
     report.step(&format!("loading {comments} comments into four stores"));
-    // The page index and the table that it belongs to take longer than all others; the machine has a second core for these.
+    // Loading the page index and its table takes longer than loading all others. The machine has a second core for it.
     let shop = tokio::spawn(Shop::fill(comments, true));
     let postgres = Postgres::fill(comments).await?;
     let sqlite = Sqlite::fill(comments)?;
@@ -86,7 +89,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     Ok(())
 }
 
-/// All that is asked.
+/// All contestants' stores.
 struct Stores<'stores> {
     shop: &'stores Shop,
     postgres: &'stores Postgres,

@@ -1,4 +1,4 @@
-//! Pagemark: the two calls of a numbered page, the same that the API makes, without the API.
+//! Pagemark: the two calls of a numbered page, identical to those of the API, without the API.
 
 use anyhow::{Context, bail};
 use futures_util::future::LocalBoxFuture;

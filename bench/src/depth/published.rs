@@ -1,16 +1,16 @@
-//! How deep published systems let anybody page, as their own pages say it; looked up on 2026-11-20.
+//! How deep published systems let readers page, according to their own documentation; looked up on 2026-11-20.
 //!
-//! A default can be raised by whoever runs the system, at a cost that the same source names. The source for Amazon describes
-//! an interface of 2011; no newer one was found that says anything about reviews.
+//! An operator can raise a default, at a cost that the same source names. The source for Amazon describes an interface
+//! of 2011; no newer source was found that covers reviews.
 
 use crate::report::{Cell, Table};
 
 /// A published limit.
 struct Limit {
     system: &'static str,
-    /// What can be reached by page or offset.
+    /// What a reader can reach by page or offset.
     reach: &'static str,
-    /// The last page of 20, where the limit is a number of results.
+    /// The last page of 20, if the limit is a number of results.
     last_page_of_20: Option<u32>,
     beyond: &'static str,
     source: &'static str,

@@ -1,4 +1,4 @@
-//! Requests for the same page by all contestants in turn, and walks through all pages.
+//! Requests for one page by all contestants in turn, and walks through all pages.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 
-/// A contestant that shows any page of a listing, given its number.
+/// A contestant that shows any page of a listing by its number.
 pub(super) trait Contestant {
     fn name(&self) -> &'static str;
 
@@ -20,7 +20,7 @@ pub(super) trait Contestant {
     fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>>;
 }
 
-/// A contestant that shows only the next page of a listing, the first page first.
+/// A contestant that shows only the next page of a listing, starting with the first.
 pub(super) trait Walker {
     fn name(&self) -> &'static str;
 
@@ -28,33 +28,34 @@ pub(super) trait Walker {
     fn next(&mut self) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>>;
 }
 
-/// Requests of a turn. One more comes before them, which is not timed: after a contestant that has read a million index
-/// entries, the next one's first request would find the processor's caches empty.
+/// Timed requests of a turn. An untimed one precedes them. Without it, a contestant that follows one that read a
+/// million index entries would find the processor's caches empty.
 const A_TURN: u32 = 5;
 
-/// How much is measured.
+/// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// How often each has its turn, at most.
+    /// Maximum number of turns for each contestant.
     pub(super) rounds: usize,
-    /// Beyond its first turn, a contestant asks for a page no longer than this.
+    /// After its first turn, a contestant spends at most this time on a page.
     pub(super) time: Duration,
-    /// A walk ends when its requests have taken so long.
+    /// A walk ends when its requests have taken this long in total.
     pub(super) walk: Duration,
-    /// So many pages are within reach of the walk through the four-index design: more than the time has let it walk so far.
+    /// Number of pages available to the walk through the four-index design. It has never walked that far within the
+    /// time.
     pub(super) walk_pages: u64,
 }
 
 impl Effort {
-    /// Enough requests that two lie beyond the 99th percentile; what is slow is asked less often.
+    /// Enough requests that two lie beyond the 99th percentile. Slow contestants get fewer.
     pub(super) const FULL: Self =
         Self { rounds: 40, time: Duration::from_millis(500), walk: Duration::from_secs(15), walk_pages: 20_000 };
-    /// A shorter race of some seconds.
+    /// A shorter race of a few seconds.
     pub(super) const QUICK: Self =
         Self { rounds: 3, time: Duration::from_millis(20), walk: Duration::from_millis(500), walk_pages: 500 };
 }
 
-/// What a contestant took, by page.
+/// A contestant's latencies by page.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) name: &'static str,
@@ -68,7 +69,7 @@ impl Lane {
     }
 }
 
-/// Asks all contestants for pages of all depths, and compares their answers before any is timed.
+/// Requests pages at all depths from all contestants. Compares their answers before timing any.
 pub(super) async fn race(
     listing: &Listing,
     contestants: &mut [Box<dyn Contestant + '_>],
@@ -84,7 +85,7 @@ pub(super) async fn race(
         let count = contestants.len();
         let mut spent = vec![Duration::ZERO; count];
         for round in 0..effort.rounds {
-            // Another one begins each round, so that nobody always follows the same.
+            // A different contestant begins each round, so that none always follows the same one.
             for turn in 0..count {
                 let of = (round + turn) % count;
                 let contestant = contestants.get_mut(of).context("a contestant")?;
@@ -99,7 +100,7 @@ pub(super) async fn race(
     Ok(lanes)
 }
 
-/// Returns how long the timed requests took.
+/// Returns the duration of the timed requests.
 async fn take_turn(contestant: &mut dyn Contestant, page: u64, latencies: &mut Latencies) -> anyhow::Result<Duration> {
     contestant.page(page).await?;
     let mut spent = Duration::ZERO;
@@ -113,7 +114,7 @@ async fn take_turn(contestant: &mut dyn Contestant, page: u64, latencies: &mut L
     Ok(spent)
 }
 
-/// Refuses a page whose comments are not those that must stand there, or not whole.
+/// Refuses a page whose comments are incomplete or differ from the expected ones.
 async fn compare(listing: &Listing, contestants: &mut [Box<dyn Contestant + '_>], page: u64) -> anyhow::Result<()> {
     let mut first: Option<Vec<Comment>> = None;
     for contestant in contestants {
@@ -137,19 +138,19 @@ fn expect_page(listing: &Listing, page: u64, comments: &[Comment]) -> anyhow::Re
     Ok(())
 }
 
-/// How long it took to walk to each page.
+/// The time to walk to each page.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub(super) name: &'static str,
-    /// All requests up to the one for that page, in microseconds.
+    /// The time of all requests up to and including each page, in microseconds.
     pub(super) curve: Curve,
     /// Pages walked.
     pub(super) pages: u64,
     pub(super) pages_per_s: f64,
 }
 
-/// Walks from the first page on, to the last or as far as the time reaches. Each page is compared right after its request,
-/// outside the time; one that is not as it must be ends the measurement.
+/// Walks from the first page to the last, or until the time is up. Compares each page right after its request, outside
+/// the timing. A wrong page ends the measurement.
 pub(super) async fn walk(
     listing: &Listing,
     walker: &mut dyn Walker,
@@ -169,7 +170,7 @@ pub(super) async fn walk(
             curve.push((pages, took.as_secs_f64() * 1e6));
         }
     }
-    // Where it was given up; its last point is no guess either.
+    // The page at which the walk was stopped. So the last point is measured too.
     if curve.last().is_some_and(|(page, _)| *page < pages) {
         curve.push((pages, took.as_secs_f64() * 1e6));
     }

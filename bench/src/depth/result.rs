@@ -1,4 +1,4 @@
-//! What came out: tables, plots, figures, and where others are quicker.
+//! The results: tables, plots, figures, and the cases in which others are faster.
 
 use anyhow::Context;
 
@@ -11,13 +11,13 @@ use crate::{
     statistics::as_f64,
 };
 
-/// What came out for a listing.
+/// The results for a listing.
 pub(super) struct Measured {
     pub(super) name: &'static str,
-    /// Which comments.
+    /// Which comments the listing has.
     pub(super) of: &'static str,
     pub(super) pages: u64,
-    /// Pagemark's is the first.
+    /// Pagemark's lane is the first.
     pub(super) lanes: Vec<Lane>,
     pub(super) walks: Vec<Walk>,
     pub(super) counts_s: [(&'static str, f64); 2],
@@ -45,7 +45,7 @@ impl Measured {
         lanes.chain(self.walks.iter().map(|walk| (walk.name, walk.curve.clone()))).collect()
     }
 
-    /// Tables and a plot.
+    /// Adds tables and a plot to the report.
     pub(super) fn tell(&self, report: &mut Report) -> anyhow::Result<()> {
         let requests = self.lanes.iter().flat_map(|lane| &lane.latencies).map(|(_, latencies)| latencies.count());
         let (fewest, most) = (requests.clone().min().unwrap_or(0), requests.max().unwrap_or(0));
@@ -106,7 +106,7 @@ impl Measured {
     }
 }
 
-/// Where others show a page sooner, in a sentence; `None` where nobody does.
+/// A sentence about where others show a page sooner; `None` if nowhere.
 pub(super) fn losses(measured: &[&Measured]) -> anyhow::Result<Option<String>> {
     let mut parts = Vec::new();
     for result in measured {

@@ -1,8 +1,9 @@
-//! What PostgreSQL and SQLite hold and are asked: the same statements, but for what they call an index's further columns.
+//! The tables and statements of PostgreSQL and SQLite. They are identical except for the syntax of an index's further
+//! columns.
 //!
-//! One index serves all statements: the product's comments in their order, and the rating, so that a union of ratings
-//! is filtered without looking at the table. There is none that no statement here uses. The creation time is a number of
-//! milliseconds, eight bytes as a time is.
+//! One index serves all statements. It holds the product's comments in order, and the rating, so that a union of
+//! ratings is filtered without reading the table. The table has no index that these statements do not use. The creation
+//! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
 use model::{Cd, Comment, CommentId, CommentText, Filter, Instant, Language, ProductId, Rating, Revision};
@@ -14,22 +15,23 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
     id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
     created_ms bigint NOT NULL, revision text NOT NULL, title text, body text NOT NULL, author text)";
 
-/// The key, made when the table is full.
+/// The key, created after loading.
 pub(super) const CREATE_KEY: &str = "CREATE UNIQUE INDEX comment_id ON comment (id)";
 
-/// How to find a page.
+/// A way to find a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// `LIMIT` and `OFFSET`, as most programs have it: page N from its number.
+    /// `LIMIT` and `OFFSET`, as in most programs: page N from its number.
     Offset,
-    /// The same on the index alone, which yields 20 ids, and then their rows: page N from its number.
+    /// `LIMIT` and `OFFSET` on the index alone, which yields 20 ids, and then their rows: page N from its number.
     Deferred,
-    /// What follows a comment that is known: page N from the last comment of page N-1, which nobody knows who was not there.
+    /// The rows after a known comment: page N from the last comment of page N-1. Only a reader of that page knows it.
     Keyset,
 }
 
 impl Way {
-    /// The parameters are the product, and what to skip or the time and id of the comment before the page.
+    /// The parameters are the product, and either the number of rows to skip or the time and id of the comment before
+    /// the page.
     pub(super) fn statement(self, filter: &Filter) -> String {
         const COLUMNS: &str = "id, product, language, rating, created_ms, revision, title, body, author";
         const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
@@ -47,7 +49,7 @@ impl Way {
     }
 }
 
-/// The number of comments, as a page bar needs it; the parameter is the product.
+/// The number of comments, as a page bar needs it. The parameter is the product.
 pub(super) fn count(filter: &Filter) -> String {
     format!("SELECT count(*) {}", matching(filter))
 }
@@ -60,12 +62,12 @@ fn matching(filter: &Filter) -> String {
     format!("FROM comment WHERE product = $1{ratings}")
 }
 
-/// How many rows stand before a page, from 1.
+/// Number of rows before a page, counted from 1.
 pub(super) fn skip(page: u64) -> anyhow::Result<i64> {
     Ok(i64::try_from((page - 1) * PAGE_SIZE as u64)?)
 }
 
-/// Time and id of the comment before a page; before the first one stands what is newer than anything.
+/// Time and id of the comment before a page. For the first page: a position newer than any comment.
 pub(super) fn after(before: Option<&Cd>) -> (i64, &str) {
     before.map_or((i64::MAX, ""), |cd| (cd.created_at.epoch_ms(), cd.id.as_str()))
 }
@@ -85,7 +87,7 @@ pub(super) struct Row<'row> {
 }
 
 impl Row<'_> {
-    /// As it is read from an item of the table: every field, with its rules.
+    /// Converts the row with the rules for reading an item of the table: every field is checked.
     pub(super) fn into_comment(self) -> anyhow::Result<Comment> {
         Ok(Comment {
             id: CommentId::parse(self.id)?,

@@ -1,4 +1,4 @@
-//! SQLite: a file of the measurement's own, asked in the thread that measures. There is no server and no network between.
+//! SQLite: a separate file, queried in the measuring thread, without server or network.
 
 use anyhow::Context;
 use futures_util::future::LocalBoxFuture;
@@ -15,20 +15,20 @@ use crate::{
     workload::folder,
 };
 
-/// SQLite's indexes have no columns beside those of their order.
+/// SQLite's indexes have no columns besides those of their order.
 const CREATE_INDEX: &str = "CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC, rating)";
-/// A cache that holds everything, in KiB; the rest is for the sake of a quick load.
+/// A cache that holds everything, in KiB. The other settings only speed up loading.
 const SETTINGS: &str = "PRAGMA cache_size = -2097152; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
 
 /// The file with the comments.
 pub(super) struct Sqlite {
     connection: Connection,
-    // Last, so that the file is closed when it is removed.
+    // Declared last, so that the file is closed before it is removed.
     _folder: TempDir,
 }
 
 impl Sqlite {
-    /// Makes a file and fills it.
+    /// Creates a file and loads it.
     pub(super) fn fill(comments: u32) -> anyhow::Result<Self> {
         let folder = folder()?;
         let mut connection = Connection::open(folder.path().join("comments"))?;
@@ -62,7 +62,7 @@ impl Sqlite {
         SqliteCaller { store: self, statement: way.statement(&listing.filter), listing, way }
     }
 
-    /// How many comments the listing has, counted as a page bar would need it.
+    /// The number of comments in the listing, as a page bar needs it.
     pub(super) fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
         let product = listing.key.product.as_str();
         let count: i64 = self.connection.query_row(&count(&listing.filter), [product], |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! What a month costs.
+//! The cost of a month.
 
 use super::{
     prices::Prices,
@@ -12,7 +12,7 @@ const GB: f64 = 1e9;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Bill {
     pub(crate) page_views: f64,
-    /// The units of all writes.
+    /// The read and write units of all writes.
     pub(crate) writes: f64,
     /// The functions that follow the stream.
     pub(crate) functions: f64,
@@ -22,14 +22,14 @@ pub(crate) struct Bill {
     pub(crate) redis: f64,
 }
 
-/// Which parts of a bill count.
+/// The parts of a bill that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// What each page view and write costs.
+    /// The cost of page views and writes.
     Requests,
-    /// And what the stored comments cost, but for Redis.
+    /// Also the cost of the stored comments, without Redis.
     AndStorage,
-    /// And Redis, which costs the same whether it is asked or not.
+    /// Also Redis, which costs the same at any load.
     AndRedis,
 }
 
@@ -53,7 +53,7 @@ impl Bill {
         bill
     }
 
-    /// What the parts of a scope come to.
+    /// The sum of the parts of a scope.
     pub(crate) fn total(&self, scope: Scope) -> f64 {
         let requests = self.page_views + self.writes + self.functions;
         let storage = self.storage + self.backup + self.upkeep;
@@ -79,18 +79,18 @@ impl Bill {
     }
 }
 
-/// The cost of one page view that takes `units` read units.
+/// The cost of one page view that takes `read_units` units.
 pub(super) fn page_view_usd(read_units: f64, prices: &Prices) -> f64 {
     read_units / MILLION * prices.million_read_units.usd
 }
 
-/// The units of one write.
+/// The cost of the read and write units of one write.
 pub(super) fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
     let units = write.write_units * prices.million_write_units.usd + write.read_units * prices.million_read_units.usd;
     units / MILLION
 }
 
-/// The functions of one write. Each invocation is fed by a read of the stream.
+/// The functions' cost of one write. A stream read feeds each invocation.
 pub(super) fn functions_usd(write: WriteUsage, memory_gb: f64, prices: &Prices) -> f64 {
     let an_invocation = (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
     let gb_seconds = write.function_ms / 1_000.0 * memory_gb;
@@ -102,7 +102,7 @@ pub(super) mod tests {
     use super::*;
     use crate::money::usage::{PerRatings, PerWrite};
 
-    /// Round figures: 12 units a write, half a unit for any page.
+    /// Round figures: 12 units per write, half a unit for any page.
     pub(in crate::money) fn one_query() -> Usage {
         let write = WriteUsage { write_units: 12.0, read_units: 0.0, function_invocations: 0.5, function_ms: 8.0 };
         Usage {
@@ -118,7 +118,7 @@ pub(super) mod tests {
         }
     }
 
-    /// 2 units a write, half a unit for each rating of a page; no Redis.
+    /// 2 units per write, half a unit for each rating of a page; no Redis.
     pub(in crate::money) fn a_query_a_rating() -> Usage {
         let write = WriteUsage { write_units: 2.0, ..WriteUsage::default() };
         Usage {
@@ -151,8 +151,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_bill_by_hand() {
-        // A million views of half a unit; a million writes of 12 units, half an invocation and 0.002 GB-seconds; a million
-        // comments of 20 KB, half of it in the table, 4 units of upkeep and 0.5 GB in Redis, on two small nodes.
+        // A million views of half a unit; a million writes of 12 units, half an invocation and 0.002 GB-seconds; a
+        // million comments of 20 KB, half of it in the table, 4 units of upkeep and 0.5 GB in Redis, on two small
+        // nodes.
         check(
             &one_query(),
             &workload(1e6, 1e6, 1e6),

@@ -1,11 +1,12 @@
-//! From how many page views on one design is cheaper than another.
+//! The number of page views at which one design becomes cheaper than another.
 //!
-//! With everything else of a month as it is, a design's bill is a line over the number of its page views of k ratings: what
-//! the month costs without them, and what each costs. Two such lines meet once or not at all.
+//! With the rest of a month fixed, a design's bill is a line over the number of its page views of k ratings: the
+//! month's cost without them, plus the cost of each. Two such lines meet once or not at all.
 //!
-//! **Faster at equal money.** Where the lines meet, both designs cost the same, and the one whose page has the lower latency is
-//! the faster one for the same money. Beyond, it is faster and cheaper; before, its speed has a price: what it costs more
-//! a page view, for the microseconds that it saves. A design that is not faster is never the faster one at equal money.
+//! **Faster at equal money.** Where the lines meet, both designs cost the same, and the design whose page has the lower
+//! latency is faster for the same money. Beyond that point it is faster and cheaper. Before that point its speed has a
+//! price: its additional cost per page view, for the microseconds that it saves. A design that is not faster is never
+//! the faster one at equal money.
 
 use super::{
     bill::{Bill, Scope, page_view_usd},
@@ -13,20 +14,20 @@ use super::{
     usage::{PerRatings, Usage, Workload},
 };
 
-/// At which numbers of page views a month one design is cheaper than another.
+/// The numbers of page views per month at which one design is cheaper than another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum BreakEven {
-    /// At any number, though at none of them both may cost the same.
+    /// At any number; at zero page views both may cost the same.
     Always,
     /// Above this number.
     From(f64),
-    /// Below this number: its writes or its storage are cheaper, its page views dearer.
+    /// Below this number: its writes or its storage are cheaper, and its page views dearer.
     Below(f64),
     Never,
 }
 
 impl BreakEven {
-    /// The same in page views for each write; `None` if it depends on their number and nothing is written.
+    /// The break-even in page views per write. `None` if it depends on their number and nothing is written.
     pub(crate) fn per_write(self, writes: f64) -> Option<Self> {
         match self {
             Self::Always | Self::Never => Some(self),
@@ -36,12 +37,13 @@ impl BreakEven {
         }
     }
 
-    /// From where on the design is faster and costs no more: where it is cheaper, if it is faster at all.
+    /// The range in which the design is faster and costs no more: the range in which it is cheaper, provided that it is
+    /// faster.
     pub(crate) fn if_faster(self, is_faster: bool) -> Self {
         if is_faster { self } else { Self::Never }
     }
 
-    /// In a table, as in "from 21.3".
+    /// As text for a table, such as "from 21.3".
     pub(crate) fn text(self) -> String {
         match self {
             Self::Always => "always".to_owned(),
@@ -52,17 +54,17 @@ impl BreakEven {
     }
 }
 
-/// Two designs' bills over the number of page views of one number of ratings.
+/// Two designs' bills as a function of the page views with one number of ratings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Lines {
-    /// The month without these page views: ours, theirs.
+    /// Cost of the month without these page views: ours, theirs.
     pub(super) without_usd: (f64, f64),
-    /// Each of these page views.
+    /// Cost of each of these page views: ours, theirs.
     pub(super) view_usd: (f64, f64),
 }
 
 impl Lines {
-    /// Of a month, whose own number of such page views does not matter.
+    /// The lines for a month. The month's own number of such page views does not matter.
     pub(super) fn of(
         (ours, theirs): (&Usage, &Usage),
         workload: &Workload,
@@ -77,7 +79,7 @@ impl Lines {
         Self { without_usd: (month(ours), month(theirs)), view_usd: (view(ours), view(theirs)) }
     }
 
-    /// At which numbers of these page views ours is cheaper.
+    /// The numbers of these page views at which ours is cheaper.
     pub(super) fn break_even(&self) -> BreakEven {
         let more_without = self.without_usd.0 - self.without_usd.1;
         let more_a_view = self.view_usd.0 - self.view_usd.1;
@@ -90,7 +92,8 @@ impl Lines {
         }
     }
 
-    /// What ours costs more for each of so many page views; less than 0 where it is cheaper, `None` without any view.
+    /// The additional cost of ours for each of `views` page views: below 0 where ours is cheaper, `None` without any
+    /// view.
     pub(super) fn more_a_view_usd(&self, views: f64) -> Option<f64> {
         let more = self.without_usd.0 - self.without_usd.1 + views * (self.view_usd.0 - self.view_usd.1);
         (views > 0.0).then(|| more / views)
@@ -102,7 +105,7 @@ pub(super) fn of_ratings<T: Copy + Default>(values: PerRatings<T>, ratings: usiz
     values.each().into_iter().find(|(number, _)| *number == ratings).map_or(T::default(), |(_, value)| value)
 }
 
-/// The same without the page views of so many ratings.
+/// The same values without the page views of this number of ratings.
 fn without(views: PerRatings<f64>, ratings: usize) -> PerRatings<f64> {
     let keep = |number: usize, count: f64| if number == ratings { 0.0 } else { count };
     PerRatings {
@@ -126,13 +129,13 @@ mod tests {
     #[test]
     fn two_lines_meet_once_or_not_at_all() {
         for (without_usd, view_usd, expected) in [
-            // Dearer writes, cheaper views.
+            // Dearer writes, cheaper page views.
             ((10.0, 4.0), (1.0, 3.0), BreakEven::From(3.0)),
             // Better in both, or in one and the same in the other.
             ((4.0, 10.0), (1.0, 3.0), BreakEven::Always),
             ((4.0, 4.0), (1.0, 3.0), BreakEven::Always),
             ((4.0, 10.0), (3.0, 3.0), BreakEven::Always),
-            // Cheaper writes, dearer views.
+            // Cheaper writes, dearer page views.
             ((4.0, 10.0), (3.0, 1.0), BreakEven::Below(3.0)),
             // Worse in both, in one, or the same altogether.
             ((10.0, 4.0), (3.0, 1.0), BreakEven::Never),
@@ -161,13 +164,13 @@ mod tests {
         // 0.1875 less. Five million views of three ratings have saved 0.625 by then.
         check(4, Scope::Requests, 0.0, 1e6, 1e6, "from 34.0");
         check(4, Scope::Requests, 5e6, 1e6, 1e6, "from 30.7");
-        // One rating costs both the same, so dearer writes are never made up for.
+        // One rating costs the same in both designs, so the dearer writes never pay off.
         check(1, Scope::Requests, 0.0, 1e6, 1e6, "never");
         // Storage 5.0 and 0.5, recovery 2.0 and 0.08, audits 0.5 and 0: 6.92 more. 13.2966668 / 0.125.
         check(3, Scope::AndStorage, 0.0, 1e6, 1e6, "from 106.4");
         // Two small nodes: 37.376 more. 50.6726668 / 0.125.
         check(3, Scope::AndRedis, 0.0, 1e6, 1e6, "from 405.4");
-        // With a hundred times the writes, what is fixed hardly matters: (637.66668 + 44.296) / 0.125 / 100.
+        // With a hundred times the writes, fixed costs hardly matter: (637.66668 + 44.296) / 0.125 / 100.
         check(3, Scope::AndRedis, 0.0, 1e8, 1e6, "from 54.6");
     }
 
@@ -175,7 +178,7 @@ mod tests {
     fn without_writes_only_what_is_fixed_decides() {
         check(3, Scope::Requests, 0.0, 0.0, 1e6, "always");
         check(1, Scope::Requests, 0.0, 0.0, 1e6, "never");
-        // It is a number of page views, though not for each write.
+        // The result is a number of page views, but not per write.
         check(3, Scope::AndRedis, 0.0, 0.0, 1e6, "no writes");
     }
 
@@ -183,7 +186,7 @@ mod tests {
     fn the_price_of_being_faster_falls_to_nothing_at_the_break_even() {
         let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
         let lines = Lines::of((&ours, &theirs), &workload(0.0, 1e6, 0.0), 3, Scope::Requests, &prices);
-        // Two views a write: 6.3766668 / 2 - 0.125 a million.
+        // Two page views per write: 6.3766668 / 2 - 0.125 per million.
         let price = lines.more_a_view_usd(2e6).unwrap() * 1e6;
         assert!((price - 3.0633334).abs() < 1e-9, "{price}");
         let BreakEven::From(views) = lines.break_even() else { panic!("they meet") };

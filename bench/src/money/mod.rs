@@ -1,34 +1,36 @@
-//! What designs cost, from what was measured of them and from published prices. No I/O.
+//! Computes the cost of designs from measurements and published prices. No I/O.
 //!
-//! - `prices`: `bench/prices.json`, which says where each price was found, and when.
-//! - `usage`: what a design uses for a page view, a write, a stored comment; what a month asks of it.
+//! - `prices`: `bench/prices.json`, which gives the source and date of each price.
+//! - `usage`: a design's usage for a page view, a write and a stored comment; and the load of a month.
 //! - `bill`: the month's cost by part.
-//! - `break_even`: from how many page views a month one design is cheaper than another.
-//! - `summary`: tables, the plot, and where Pagemark loses.
+//! - `break_even`: the number of page views per month at which one design becomes cheaper than another.
+//! - `summary`: tables, the plot, and the cases in which Pagemark loses.
 //!
 //! **What is billed**, as AWS documents it ("DynamoDB read and write operations",
-//! <https://docs.aws.amazon.com/he_il/amazondynamodb/latest/developerguide/read-write-operations.md>; "DynamoDB item sizes
-//! and formats"; "Using Global Secondary Indexes in DynamoDB"):
-//! - A write takes a unit for each 1 KB of the item (the larger of before and after), rounded up, in the table; and, as
-//!   much again in each index that the item is in and that the write changes. A write that changes an item's key in an index takes two
-//!   there: the old entry goes, the new one comes
+//! <https://docs.aws.amazon.com/he_il/amazondynamodb/latest/developerguide/read-write-operations.md>; "DynamoDB item
+//! sizes and formats"; "Using Global Secondary Indexes in DynamoDB"):
+//! - A write takes a unit for each 1 KB of the item (the larger of before and after), rounded up, in the table. It
+//!   takes the same again in each index that contains the item and that the write changes. A write that changes an
+//!   item's key in an index takes two units there, because the old entry is deleted and a new one is put
 //!   (<https://repost.aws/de/questions/QU2yF7CynBThyPzvg4szJAQA/dynamodb-cost-for-index-writes>).
-//! - A transaction takes twice as many in the table. Indexes follow on their own and take as many as for any write, as
-//!   AWS's own calculator has it
+//! - A transaction takes twice as many units in the table. Indexes follow on their own and take as many as for any
+//!   write, like in AWS's own calculator
 //!   (<https://raw.githubusercontent.com/aws/agent-toolkit-for-aws/main/skills/specialized-skills/database-skills/amazon-dynamodb/scripts/calculate_costs.py>).
 //! - A Query takes half a unit for each 4 KB of all its items together, rounded up, because an index is eventually
-//!   consistent; items that the reader throws away count. So a page of a union by several queries is rounded up for each.
-//! - Storage is billed by size and 100 bytes more for each item, in the table and in each index; point-in-time
-//!   recovery by the table's size.
+//!   consistent. Items that the reader discards count too. So a page that unites several queries is rounded up for each
+//!   query.
+//! - Storage is billed by size plus 100 bytes for each item, in the table and in each index; point-in-time recovery by
+//!   the table's size.
 //! - Stream reads by Lambda are free.
 //!
-//! `Usage` is in such units, so nothing here applies these rules: what measures does, and `model::size`.
+//! `Usage` is in such units, so this module does not apply these rules. The measurements and `model::size` do.
 //!
-//! **What is left out**: what costs the same in both designs (Fargate, load balancer, logs, data to readers), and spending
-//! the difference on a cache (DAX, a CDN), with which pages of either design would be faster. Left out too are what only
-//! Pagemark has beside Redis and the two stream functions, some dollars a month: the repair job's function, alarms and secrets
-//! (`docs/deploy.md`); and of the other design its counters, without which its pages show no totals.
-//! A GB is taken to be 1,000,000,000 bytes; by one of 2^30, storage and recovery would be 7 % cheaper in both designs.
+//! **What is left out**: costs that are equal in both designs (Fargate, load balancer, logs, data to readers), and
+//! spending the difference on a cache (DAX, a CDN), which would make pages of either design faster. Also left out are
+//! Pagemark's other parts besides Redis and the two stream functions, which cost some dollars a month: the repair job's
+//! function, alarms and secrets (`docs/deploy.md`). On the other side, the other design's counters are left out,
+//! without which its pages show no totals. A GB counts as 1,000,000,000 bytes. With 2^30 bytes, storage and recovery
+//! would be 7 % cheaper in both designs.
 
 mod bill;
 mod break_even;

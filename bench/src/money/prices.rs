@@ -1,12 +1,12 @@
-//! The prices that are published.
+//! The published prices.
 
 use serde::Deserialize;
 
-/// Hours of a month, as AWS counts them.
+/// Hours in a month, by AWS's convention.
 pub(super) const HOURS_A_MONTH: f64 = 730.0;
 /// The share of a node's memory that data may take: ElastiCache reserves a quarter.
 const NODE_MEMORY_USABLE: f64 = 0.75;
-/// A node and its replica.
+/// A shard has a node and its replica.
 const NODES_A_SHARD: f64 = 2.0;
 const GIB: f64 = 1_073_741_824.0;
 
@@ -16,17 +16,17 @@ const GIB: f64 = 1_073_741_824.0;
 pub(crate) struct Prices {
     pub(crate) region: String,
     pub(crate) currency: String,
-    /// The day on which they were looked up.
+    /// The day of the look-up.
     pub(crate) looked_up: String,
-    /// What holds for all of them.
+    /// A note that applies to all prices.
     pub(crate) note: String,
     pub(crate) million_read_units: Price,
     pub(crate) million_write_units: Price,
-    /// Of table and indexes; a GB has 1,000,000,000 bytes.
+    /// Storage of table and indexes. A GB has 1,000,000,000 bytes.
     pub(crate) storage_gb_month: Price,
-    /// Point-in-time recovery, of the table.
+    /// Point-in-time recovery of the table.
     pub(crate) backup_gb_month: Price,
-    /// By Lambda.
+    /// Stream reads by Lambda.
     pub(crate) million_stream_reads: Price,
     pub(crate) million_function_requests: Price,
     pub(crate) function_gb_second: Price,
@@ -38,9 +38,9 @@ pub(crate) struct Prices {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Price {
     pub(crate) usd: f64,
-    /// The address.
+    /// The URL of the source.
     pub(crate) source: String,
-    /// The text that was found there, and its age.
+    /// The text found there, and its age.
     pub(crate) found: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Price {
 pub(crate) struct RedisNodes {
     pub(crate) source: String,
     pub(crate) found: String,
-    /// The smallest first.
+    /// Ordered by size, the smallest first.
     pub(crate) nodes: Vec<RedisNode>,
 }
 
@@ -61,21 +61,22 @@ pub(crate) struct RedisNode {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) memory_gib: f64,
-    /// An hour.
+    /// Price per hour.
     pub(crate) usd: f64,
 }
 
 impl Prices {
-    /// Those of `bench/prices.json`, as they were when this was built.
+    /// The prices of `bench/prices.json` at build time.
     ///
     /// # Errors
-    /// The file is broken.
+    /// When the file is invalid.
     pub(crate) fn published() -> serde_json::Result<Self> {
         serde_json::from_str(include_str!("../../prices.json"))
     }
 
-    /// A month of Redis with so many bytes of data: of the smallest node that holds them, with its replica; of several
-    /// shards of the largest where none does. Nothing for no data: such a design has no Redis.
+    /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the data, with its
+    /// replica. If no node does, it takes several shards of the largest node. Without data the cost is zero, because
+    /// such a design has no Redis.
     pub(super) fn redis_month_usd(&self, bytes: f64) -> f64 {
         if bytes <= 0.0 {
             return 0.0;

@@ -1,4 +1,4 @@
-//! The report on two designs' money: tables, a plot, and where ours loses.
+//! The report on two designs' costs: tables, a plot, and the cases in which ours loses.
 
 use crate::report::{Axis, Cell, Plot, Series, Table};
 
@@ -11,14 +11,14 @@ use super::{
 
 const MILLION: f64 = 1e6;
 const GB: f64 = 1e9;
-/// The numbers of ratings that need several queries where each rating is a partition of its own.
+/// The numbers of ratings that need several queries if each rating has a separate partition.
 const SEVERAL_RATINGS: [usize; 3] = [2, 3, 4];
-/// The number of ratings of the plot and of what being faster costs.
+/// The number of ratings in the plot and in the price of being faster.
 const SHOWN_RATINGS: usize = 3;
-/// Page views for each write.
+/// Numbers of page views per write.
 const VIEWS_A_WRITE: [f64; 6] = [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0];
 
-/// Two designs, the same prices, and the months that they are compared in.
+/// Two designs, common prices, and the months to compare.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Compared<'compared> {
     pub(crate) ours: &'compared Usage,
@@ -28,14 +28,14 @@ pub(crate) struct Compared<'compared> {
     pub(crate) workloads: &'compared [Workload],
 }
 
-/// The sentences of the report.
+/// The parts of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Summary {
     /// "money", "money-month", "break-even", "faster-for-money".
     pub(crate) tables: Vec<Table>,
     /// "break-even".
     pub(crate) plot: Plot,
-    /// Where ours is dearer, in sentences; none where it is not.
+    /// A sentence about where ours is dearer; `None` if nowhere.
     pub(crate) losses: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Compared<'_> {
         self.table("money", about, ["what", "ours by theirs"], rows)
     }
 
-    /// One case of both designs, and how many times as much ours costs.
+    /// One row: the cost in both designs, and ours as a multiple of theirs.
     fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Vec<Cell> {
         let (theirs, ours) = (usd(self.theirs), usd(self.ours));
         let ratio = if theirs > 0.0 { Cell::Figure(ours / theirs) } else { Cell::None };
@@ -177,7 +177,7 @@ impl Compared<'_> {
         }
     }
 
-    /// What being faster costs, by page views for each write.
+    /// The price of being faster, by page views per write.
     fn faster(&self) -> Table {
         let mut rows = Vec::new();
         for workload in self.workloads.iter().filter(|workload| workload.writes() > 0.0) {
@@ -275,7 +275,7 @@ impl Compared<'_> {
     }
 }
 
-/// A month in which nothing happens.
+/// A month without any activity.
 fn idle() -> Workload {
     Workload::default()
 }
@@ -323,7 +323,7 @@ mod tests {
             line(break_evens, 1),
             "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"
         );
-        // 6.3766668 a write for one view each, and 50.6726668, less 0.125.
+        // 6.3766668 per write for one view each, and 50.6726668, each minus 0.125.
         assert_eq!(line(faster, 0), "a month | 1.00 | 6.25 | 50.55 | 700.00");
         let losses = found.losses.unwrap();
         assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
@@ -334,7 +334,7 @@ mod tests {
     fn the_plotted_lines_cross_at_the_break_even() {
         let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
         let [theirs, ours, ..] = &found.plot.series[..] else { panic!("two lines for each scope") };
-        // 51 views a write lie between the second and the third point.
+        // 51 views per write lie between the second and the third point.
         for (place, is_ours_dearer) in [(1, true), (2, false)] {
             assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{:?}", found.plot);
         }
@@ -348,7 +348,7 @@ mod tests {
         let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..better };
         let found = summary(&better, &worse, &[workload(1e6, 1e6, 1e6)]);
         assert_eq!(found.losses, None);
-        // Cheaper always, but its page takes twice as long: never the faster one.
+        // Always cheaper, but its page takes twice as long, so it is never the faster one.
         assert!(line(&found.tables[2], 1).starts_with("a month | 3 | always | always | always"));
         assert!(line(&found.tables[2], 1).ends_with("never"));
     }

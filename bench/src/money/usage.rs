@@ -1,4 +1,4 @@
-//! What a design uses, and what a month asks of it.
+//! A design's usage, and the load of a month.
 
 /// One value for each number of ratings in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct PerRatings<T> {
 }
 
 impl<T: Copy> PerRatings<T> {
-    /// All with the number of ratings, from 1 to 5.
+    /// All values with their number of ratings, from 1 to 5.
     pub(crate) fn each(&self) -> [(usize, T); 5] {
         [(1, self.one), (2, self.two), (3, self.three), (4, self.four), (5, self.any)]
     }
@@ -29,7 +29,7 @@ pub(crate) struct PerWrite<T> {
 }
 
 impl<T: Copy> PerWrite<T> {
-    /// All with what kind they are of.
+    /// All values with their kind of write.
     pub(crate) fn each(&self) -> [(&'static str, T); 4] {
         [
             ("insert", self.insert),
@@ -40,50 +40,51 @@ impl<T: Copy> PerWrite<T> {
     }
 }
 
-/// What one write uses, with all that follows from it.
+/// The usage of one write, including everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct WriteUsage {
-    /// In the table and all its indexes, of the writer and of the functions.
+    /// Units in the table and all its indexes, for the writer and the functions.
     pub(crate) write_units: f64,
-    /// Reads that a write needs.
+    /// Read units that a write needs.
     pub(crate) read_units: f64,
-    /// Of all functions together: a batch of many writes is a fraction of an invocation each.
+    /// Invocations of all functions. In a batch of many writes, each write counts for a fraction of an invocation.
     pub(crate) function_invocations: f64,
-    /// Of all functions together.
+    /// Running time of all functions together.
     pub(crate) function_ms: f64,
 }
 
-/// What a design uses.
+/// The usage of a design.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Usage {
-    /// As in "four indexes".
+    /// The design's name, such as "four indexes".
     pub(crate) design: String,
     /// Read units of a page view.
     pub(crate) page_read_units: PerRatings<f64>,
-    /// Latency of a page, p50, in microseconds; of all designs measured the same way.
+    /// Median latency of a page in microseconds, measured the same way for all designs.
     pub(crate) page_latency_us: PerRatings<Option<f64>>,
     pub(crate) write: PerWrite<WriteUsage>,
     /// Memory of the functions in GB; 0.25 is 256 MB.
     pub(crate) function_memory_gb: f64,
-    /// Of a comment in the table and in all indexes, each with the 100 bytes that are billed for storing an item.
+    /// Bytes of a comment in the table and in all indexes, including the 100 bytes that are billed for storing each
+    /// item.
     pub(crate) table_bytes: f64,
     pub(crate) index_bytes: f64,
-    /// Bytes of a comment in Redis; 0 in a design without Redis.
+    /// Bytes of a comment in Redis; 0 for a design without Redis.
     pub(crate) redis_bytes: f64,
-    /// Of a comment and month, for upkeep: Pagemark audits each comment once a week.
+    /// Upkeep read units per comment and month. Pagemark audits each comment once a week.
     pub(crate) upkeep_read_units: f64,
 }
 
-/// What a month asks.
+/// The load of a month.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Workload {
-    /// As in "1 million comments, 100,000 writes".
+    /// The month's name, such as "1 million comments, 100,000 writes".
     pub(crate) name: String,
     pub(crate) page_views: PerRatings<f64>,
     pub(crate) writes: PerWrite<f64>,
-    /// Comments that are stored all month.
+    /// Number of comments stored all month.
     pub(crate) comments: f64,
-    /// Bytes of one comment as a plain item: what a GB of comments is counted by.
+    /// Bytes of one comment as a plain item. A GB of comments is counted in these.
     pub(crate) comment_bytes: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The ways to write a comment's text that are measured beside each other.
+//! The compared encodings of a comment's text.
 
 use anyhow::Context;
 use model::{BlobFormat, CommentBlob, CommentText};
@@ -7,7 +7,7 @@ use zstd::{bulk::Compressor, zstd_safe::CParameter};
 
 use super::size::value_bytes;
 
-/// A text of the measurement: the format byte comes first in every binary value.
+/// Bytes of the format byte, which comes first in every binary value.
 const FORMAT_BYTE: usize = 1;
 
 /// The uncompressed content of `model`'s zstd frames.
@@ -34,23 +34,23 @@ pub(super) fn map_of_short_names(text: &CommentText) -> anyhow::Result<usize> {
     Ok(product(text, BlobFormat::Map)? - saved)
 }
 
-/// Not compressed at all.
+/// The uncompressed content.
 pub(super) fn plain(text: &CommentText) -> usize {
     FORMAT_BYTE + content(text).len()
 }
 
-/// zstd at a level, whether it is smaller than the map or not.
+/// zstd at a level, even where that is larger than the map.
 pub(super) fn zstd_always(text: &CommentText, level: i32) -> anyhow::Result<usize> {
     Ok(FORMAT_BYTE + zstd::bulk::compress(&content(text), level)?.len())
 }
 
-/// snappy, whether it is smaller than the map or not.
+/// snappy, even where that is larger than the map.
 pub(super) fn snappy_always(text: &CommentText) -> anyhow::Result<usize> {
     Ok(FORMAT_BYTE + snap::raw::Encoder::new().compress_vec(&content(text))?.len())
 }
 
-/// Two dictionaries of `dictionary_bytes`, each trained on one half of the texts and used for the other, so that none
-/// has seen what it compresses.
+/// Two dictionaries of `dictionary_bytes`. Each is trained on one half of the texts and used for the other, so that no
+/// dictionary has seen what it compresses.
 pub(super) struct Dictionaries {
     halves: [Compressor<'static>; 2],
 }
@@ -62,14 +62,14 @@ impl Dictionaries {
             let dictionary =
                 zstd::dict::from_samples(&samples, dictionary_bytes).context("too few texts to train a dictionary")?;
             let mut compressor = Compressor::with_dictionary(level, &dictionary)?;
-            // The format byte would say which dictionary it is.
+            // The format byte would identify the dictionary.
             compressor.set_parameter(CParameter::DictIdFlag(false))?;
             Ok(compressor)
         };
         Ok(Self { halves: [compressor(1)?, compressor(0)?] })
     }
 
-    /// The text at `place`, whether it is smaller than the map or not.
+    /// The text at `place`, even where it is larger than the map.
     pub(super) fn always(&mut self, place: usize, text: &CommentText) -> anyhow::Result<usize> {
         let [even, odd] = &mut self.halves;
         let compressor = if place.is_multiple_of(2) { even } else { odd };
@@ -77,7 +77,7 @@ impl Dictionaries {
     }
 }
 
-/// The version of the library that compresses.
+/// The version of the compression library.
 pub(super) fn zstd_version() -> String {
     let number = zstd::zstd_safe::version_number();
     format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)

@@ -1,9 +1,9 @@
-//! `payload`: what the ways to write `comment_blob` take, in bytes and in DynamoDB's units.
+//! `payload`: the cost of the ways to write `comment_blob`, in bytes and in DynamoDB's units.
 //!
-//! Nothing is stored: sizes are computed as DynamoDB counts them, from the items that the product makes, and the test of
-//! `size` checks that against what the engine says it consumed. A comment is counted with its 32 items, in the table and
-//! in the index; pages are the full pages of 20 of every filter key. Writing counts the transaction twice in the table,
-//! its journal entry included, and the index once, because the index follows on its own.
+//! Nothing is stored. Sizes are computed by DynamoDB's rules from the items that the product makes. The test of `size`
+//! compares that with the consumption that the engine reports. A comment counts with its 32 items, in the table and in
+//! the index. Pages are the full pages of 20 of every filter key. Writing counts the transaction twice in the table,
+//! including its journal entry, and the index once, because the index follows on its own.
 
 mod encodings;
 mod size;
@@ -30,40 +30,41 @@ use encodings::Dictionaries;
 pub(crate) use size::STORAGE_OVERHEAD_BYTES;
 use size::{item_bytes, query_units, write_units};
 
-/// Comments of a page.
+/// Comments per page.
 const PAGE: usize = 20;
-/// The levels of zstd that are measured beside each other.
+/// The compared levels of zstd.
 const LEVELS: [i32; 4] = [1, 3, 9, 19];
-/// The level of the other rows: the product's.
+/// The level of the other rows, which is the product's.
 const LEVEL: i32 = 3;
 /// The sizes of trained dictionaries.
 const DICTIONARIES_KIB: [usize; 3] = [4, 16, 64];
-/// Comments are grouped by the bytes of title, body and author together; the last group has no end.
+/// Comments are grouped by the total bytes of title, body and author. The last group has no upper limit.
 const GROUPS: [(usize, usize); 5] = [(0, 100), (100, 300), (300, 600), (600, 1_000), (1_000, usize::MAX)];
-/// What a journal entry, below 1 KB, takes in its transaction.
+/// Units of a journal entry, which is smaller than 1 KB, in its transaction.
 const JOURNAL_WRITE_UNITS: usize = 2;
 
-/// How a comment's items are keyed.
+/// The keys of a comment's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
-    /// As they are.
+    /// The actual keys.
     Design,
-    /// A set of ratings as one character for its five bits.
+    /// Keys with a set of ratings as one character, for its five bits.
     BitMask,
 }
 
-/// The comments, and what does not depend on how they are written.
+/// The comments, and the data that does not depend on how they are written.
 struct Corpus {
     texts: Vec<CommentText>,
-    /// The bytes of a comment's primary item but for its sort key's and its blob's values.
+    /// The bytes of a comment's primary item without the values of its sort key and its blob.
     rest_bytes: Vec<usize>,
-    /// The bytes of the 32 sort keys of a comment, the primary item's first; and of the characters that bit masks save.
+    /// The bytes of a comment's 32 sort keys, the primary item's first; and the number of characters that bit masks
+    /// save.
     key_bytes: Vec<Vec<(usize, usize)>>,
-    /// For every filter key the comments under it, newest first, each with its place among its own keys.
+    /// For every filter key: its comments, newest first, each with the index of the key among the comment's keys.
     filter_keys: Vec<Vec<(usize, usize)>>,
 }
 
-/// What writing texts in one way takes.
+/// The cost of writing texts in one way.
 struct Cost {
     blob_bytes: f64,
     items_bytes: f64,
@@ -72,7 +73,7 @@ struct Cost {
     page_units: f64,
 }
 
-/// Measures with the comments of a file, or generated ones.
+/// Measures the comments of a file, or generated ones.
 pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
     let (comments, about) = match data {
         Some(path) => (read_comments(path)?, "comments of a file".to_owned()),
@@ -137,7 +138,8 @@ pub(crate) fn read_comments(path: &Path) -> anyhow::Result<Vec<NewComment>> {
     Ok(comments)
 }
 
-/// What names of one letter for `language`, `rating`, `revision` and `comment_blob` save; the keys' and `auto` are short.
+/// Bytes that one-letter names for `language`, `rating`, `revision` and `comment_blob` save. The names of the keys and
+/// of `auto` are already short.
 fn attribute_names_saved() -> usize {
     ["language", "rating", "revision", "comment_blob"].iter().map(|name| name.len() - 1).sum()
 }
@@ -187,7 +189,7 @@ impl Corpus {
             for number in numbers {
                 let bytes = self.item_bytes(place, number, *blob, keys, names_saved);
                 items += bytes;
-                // In the table and in the index; the primary item's transaction takes the table's twice.
+                // In the table and in the index. The primary item's transaction takes the table's units twice.
                 units += write_units(bytes) * if number == 0 { 3 } else { 2 };
             }
             units += JOURNAL_WRITE_UNITS;
@@ -214,9 +216,9 @@ impl Corpus {
     }
 }
 
-/// The comment as a writer stores it.
+/// The comment in the form that a writer stores.
 fn stored(new: NewComment) -> Comment {
-    // Every revision has the same length.
+    // All revisions have the same length.
     let revision = Revision::after(None, new.created_at, 0);
     let NewComment { id, product, language, rating, created_at, text } = new;
     Comment { id, product, language, rating, created_at, revision, text }
@@ -250,7 +252,7 @@ fn table(name: &str, about: &str, columns: &[&str]) -> Table {
     Table { name: name.to_owned(), about: about.to_owned(), columns, rows: Vec::new() }
 }
 
-/// The sizes by the length of the text: which comments gain.
+/// The sizes by the length of the text, which show the comments that gain.
 fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) -> anyhow::Result<()> {
     let columns = [
         "bytes of text",
@@ -290,7 +292,7 @@ fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, 
     report.table(table)
 }
 
-/// How long one text takes, as the product does it and at each level.
+/// The time for one text, with the product's setting and at each level.
 fn add_times(report: &mut Report, about: &str, texts: &[CommentText]) -> anyhow::Result<()> {
     let mut table = table("payload times", about, &["what", "p50, us", "p99, us"]);
     let mut add = |what: &str, times: &Latencies| {

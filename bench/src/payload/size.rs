@@ -1,14 +1,15 @@
-//! What items cost, as DynamoDB counts (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write operations").
+//! Sizes and costs of items by DynamoDB's rules (AWS: "DynamoDB item sizes and formats", "DynamoDB read and write
+//! operations").
 
 pub(super) use model::size::{item_bytes, value_bytes, write_units};
 
-/// A unit of strongly consistent reading holds this many bytes.
+/// Bytes of one strongly consistent read unit.
 const READ_UNIT_BYTES: usize = 4 * 1024;
-/// What is billed for storing an item besides its size, in the table as in the index.
+/// Bytes billed for storing an item besides its size, in the table and in the index.
 pub(crate) const STORAGE_OVERHEAD_BYTES: usize = 100;
 
-/// The units that one Query of the index takes, which is eventually consistent: half a unit for each 4 KB of all its
-/// items together.
+/// The units of one Query of the index, which is eventually consistent: half a unit for each 4 KB of all its items
+/// together.
 pub(super) fn query_units(items_bytes: usize) -> f64 {
     let units = items_bytes.div_ceil(READ_UNIT_BYTES).max(1);
     crate::statistics::as_f64(units as u64) / 2.0
@@ -36,7 +37,8 @@ mod tests {
     use super::*;
     use crate::workload::{Comments, folder};
 
-    /// A new comment's 32 items with a body of so many bytes: replacing an item would cost what the larger one costs.
+    /// A new comment's 32 items with a body of `body_bytes` bytes. The comment is new because replacing an item costs
+    /// as much as the larger version.
     fn items(body_bytes: usize, format: BlobFormat) -> Vec<Item> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         let mut comment = Comments::new(1).unwrap().draw().unwrap();
@@ -56,7 +58,7 @@ mod tests {
         let table = Table::connect(&TableConfig::new("sizes", Some(engine.endpoint_url()))).await;
         table.create_if_missing().await.unwrap();
         let of_empty_body = item_bytes(&items(0, BlobFormat::Map)[0]);
-        // One byte more or less than a whole number of units tells a wrong size from the right one.
+        // One byte around a whole number of units distinguishes a wrong size from the right one.
         for target in [1024, 2048, 3072, 9 * 1024] {
             for item_size in [target - 1, target, target + 1] {
                 let item = items(item_size - of_empty_body, BlobFormat::Map).swap_remove(0);
@@ -67,7 +69,7 @@ mod tests {
         for format in [BlobFormat::Map, BlobFormat::Zstd] {
             for body_bytes in [1, 400, 700, 1_500] {
                 let all = items(body_bytes, format);
-                // The sum over a page, too: each of these has a filter key of its own, so copies make the page.
+                // Also the sum over a page. Each item has a separate filter key, so copies make up the page.
                 let item = all.last().unwrap().clone();
                 for item in all {
                     check_put(&table, item).await;

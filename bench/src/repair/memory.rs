@@ -15,20 +15,20 @@ use crate::{
     statistics::as_f64,
 };
 
-/// Between two looks at a process.
+/// Interval between two checks of a process.
 const PROCESS_POLL: Duration = Duration::from_millis(10);
-/// The second size, so many times the first; and in a measurement of its own.
+/// The second size as a multiple of the first; then the multiple for a separate measurement.
 pub(super) const TIMES: u32 = 5;
 const TIMES_LONG: u32 = 10;
-/// The allocator gives nothing back, so a constant need varies by some percent.
+/// The allocator does not return memory, so even a constant need varies by some percent.
 const GROWTH_MAX: f64 = 1.2;
 
-/// Measures the memory of the audit of `comments` comments, and of ten times as many.
+/// Measures the memory of an audit of `comments` comments, and of ten times as many.
 pub(crate) async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     memory_of(report, "memory", comments, TIMES_LONG).await
 }
 
-/// The largest resident set of the binary while it audits, at two sizes.
+/// The largest resident set of the binary during an audit, at two sizes.
 pub(super) async fn memory_of(report: &mut Report, name: &str, comments: u32, times: u32) -> anyhow::Result<()> {
     let binary = binary("repair-job")?;
     let mut peaks = Vec::new();
@@ -55,15 +55,15 @@ pub(super) async fn memory_of(report: &mut Report, name: &str, comments: u32, ti
     Ok(())
 }
 
-/// What an audit by the binary took.
+/// The cost of an audit by the binary.
 pub(crate) struct AuditRun {
-    /// From the start of the process to its end.
+    /// Time from the start of the process to its end.
     pub(crate) took: Duration,
-    /// The largest resident set that the kernel reported while it ran.
+    /// The largest resident set that the kernel reported during the run.
     pub(crate) peak_mib: f64,
 }
 
-/// Audits table and page index (with the sweep) by the binary as a child process, which looks only.
+/// Audits table and page index (with the sweep), with the binary as a child process and without repairs.
 pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
     let began = Instant::now();
     let mut child = tokio::process::Command::new(binary)

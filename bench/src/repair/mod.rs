@@ -1,19 +1,23 @@
-//! `audit` and `rebuild`: the repair job beside the least that its work needs.
+//! `audit` and `rebuild`: compares the repair job with the minimum that its work needs.
 //!
-//! The table has no stream, and the index only where it is read: the engine would keep both. The engine answers through one
-//! connection, and sorts the whole table for each answer of a parallel scan, so everything here scans in one segment.
+//! The table has no stream, and has the index only where the index is read, because the engine would maintain both. The
+//! engine answers through one connection, and sorts the whole table for each answer of a parallel scan. So all scans
+//! here use one segment.
 //!
-//! - **Audit.** Rounds alternate: an audit that looks only (no sweep), a bare scan of the same table with the same limit by the
-//!   same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and asks Redis for four
-//!   scores a comment; the bare scan throws its items away.
-//! - **Sweep.** Its own rate, and what it reads.
-//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (answers thrown
-//!   away), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the last, of products
-//!   with as many comments as real ones have. The same of products with few comments, for which nearly every comment costs a
-//!   query. Then a rebuild by a scan, a bare scan that leaves the duplicates to the server, and the pipeline.
-//! - **Recent.** Comments that the journal names: nothing wrong with any; a duplicate and a rank entry of each missing.
-//! - **Memory.** The binary as a child process, auditing the table (with the sweep); the largest resident set that the
-//!   kernel reports while it runs. With an audit at two small sizes; by itself (`--only memory`) at 10,000 and 100,000 comments.
+//! - **Audit.** Rounds alternate: an audit without repairs and without the sweep, a bare scan of the same table with
+//!   the same limit by the same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and
+//!   asks Redis for four scores per comment. The bare scan discards its items.
+//! - **Sweep.** The rate of the sweep, and what it reads.
+//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (answers
+//!   discarded), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the
+//!   last, with as many comments per product as in real data. The comparison is repeated with products of few comments,
+//!   for which nearly every comment costs a query. Then a rebuild by a scan, a bare scan whose filter drops the
+//!   duplicates on the server, and the pipeline.
+//! - **Recent.** Comments that the journal names: first without any damage, then with a duplicate and a rank entry of
+//!   each missing.
+//! - **Memory.** The binary as a child process audits the table (with the sweep); the figure is the largest resident
+//!   set that the kernel reports during the run. `audit` measures it at two small sizes; the separate measurement
+//!   (`--only memory`) at 10,000 and 100,000 comments.
 
 mod memory;
 mod rebuild;
@@ -46,24 +50,24 @@ use crate::{
 
 /// Rounds of each comparison.
 const ROUNDS: u32 = 5;
-/// Comments of a quick comparison: a scan of some tenths of a second.
+/// Comments of a quick comparison: a scan takes some tenths of a second.
 const QUICK_COMMENTS: u32 = 1_000;
 const AUDIT_RATIO: &str = "audit_vs_scan";
 const TABLE: &str = "bench";
-/// Comments whose items are imported in one transaction.
+/// Number of comments whose items are imported in one transaction.
 const IMPORT_COMMENTS: usize = 500;
-/// Items that a scan reads in one call: as the audit does.
+/// Items that a scan reads in one call, like the audit.
 const SCAN_LIMIT: i32 = 2_000;
-/// Comments that `recent` looks at.
+/// Number of comments that `recent` checks.
 const RECENT: usize = 1_000;
 
-/// A table with all that comments have, and their page index.
+/// A table with all items of its comments, and their page index.
 pub(crate) struct World {
     engine: Engine,
     table: Table,
     redis: Redis,
     comments: Vec<Comment>,
-    // Last, so that the engine is gone when it is removed.
+    // Declared last, so that the engine ends before the folder is removed.
     _folder: TempDir,
 }
 
@@ -72,19 +76,19 @@ impl World {
         Self::load(count).await?.made_ready().await
     }
 
-    /// With the table's index as well, and so much of each comment.
+    /// A world that also has the table's index, and the given items of each comment.
     async fn with_index(comments: Vec<Comment>, loaded: Loaded) -> anyhow::Result<Self> {
         Self::load_table(comments, true, loaded).await?.made_ready().await
     }
 
-    /// The page index is filled, and the product catalogue whole.
+    /// Fills the page index, and makes the product catalogue whole.
     async fn made_ready(self) -> anyhow::Result<Self> {
         let report = self.job(true).rebuild(1).await;
         ensure!(report.exit_code() == 0, "{report}");
         Ok(self)
     }
 
-    /// With an empty page index, which is not ready.
+    /// A world with an empty page index, which is not ready.
     pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
         Self::load_table(drawn(count)?, false, Loaded::AllItems).await
     }
@@ -98,7 +102,7 @@ impl World {
             true => create_table_without_stream(&connect(&engine).await).await?,
             false => create(&connect(&engine).await).await?,
         }
-        // The import goes past the engine's server, and a file has one owner.
+        // The import bypasses the engine's server, and only one process may own the file.
         engine.stop().await;
         let mut import = Import::open(&file)?;
         for comments in comments.chunks(IMPORT_COMMENTS) {
@@ -129,7 +133,7 @@ impl World {
 
 async fn connect(engine: &Engine) -> Table {
     Table::connect(&TableConfig {
-        // A busy machine must not end a measurement.
+        // Long time-out, so that a busy machine does not end a measurement.
         attempt_timeout: Duration::from_secs(60),
         call_timeout: Duration::from_secs(120),
         ..TableConfig::new(TABLE, Some(engine.endpoint_url()))
@@ -137,17 +141,17 @@ async fn connect(engine: &Engine) -> Table {
     .await
 }
 
-/// Comments as they are drawn.
+/// Comments in the order in which they are drawn.
 fn drawn(count: u32) -> anyhow::Result<Vec<Comment>> {
     Comments::new(7)?.take(count)
 }
 
-/// What of each comment a table has.
+/// The items of each comment that a table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loaded {
-    /// All 32.
+    /// All 32 items.
     AllItems,
-    /// Enough for who reads nothing else.
+    /// Only primary items, for code that reads nothing else.
     PrimaryItems,
 }
 
@@ -168,7 +172,7 @@ fn audit_of(sweep: bool) -> AuditOptions {
     AuditOptions { segments: 1, at_once: 1, sweep, ..AuditOptions::default() }
 }
 
-/// An audit without the sweep and a bare scan in turn; and what the last audit reported.
+/// Alternates audits without the sweep and bare scans. Also returns the report of the last audit.
 async fn audit_rounds(world: &World) -> anyhow::Result<(Rounds, RepairReport)> {
     let (mut rounds, mut audited) = (Rounds::default(), RepairReport::default());
     // The first round warms up.
@@ -187,7 +191,7 @@ async fn audit_rounds(world: &World) -> anyhow::Result<(Rounds, RepairReport)> {
     Ok((rounds, audited))
 }
 
-/// Measures the audit of `comments` comments, the sweep, and `recent`; a quick one leaves out the memory.
+/// Measures the audit of `comments` comments, the sweep, and `recent`. A quick run omits the memory.
 pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments with all their items", number(comments.into())));
     let mut world = World::new(comments).await?;
@@ -219,7 +223,7 @@ pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: 
     if is_quick { Ok(()) } else { memory::memory_of(report, "audit", comments, memory::TIMES).await }
 }
 
-/// The ratios of audit and rebuild, of a small table.
+/// Measures the ratios of audit and rebuild with a small table.
 pub(crate) async fn overheads() -> anyhow::Result<Vec<(&'static str, f64)>> {
     let mut world = World::new(QUICK_COMMENTS).await?;
     let (audit, _) = audit_rounds(&world).await?;
@@ -232,14 +236,14 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
     report.step(&format!("recent, {} comments", number(RECENT as u64)));
     let recent: Vec<Comment> = world.comments.iter().take(RECENT).cloned().collect();
     for comment in &recent {
-        // As if each had been created now.
+        // Give each comment a revision of now, as if it had just been created.
         let revision = model::Revision::after(None, now(), 1);
         let entry = JournalEntry { id: comment.id.clone(), revision, before: None, after: Some(comment.placement()) };
         let item: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item())?;
         let put = world.table.client().put_item().table_name(world.table.name());
         put.set_item(Some(item.into())).send().await?;
     }
-    // The watermark, so that only these are looked at.
+    // Advance the watermark, so that `recent` checks only these comments.
     world.table.advance_watermark(now()).await?;
     let count = recent.len();
     let timed = async |world: &World| {
@@ -285,7 +289,7 @@ fn expect_clean(report: RepairReport) -> anyhow::Result<RepairReport> {
     }
 }
 
-/// Returns how many items there are.
+/// Returns the number of items.
 async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
     let (mut items, mut start) = (0, None);
     loop {
@@ -299,7 +303,7 @@ async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
     }
 }
 
-/// The project's table but for its stream, its index, time to live and backups.
+/// The project's table without its stream, its index, time to live and backups.
 async fn create(table: &Table) -> anyhow::Result<()> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();

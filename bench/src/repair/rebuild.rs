@@ -1,8 +1,9 @@
 //! The rebuild of the page index, by the product catalogue and by a scan.
 //!
-//! A rebuild asks for the table's id once, by `DescribeTable`, for which the engine counts all items of the table (0.7 s a
-//! million), as DynamoDB does not. So the table that is read by the catalogue alone has only the items that are read then:
-//! the primary ones. The others are measured with all items, and their figures say how long that call takes.
+//! A rebuild asks for the table's id once, with `DescribeTable`. For that call the engine counts all items of the table
+//! (0.7 s per million); DynamoDB does not. So the table for the rebuild by the catalogue holds only the items that the
+//! rebuild reads: the primary ones. The other rebuilds are measured with all items, and their figures give the duration
+//! of that call.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,14 @@ use crate::{
 
 pub(super) const SCAN_RATIO: &str = "rebuild_vs_scan_and_pipeline";
 const CATALOGUE_RATIO: &str = "rebuild_vs_queries_and_pipeline";
-/// Comments a product, as many as the real reviews that the design was made for have: 976 (42,943 of 44).
+/// Comments per product, like in the real reviews that the design was made for: 976 (42,943 comments of 44 products).
 const COMMENTS_OF_A_PRODUCT: usize = 976;
-/// Products that are read at the same time, as the command does unless it is told otherwise.
+/// Products read in parallel: the command's default.
 const PRODUCTS_AT_ONCE: u32 = 4;
-/// Items that a query or a scan for primary items reads in one call: as the rebuild does.
+/// Items that a query or a scan for primary items reads in one call, like the rebuild.
 const READ_LIMIT: u32 = 4_000;
 
-/// What rounds of rebuilding took.
+/// The result of rebuild rounds.
 #[derive(Default)]
 pub(super) struct RebuildRounds {
     against_pipeline: Rounds,
@@ -42,7 +43,8 @@ pub(super) struct RebuildRounds {
     read_units: f64,
 }
 
-/// A rebuild, bare reading of the same and a bare pipeline in turn; the reading returns how many comments it found.
+/// Alternates a rebuild, bare reading of the same items, and a bare pipeline. `read` returns how many comments it
+/// found.
 async fn rebuild_rounds(
     world: &mut World,
     rebuild: impl AsyncFn(&Job) -> RepairReport,
@@ -76,13 +78,13 @@ async fn rebuild_rounds(
     Ok(rounds)
 }
 
-/// A rebuild by a scan, a bare scan and a bare pipeline in turn.
+/// Alternates a rebuild by a scan, a bare scan and a bare pipeline.
 pub(super) async fn scan_rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
     rebuild_rounds(world, async |job| job.rebuild_by_scan(1).await, bare_placement_scan).await
 }
 
-/// A rebuild by the product catalogue, bare queries of the same products and a bare pipeline in turn; and how many
-/// products there are.
+/// Alternates a rebuild by the product catalogue, bare queries of the same products and a bare pipeline. Also returns
+/// the number of products.
 async fn catalogue_rounds(world: &mut World) -> anyhow::Result<(RebuildRounds, usize)> {
     let products = listed_products(&world.table).await?;
     let queries = async |table: &Table| bare_queries(table, &products).await;
@@ -90,8 +92,8 @@ async fn catalogue_rounds(world: &mut World) -> anyhow::Result<(RebuildRounds, u
     Ok((rounds, products.len()))
 }
 
-/// Measures the rebuild of the page index of `comments` comments: by the product catalogue, of products with few
-/// comments each and of products with as many as real ones have, and by a scan.
+/// Measures the rebuild of the page index of `comments` comments: by the product catalogue, for products with few
+/// comments and for products with as many as real ones, and by a scan.
 pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     let (count, each) = (u64::from(comments), f64::from(comments.max(1)));
     report.step(&format!("loading {} comments with all their items", number(count)));
@@ -149,7 +151,7 @@ pub(crate) async fn measure_rebuild(report: &mut Report, comments: u32) -> anyho
     Ok(())
 }
 
-/// Comments of products that have as many as real ones.
+/// Comments of products that have as many comments as real ones.
 fn drawn_by_product(count: u32) -> anyhow::Result<Vec<Comment>> {
     let mut comments = drawn(count)?;
     for (place, comment) in comments.iter_mut().enumerate() {
@@ -171,7 +173,7 @@ async fn listed_products(table: &Table) -> anyhow::Result<Vec<ProductId>> {
     }
 }
 
-/// Returns how many primary items there are.
+/// Returns the number of primary items.
 async fn bare_queries(table: &Table, products: &[ProductId]) -> anyhow::Result<usize> {
     let queries = products.iter().map(|product| async move {
         let (mut found, mut position) = (0, None);
@@ -188,7 +190,7 @@ async fn bare_queries(table: &Table, products: &[ProductId]) -> anyhow::Result<u
     queries.try_fold(0, async |sum, found: usize| Ok(sum + found)).await
 }
 
-/// Returns how many primary items there are.
+/// Returns the number of primary items.
 async fn bare_placement_scan(table: &Table) -> anyhow::Result<usize> {
     let (mut found, mut position): (usize, Option<ItemKey>) = (0, None);
     loop {

@@ -1,35 +1,35 @@
-//! Where an axis begins and ends, and its ticks.
+//! The range of an axis, and its ticks.
 
-/// Labelled ticks that a linear axis gets at most, and a logarithmic one.
+/// Maximum number of labelled ticks on a linear axis, then on a logarithmic one.
 const TICKS_MAX: f64 = 7.0;
 const DECADES_MAX: f64 = 9.0;
 
-/// An axis, laid out.
+/// The layout of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
     from: f64,
     to: f64,
     is_log: bool,
-    /// The values that get labels, and their texts.
+    /// The values with labels, and their texts.
     pub(super) ticks: Vec<(f64, String)>,
-    /// Lines between them.
+    /// Unlabelled lines between them.
     pub(super) minor: Vec<f64>,
 }
 
 impl Scale {
-    /// An axis that holds all values: whole decades of a logarithmic one, from zero on a linear one.
+    /// An axis that contains all values: whole decades if it is logarithmic, otherwise from zero.
     pub(super) fn of(values: impl Iterator<Item = f64>, is_log: bool) -> Self {
         let shown = values.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
         let (low, high) =
             shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        // Without any value there is still an axis.
+        // Without values, use a default axis.
         let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
         if is_log { Self::log(low, high) } else { Self::linear(low.min(0.0), high.max(0.0)) }
     }
 
     fn log(low: f64, high: f64) -> Self {
         let first = power_of(low);
-        // A decade at least; what is a power of ten itself, within rounding, ends the axis.
+        // Cover at least one decade. If the value is a power of ten within rounding, it ends the axis.
         #[expect(clippy::cast_possible_truncation, reason = "the power of ten of a finite number")]
         let last = ((high.log10() - 1e-9).ceil() as i32).max(first + 1);
         let every = (f64::from(last - first) / (DECADES_MAX - 1.0)).ceil().max(1.0);
@@ -38,7 +38,7 @@ impl Scale {
         let mut ticks: Vec<f64> = (first..=last).filter(is_labelled).map(decade).collect();
         let between = (first..last).flat_map(|power| (2..10).map(move |digit| f64::from(digit) * decade(power)));
         let mut minor: Vec<f64> = between.collect();
-        // A decade or two have room for labels in between.
+        // One or two decades have room for labels in between.
         if last - first <= 2 {
             let is_labelled =
                 |value: &f64| [2.0, 5.0].iter().any(|digit| (value / decade(power_of(*value)) - digit).abs() < 1e-6);
@@ -66,7 +66,7 @@ impl Scale {
         Self { from, to, is_log: false, ticks: labelled(ticks), minor: Vec::new() }
     }
 
-    /// Where a value lies, from 0 at the beginning of the axis to 1 at its end.
+    /// The position of a value, from 0 at the start of the axis to 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.is_log {
             (value / self.from).log10() / (self.to / self.from).log10()
@@ -75,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// Whether a value has a place on the axis.
+    /// Whether the axis can show a value.
     pub(super) fn shows(&self, value: f64) -> bool {
         value.is_finite() && (!self.is_log || value > 0.0)
     }
@@ -83,7 +83,7 @@ impl Scale {
 
 /// The power of ten of a positive value's first digit.
 fn power_of(value: f64) -> i32 {
-    // Of what a power of ten is within rounding, it is that power.
+    // A value that is a power of ten within rounding gives that power.
     #[expect(clippy::cast_possible_truncation, reason = "the power of ten of a finite number")]
     let power = (value.log10() + 1e-9).floor() as i32;
     power
@@ -93,10 +93,10 @@ fn labelled(ticks: Vec<f64>) -> Vec<(f64, String)> {
     ticks.into_iter().map(|value| (value, label(value))).collect()
 }
 
-/// A tick in few characters, as in "0.05", "20,000", "10 M".
+/// The label of a tick, such as "0.05", "20,000", "10 M".
 fn label(value: f64) -> String {
     let (scaled, suffix) = if value.abs() >= 999_999.5 { (value / 1e6, " M") } else { (value, "") };
-    // A tick has one digit that counts, or two; rounding takes away what sums of tenths leave.
+    // A tick has one or two significant digits. Rounding removes the error of summed tenths.
     let decimals = usize::try_from(1 - power_of(scaled.abs().max(1e-12))).unwrap_or(0).min(9);
     let text = format!("{scaled:.decimals$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };

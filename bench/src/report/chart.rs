@@ -1,7 +1,7 @@
-//! Plots as SVG.
+//! Draws plots as SVG.
 //!
-//! Colours are the style sheet's (`plot.css`), so that a plot is light or dark as its reader prefers; text stays text. Series
-//! differ by dashes and markers, too. Why no library draws it: docs/adr/0028.
+//! Colours come from the style sheet (`plot.css`), so that a plot is light or dark as its reader prefers. Text stays
+//! text. Series also differ by dashes and markers. docs/adr/0028 says why no library draws the plots.
 
 use askama::Template;
 
@@ -11,31 +11,31 @@ use super::{
     plot::{Plot, Series},
 };
 
-/// The picture's width, in its own units; a character of its text is about so wide.
+/// Width of the picture in its own units, then the approximate width of a character.
 const WIDTH: f64 = 480.0;
 const CHARACTER: f64 = 7.3;
-/// The height of what lies between the axes.
+/// Height of the area between the axes.
 const HEIGHT: f64 = 270.0;
 const TOP: f64 = 30.0;
 const RIGHT: f64 = 30.0;
-/// Tick labels and the name of the axis, below.
+/// Height for tick labels and the name of the axis, below the plot.
 const BELOW: f64 = 44.0;
 const LEGEND_LINE: f64 = 20.0;
 const LEGEND_SAMPLE: f64 = 34.0;
-/// Colours, markers and dashes repeat after so many series.
+/// Number of series after which colours, markers and dashes repeat.
 const COLOURS: usize = 10;
 const MARKERS: usize = 4;
-/// Of a series of many points not all are marked.
+/// Maximum number of marked points of a series.
 const MARKED_MAX: usize = 30;
 
-/// A plot, laid out.
+/// The layout of a plot.
 #[derive(Template)]
 #[template(path = "plot.svg", escape = "html")]
 struct Chart<'plot> {
     plot: &'plot Plot,
     id: String,
     description: String,
-    /// Whether it contains its style, as a separate file must.
+    /// Whether it includes its style, which a separate file needs.
     is_file: bool,
     height: f64,
     left: f64,
@@ -49,19 +49,19 @@ struct Chart<'plot> {
     lines: Vec<Line<'plot>>,
 }
 
-/// A series, laid out.
+/// The layout of a series.
 struct Line<'plot> {
     name: &'plot str,
-    /// Which colour and dashes.
+    /// The index of its colour and dashes.
     look: usize,
     points: String,
     markers: String,
-    /// Where its entry of the legend begins.
+    /// The start of its legend entry.
     legend: (f64, f64),
     legend_marker: String,
 }
 
-/// The plot as a file of its own, or to be put into a page.
+/// Renders the plot, as a separate file or for embedding in a page.
 pub(super) fn svg(plot: &Plot, is_file: bool) -> anyhow::Result<String> {
     let points = || plot.series.iter().flat_map(|series| &series.points);
     let (x, y) =
@@ -114,7 +114,7 @@ pub(super) fn svg(plot: &Plot, is_file: bool) -> anyhow::Result<String> {
     Ok(chart.render()?)
 }
 
-/// Labels of the horizontal axis that do not touch the one before; the others' ticks stay, without a label.
+/// Labels of the horizontal axis that do not touch the previous one. The other ticks have no label.
 fn apart<'label>(ticks: impl Iterator<Item = (f64, &'label str)>) -> Vec<(f64, &'label str)> {
     let mut end = f64::NEG_INFINITY;
     ticks
@@ -129,7 +129,7 @@ fn apart<'label>(ticks: impl Iterator<Item = (f64, &'label str)>) -> Vec<(f64, &
         .collect()
 }
 
-/// What the plot shows, for those who do not see it.
+/// A description of the plot for readers who cannot see it.
 fn description(plot: &Plot) -> String {
     let end = |(x, y): &(f64, f64)| format!("{} at {}", figure(*y), figure(*x));
     let shown = |series: &Series| -> Vec<(f64, f64)> {
@@ -144,7 +144,7 @@ fn description(plot: &Plot) -> String {
     format!("{} by {}. {}.", plot.y.label, plot.x.label, series.join("; "))
 }
 
-/// A point of the series of this place: circle, square, triangle or diamond.
+/// The marker of a series by its index: circle, square, triangle or diamond.
 fn marker(place: usize, (x, y): (f64, f64)) -> String {
     match place % MARKERS {
         0 => format!("M{x} {y}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"),
@@ -158,7 +158,7 @@ fn as_width(characters: usize) -> f64 {
     f64::from(u32::try_from(characters).unwrap_or(u32::MAX)) * CHARACTER
 }
 
-/// A tenth is finer than anybody sees.
+/// Rounds to tenths, which are finer than the eye can see.
 fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

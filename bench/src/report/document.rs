@@ -1,4 +1,4 @@
-//! What `report.md` and `report.html` say alike: the first paragraph, and what belongs to each measurement.
+//! Parts that `report.md` and `report.html` share: the first paragraph, and the section of each measurement.
 
 use super::{
     kept::{Figures, Kept, Ratio, Run},
@@ -10,14 +10,14 @@ use super::{
 /// A measurement's part of the report.
 pub(super) struct Section<'kept> {
     pub(super) name: &'kept str,
-    /// When it was taken, how long it took, and how busy the machine was.
+    /// The measurement's time, duration, and the load of the machine.
     pub(super) taken: String,
     pub(super) tables: Vec<&'kept Table>,
     pub(super) plots: Vec<&'kept Plot>,
     pub(super) figures: Vec<&'kept Figures>,
 }
 
-/// The first paragraph: where this design loses, and which limits it misses.
+/// The first paragraph: where this design loses, and the limits that it misses.
 pub(super) fn opening(kept: &Kept) -> String {
     let mut sentences: Vec<String> = Vec::new();
     if kept.losses.is_empty() {
@@ -49,13 +49,13 @@ fn missed(ratio: &Ratio) -> String {
     format!("{} ({} instead of {})", ratio.name, figure(ratio.value.unwrap_or(f64::NAN)), ratio.limit)
 }
 
-/// A sentence ends as one.
+/// Makes a text end as a sentence.
 fn sentence(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '!', '?', ':']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Names and values of what the figures come from.
+/// Names and values of the machine, versions and code behind the figures.
 pub(super) fn facts(kept: &Kept) -> Vec<(&'static str, String)> {
     let machine = &kept.machine;
     let versions: Vec<String> = machine.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
@@ -79,7 +79,7 @@ pub(super) fn facts(kept: &Kept) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A commit, and whether there was more than it.
+/// The commit, and whether there were uncommitted changes.
 fn commit(run: &Run) -> String {
     let short: String = run.commit.chars().take(12).collect();
     match (short.is_empty(), run.is_dirty) {
@@ -103,7 +103,7 @@ pub(super) fn sections(kept: &Kept) -> Vec<Section<'_>> {
         .collect()
 }
 
-/// As in "2026-11-20 21:04 UTC, 42 s, load average 0.31 when it began and 1.87 when it ended".
+/// For example "2026-11-20 21:04 UTC, 42 s, load average 0.31 when it began and 1.87 when it ended".
 fn taken(run: &Run) -> String {
     let minute: String = run.began.replacen('T', " ", 1).chars().take("2026-11-20 21:04".len()).collect();
     let load = |load: Option<f64>| load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));

@@ -1,4 +1,4 @@
-//! `report.html`: one file, without scripts, that needs nothing else.
+//! `report.html`: one self-contained file without scripts.
 
 use askama::Template;
 
@@ -41,7 +41,7 @@ impl Table {
         if self.is_of_figures(*column) { "figure" } else { "" }
     }
 
-    /// Whether a cell says what its row is about.
+    /// Whether a cell is the heading of its row.
     fn is_row_head(&self, column: &usize) -> bool {
         *column == 0 && !self.is_of_figures(0)
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(all("script").count() + all("link").count() + all("img").count(), 0);
         let first = all("p").next().unwrap();
         assert_eq!(first.text().unwrap(), opening(&sample()));
-        // What a measurement says is no markup.
+        // A measurement's text is escaped, not markup.
         assert!(text.contains("walk by &#60;cursor&#62;"), "{text}");
     }
 }

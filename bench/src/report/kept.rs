@@ -1,4 +1,4 @@
-//! What `report.json` holds.
+//! The content of `report.json`.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,41 +6,42 @@ use serde::{Deserialize, Serialize};
 
 use super::{limit::Limit, machine::Machine, number::figure, plot::Plot, table::Table};
 
-/// Everything measured so far: each measurement's latest run.
+/// All results so far: the latest run of each measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) machine: Machine,
-    /// By measurement.
+    /// The runs by measurement.
     pub(crate) runs: BTreeMap<String, Run>,
     pub(crate) figures: Vec<Figures>,
     pub(crate) ratios: Vec<Ratio>,
     pub(crate) tables: Vec<Of<Table>>,
     pub(crate) plots: Vec<Of<Plot>>,
-    /// Where this design loses: sentences of the first paragraph.
+    /// Where this design loses, as sentences for the first paragraph.
     pub(crate) losses: Vec<Loss>,
 }
 
-/// When, how and from which code a measurement was taken.
+/// The time, settings and code of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// RFC 3339, UTC.
     pub(crate) began: String,
     pub(crate) took_s: f64,
-    /// The load averages of the last minute when it began and when it ended. At its end its own work is in it.
+    /// Load averages of the last minute at the start and at the end. The one at the end includes the measurement's own
+    /// work.
     pub(crate) load_before: Option<f64>,
     pub(crate) load_after: Option<f64>,
     pub(crate) is_quick: bool,
     pub(crate) command: String,
-    /// Of git; empty where there is none.
+    /// The git commit; empty without git.
     pub(crate) commit: String,
-    /// Whether there was code that is in no commit.
+    /// Whether the code had uncommitted changes.
     pub(crate) is_dirty: bool,
-    /// Why it ended before its end, if it did.
+    /// Why it ended early, if it did.
     #[serde(default)]
     pub(crate) failure: Option<String>,
 }
 
-/// Figures of a measurement outside of its tables.
+/// Figures of a measurement outside its tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// The measurement.
@@ -53,7 +54,7 @@ pub(crate) struct Figures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NamedFigure {
     pub(crate) name: String,
-    /// Does nothing unless the value is finite.
+    /// `None` if the value is not finite.
     pub(crate) value: Option<f64>,
     pub(crate) unit: String,
 }
@@ -81,20 +82,20 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A figure that has a limit, or might have.
+/// A figure that has a limit, or could have one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     pub(crate) of: String,
     pub(crate) name: String,
     pub(crate) value: Option<f64>,
     pub(crate) limit: Limit,
-    /// Whether it keeps to its limit, if it has one.
+    /// Whether the value respects its limit, if it has one.
     pub(crate) holds: Option<bool>,
-    /// What else there is to say, as in "at each size".
+    /// An additional note, such as "at each size".
     pub(crate) note: String,
 }
 
-/// A table or plot, and the measurement that it is of.
+/// A table or plot, with the measurement that it belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Of<What> {
     pub(crate) of: String,
@@ -105,13 +106,13 @@ pub(crate) struct Of<What> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Loss {
     pub(crate) of: String,
-    /// What lost, as the measurement calls it.
+    /// The name of the lost comparison in the measurement.
     pub(crate) name: String,
     pub(crate) sentence: String,
 }
 
 impl Kept {
-    /// Forgets what an earlier run of the measurement found.
+    /// Removes the results of an earlier run of the measurement.
     pub(crate) fn forget(&mut self, measurement: &str) {
         self.runs.remove(measurement);
         self.figures.retain(|figures| figures.of != measurement);

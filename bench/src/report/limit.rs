@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a ratio must keep to.
+/// The limit of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
@@ -15,12 +15,12 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// The limit, if the run had the size that it is for.
+    /// The limit, if the run had the size to which it applies.
     pub(crate) fn only_if(self, applies: bool) -> Self {
         if applies { self } else { Self::None }
     }
 
-    /// Whether the value keeps to it, if there is one. What is no number keeps to none.
+    /// Whether the value respects the limit, if there is one. NaN respects no limit.
     pub(crate) fn holds(self, value: f64) -> Option<bool> {
         match self {
             Self::AtLeast(least) => Some(value >= least),
@@ -40,7 +40,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How a value stands to its limit, in a word.
+/// A value's relation to its limit, in one word.
 pub(crate) fn verdict(holds: Option<bool>) -> &'static str {
     match holds {
         Some(true) => "holds",

@@ -1,4 +1,4 @@
-//! The machine, the versions and the code that figures come from.
+//! The machine, the versions and the code behind the figures.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::kept::Run;
 
-/// Where dependencies' versions stand.
+/// The file with the versions of dependencies.
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 const GIB: f64 = 1_048_576.0;
 
-/// What measures.
+/// The measuring machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
@@ -19,12 +19,12 @@ pub(crate) struct Machine {
     pub(crate) memory_gib: f64,
     pub(crate) kernel: String,
     pub(crate) system: String,
-    /// Names and versions of what is measured and what measures it.
+    /// Names and versions of the measured and measuring software.
     pub(crate) versions: Vec<(String, String)>,
 }
 
 impl Machine {
-    /// This one. What it does not tell is "unknown".
+    /// This machine. Values that it does not report are "unknown".
     pub(crate) fn this() -> Self {
         let field = |file: &str, name: &str| {
             let text = fs::read_to_string(file).ok()?;
@@ -45,7 +45,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// Whether what one measures can be compared with what the other does.
+    /// Whether measurements on the two machines are comparable.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (&self.processor, self.cores) == (&other.processor, other.cores)
     }
@@ -83,7 +83,7 @@ fn locked(name: &str) -> Option<String> {
     Some(lines.nth(1)?.strip_prefix("version = ")?.trim_matches('"').to_owned())
 }
 
-/// Debian keeps the server off the PATH, one folder a version.
+/// Debian keeps the server off the PATH, with one folder per version.
 fn postgres() -> Option<String> {
     first_line("postgres", &["--version"]).or_else(|| {
         let folders = fs::read_dir("/usr/lib/postgresql").ok()?;
@@ -99,7 +99,7 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     if output.status.success() { Some(text.lines().next().unwrap_or_default().to_owned()) } else { None }
 }
 
-/// The beginning of a run, now.
+/// The record of a run that starts now.
 pub(crate) fn beginning(is_quick: bool) -> Run {
     Run {
         began: stores::now().to_string(),
@@ -119,7 +119,7 @@ pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// A command as it is typed, the program by its name alone.
+/// A command as typed, with only the name of the program.
 fn command(mut arguments: impl Iterator<Item = String>) -> String {
     let program = arguments.next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());

@@ -10,7 +10,7 @@ use super::{
     number::figure,
 };
 
-/// The folder of the plots' files, beside the report.
+/// The folder of the plot files, beside the report.
 pub(super) const PLOTS: &str = "plots";
 
 /// The whole report.
@@ -76,7 +76,7 @@ fn table(
     Ok(())
 }
 
-/// Text in which nothing ends a cell or begins a tag.
+/// Escapes text so that it cannot end a cell or start a tag.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
 }

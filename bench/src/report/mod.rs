@@ -1,8 +1,8 @@
-//! The report: printed as it comes, merged into `target/bench/report.json`, and made from there into `report.md` (with a
-//! file for each plot) and `report.html` (with everything in it).
+//! The report. Results are printed as they arrive and merged into `target/bench/report.json`. From there, `report.md`
+//! (with a file for each plot) and `report.html` (with everything included) are written.
 //!
-//! A measurement's new run replaces all that its earlier run left. Whatever is reported belongs to the measurement that is
-//! under way (`begin`), which is a section of the report.
+//! A new run of a measurement replaces all results of its earlier run. Each result belongs to the current measurement
+//! (`begin`), which is a section of the report.
 
 mod axis;
 mod chart;
@@ -37,23 +37,23 @@ use document::anchor;
 use kept::{Figures, Kept, Loss, NamedFigure, Of, Run};
 use limit::verdict;
 
-/// Everything measured so far, earlier runs included.
+/// All results so far, including earlier runs.
 pub(crate) struct Report {
     folder: PathBuf,
     kept: Kept,
-    /// The measurement that is under way, and its run.
+    /// The current measurement and its run.
     of: String,
     run: Run,
     progress: Progress,
 }
 
-/// One line of a result: what it is, the figure, its unit.
+/// One line of a result: its name, the figure, its unit.
 pub(crate) type Figure<Name = &'static str> = (Name, f64, &'static str);
 
 impl Report {
     /// Opens the report of earlier runs, or an empty one.
     pub(crate) fn open() -> anyhow::Result<Self> {
-        // The workspace's folder, wherever the command is run from.
+        // The workspace's folder, independent of the current directory.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
         Self::open_in(&root.join("target/bench"))
     }
@@ -69,7 +69,7 @@ impl Report {
         Ok(Self { folder: folder.to_owned(), kept, of: String::new(), run: Run::default(), progress: Progress::none() })
     }
 
-    /// Begins a measurement, the `number`th of `total` in this run of the program. What it found earlier is forgotten.
+    /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results.
     pub(crate) fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
         measurement.clone_into(&mut self.of);
         self.kept.forget(measurement);
@@ -79,7 +79,7 @@ impl Report {
         self.progress = Progress::begin(measurement, number, total);
     }
 
-    /// Ends the measurement that is under way, and writes the report. A failure is told in its first paragraph.
+    /// Ends the current measurement and writes the report. The first paragraph of the report names a failure.
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
         self.progress.finish();
         let took_s = self.progress.elapsed().as_secs_f64();
@@ -91,12 +91,12 @@ impl Report {
         self.write()
     }
 
-    /// Says what is done now, as in "loading 1,000,000 comments".
+    /// Sets the current step, such as "loading 1,000,000 comments".
     pub(crate) fn step(&self, what: &str) {
         self.progress.step(what);
     }
 
-    /// Prints a result and keeps it.
+    /// Prints and stores a result.
     pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
         let named = |(what, value, unit): &Figure<_>| NamedFigure::new(AsRef::as_ref(what), *value, unit);
         let added = Figures {
@@ -109,12 +109,12 @@ impl Report {
         replace(&mut self.kept.figures, added, |kept| &kept.name);
     }
 
-    /// Prints a figure that has a limit and keeps it.
+    /// Prints and stores a figure that has a limit.
     pub(crate) fn ratio(&mut self, name: &str, value: f64, limit: Limit) {
         self.ratio_noted(name, value, limit, "");
     }
 
-    /// The same with what else there is to say, as in "at each size".
+    /// Like [`Self::ratio`], with an additional note such as "at each size".
     pub(crate) fn ratio_noted(&mut self, name: &str, value: f64, limit: Limit, note: &str) {
         let ratio = Ratio {
             of: self.of.clone(),
@@ -131,7 +131,7 @@ impl Report {
         replace(&mut self.kept.ratios, ratio, |kept| &kept.name);
     }
 
-    /// Prints a table and keeps it under its name.
+    /// Prints a table and stores it under its name.
     pub(crate) fn table(&mut self, table: Table) -> anyhow::Result<()> {
         self.progress.print(&format!("\n{table}"));
         let table = Of { of: self.of.clone(), it: table };
@@ -139,21 +139,21 @@ impl Report {
         Ok(())
     }
 
-    /// Keeps a plot under its name.
+    /// Stores a plot under its name.
     pub(crate) fn plot(&mut self, plot: Plot) -> anyhow::Result<()> {
         let plot = Of { of: self.of.clone(), it: plot };
         replace(&mut self.kept.plots, plot, |kept| &kept.it.name);
         Ok(())
     }
 
-    /// Keeps in a sentence where this design loses, or instead of the one that was said under the same name before.
+    /// Stores a sentence about where this design loses. It replaces an earlier sentence of the same name.
     pub(crate) fn loses(&mut self, name: &str, sentence: &str) {
         self.progress.print(&format!("  {sentence}"));
         let loss = Loss { of: self.of.clone(), name: name.to_owned(), sentence: sentence.to_owned() };
         replace(&mut self.kept.losses, loss, |kept| &kept.name);
     }
 
-    /// Writes the report, anew.
+    /// Writes the whole report.
     fn write(&self) -> anyhow::Result<()> {
         let plots = self.folder.join(markdown::PLOTS);
         fs::create_dir_all(&plots).with_context(|| plots.display().to_string())?;
@@ -166,13 +166,13 @@ impl Report {
         write(self.folder.join("report.html"), html::html(&self.kept)?)
     }
 
-    /// Says where the report is.
+    /// Prints the path of the report.
     pub(crate) fn tell(&self) {
         println!("\nmerged into {}, report.md and report.json", self.folder.join("report.html").display());
     }
 }
 
-/// Puts what is new in the place of what has the same name, or at the end.
+/// Replaces the element of the same name, or appends the new one.
 fn replace<T>(all: &mut Vec<T>, new: T, name: impl Fn(&T) -> &String) {
     match all.iter_mut().find(|old| name(old) == name(&new)) {
         Some(old) => *old = new,

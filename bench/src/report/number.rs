@@ -1,10 +1,10 @@
-//! Numbers for people.
+//! Formats numbers for people.
 
 /// Significant digits of a fraction.
 const DIGITS: i32 = 3;
 
-/// A figure with three digits that count, whole numbers and large ones with all of theirs and separators of thousands, as
-/// in "0.0473", "12.5", "1,250".
+/// A figure with three significant digits. Whole numbers and large ones keep all digits and get thousands separators:
+/// "0.0473", "12.5", "1,250".
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -13,25 +13,25 @@ pub(crate) fn figure(value: f64) -> String {
         return separated(&format!("{value:.0}"));
     }
     let decimals = decimals_of(value);
-    // Rounding may bring another digit before the point, as of 9.999.
+    // Rounding may add a digit before the point, as for 9.999.
     let rounded = format!("{value:.decimals$}").parse().map_or(decimals, decimals_of);
     let text = format!("{value:.rounded$}");
-    // Of values below a millionth no digit is left.
+    // A value below a millionth would lose all digits.
     if rounded > DECIMALS_MAX { format!("{value:.2e}") } else { separated(&text) }
 }
 
-/// Decimals beyond which a figure is written with a power of ten.
+/// Maximum number of decimals; beyond it a figure is written with a power of ten.
 const DECIMALS_MAX: usize = 6;
 
-/// How many decimals leave `DIGITS` digits that count.
+/// The number of decimals that gives `DIGITS` significant digits.
 fn decimals_of(value: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "the power of ten of a finite number")]
     let power = value.abs().log10().floor() as i32;
     usize::try_from(DIGITS - 1 - power).unwrap_or(0)
 }
 
-/// The figures of a column, with the same number of decimals: the largest has three digits that count, and the smallest two,
-/// unless they lie too far apart for that.
+/// The figures of a column, with the same number of decimals. The largest gets three significant digits, and the
+/// smallest two, unless they are too far apart.
 pub(crate) fn column(values: &[f64]) -> Vec<String> {
     let sizes = || values.iter().filter(|value| value.is_finite() && **value != 0.0).map(|value| value.abs());
     let (largest, smallest) = (sizes().fold(0.0, f64::max), sizes().fold(f64::INFINITY, f64::min));
@@ -47,12 +47,12 @@ pub(crate) fn column(values: &[f64]) -> Vec<String> {
     values.iter().map(text).collect()
 }
 
-/// A count, as in "1,000,000".
+/// A count, such as "1,000,000".
 pub(crate) fn count(value: u64) -> String {
     separated(&value.to_string())
 }
 
-/// A decimal number with a comma after each three digits before the point.
+/// Inserts a comma after each three digits before the point.
 fn separated(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let (whole, fraction) = digits.find('.').map_or((digits, ""), |point| digits.split_at(point));
@@ -66,7 +66,7 @@ fn separated(number: &str) -> String {
     text + fraction
 }
 
-/// A duration as people say it, as in "0.8 s", "42 s", "7 min 5 s".
+/// A duration for people, such as "0.8 s", "42 s", "7 min 5 s".
 pub(crate) fn seconds(value: f64) -> String {
     let whole = value.round();
     if value < 10.0 {

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// A plot of lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
-    /// Unique in the report, as in "depth".
+    /// A name that is unique in the report, such as "depth".
     pub(crate) name: String,
-    /// What it shows.
+    /// The title of the plot.
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
@@ -17,17 +17,17 @@ pub(crate) struct Plot {
 /// An axis of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Axis {
-    /// What it measures, with its unit, as in "page number", "latency p50, us".
+    /// The measured quantity with its unit, such as "page number", "latency p50, us".
     pub(crate) label: String,
-    /// Whether it is logarithmic; then all values are positive.
+    /// Whether the axis is logarithmic. Then all values are positive.
     pub(crate) is_log: bool,
 }
 
 /// A line of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Series {
-    /// As in "four indexes, walk by cursor".
+    /// The name of the line, such as "four indexes, walk by cursor".
     pub(crate) name: String,
-    /// x and y, by x.
+    /// x and y, ordered by x.
     pub(crate) points: Vec<(f64, f64)>,
 }

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::number::{column, figure};
 
-/// A table: one row a case.
+/// A table with one row per case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
-    /// Unique in the report, as in "read".
+    /// A name that is unique in the report, such as "read".
     pub(crate) name: String,
-    /// The comparison in a sentence or two.
+    /// The comparison in one or two sentences.
     pub(crate) about: String,
-    /// What each column holds, with its unit, as in "p50, us".
+    /// The content of each column with its unit, such as "p50, us".
     pub(crate) columns: Vec<String>,
-    /// As many cells each as there are columns.
+    /// Rows with one cell per column.
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Cell {
     Figure(f64),
     /// A word.
     Text(String),
-    /// Nothing was measured here.
+    /// No measurement exists for this cell.
     None,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
-    /// The cells as people read them, row by row.
+    /// The cells as text, row by row.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let mut texts: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
@@ -77,14 +77,14 @@ impl Table {
         texts
     }
 
-    /// Whether a column holds figures and nothing else, and so is aligned to the right.
+    /// Whether a column holds only figures and is therefore right-aligned.
     pub(crate) fn is_of_figures(&self, column: usize) -> bool {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
         cells().all(|cell| !matches!(cell, Cell::Text(_))) && cells().any(|cell| matches!(cell, Cell::Figure(_)))
     }
 }
 
-/// In columns. A heading that is wider than its column's cells takes several lines.
+/// Aligned columns. A heading that is wider than its column's cells takes several lines.
 impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.name, self.about)?;
@@ -107,7 +107,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A column on a terminal.
+/// The layout of a column on a terminal.
 struct Column {
     heading: Vec<String>,
     width: usize,
@@ -131,7 +131,7 @@ impl Column {
         Self { heading: lines, width, is_of_figures }
     }
 
-    /// A line of the heading, which stands at the bottom of `lines` lines.
+    /// One line of the heading. Headings are aligned to the bottom of `lines` lines.
     fn heading_line(&self, line: usize, lines: usize) -> String {
         let above = lines - self.heading.len();
         line.checked_sub(above).and_then(|line| self.heading.get(line)).cloned().unwrap_or_default()

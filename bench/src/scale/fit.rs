@@ -1,18 +1,18 @@
-//! How a quantity grows: a power law through measured points.
+//! The growth of a quantity: a power law through measured points.
 
 /// `y = factor * x ^ exponent`, by least squares of log y on log x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PowerLaw {
-    /// 0: y does not grow with x; 1: in proportion to it.
+    /// 0: y does not grow with x. 1: y grows in proportion to x.
     pub(super) exponent: f64,
     pub(super) factor: f64,
-    /// How many times above or below the law the point lies that fits worst; 1 on it. (The share of variance that is
-    /// explained, R², says nothing about what does not grow.)
+    /// Factor by which the worst point lies above or below the law; 1 means on it. (The explained share of variance,
+    /// R², says nothing about a quantity that does not grow.)
     pub(super) off_by: f64,
 }
 
 impl PowerLaw {
-    /// Through the points, whose coordinates are positive; `None` of fewer than two different x.
+    /// Fits points with positive coordinates; `None` for fewer than two different x.
     pub(super) fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
         let count: f64 = logs.iter().map(|_| 1.0).sum();
@@ -32,7 +32,7 @@ impl PowerLaw {
 mod tests {
     use super::*;
 
-    /// Exponent, factor and the worst point's distance; `None` where nothing fits.
+    /// Exponent, factor and the worst point's distance; `None` where no law fits.
     fn check(points: &[(f64, f64)], expected: Option<[f64; 3]>) {
         let found = PowerLaw::fit(points).map(|law| [law.exponent, law.factor, law.off_by]);
         assert_eq!(found.is_some(), expected.is_some(), "{points:?}: {found:?}");
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_point_that_does_not_fit_shows_in_the_residual() {
-        // The logs of y are 0, 3 and 0 (to base 10): a level line through 1, from which they are 1, 2 and 1 away.
+        // The logs of y are 0, 3 and 0 (to base 10). The fit is a level line through 1, at distances 1, 2 and 1.
         check(&[(1.0, 1.0), (10.0, 1e3), (100.0, 1.0)], Some([0.0, 10.0, 100.0]));
     }
 

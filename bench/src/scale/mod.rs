@@ -1,16 +1,17 @@
-//! `scale`: how everything grows with the number of comments, and how fast.
+//! `scale`: the growth of all costs with the number of comments, and their absolute values.
 //!
-//! - **Reads** (10,000, 100,000, 1,000,000 comments of one product): random pages of 20, of all comments and of three ratings,
-//!   as the API reads them, without HTTP: the page's start from the page index, its comments by one Query. Their
-//!   latency one after the other, and how many a second 16 callers read. Sample pages are compared beforehand.
-//! - **Page index** (and 10,000,000, if the machine has the memory): the server's time for a random page of one and of three
-//!   ratings (measured as by `selection`), the memory of the data, and how fast it is filled by one pipeline.
-//! - **Upkeep** (3,000, 10,000, 30,000 comments with all their items): the binary of the repair job auditing table and page
-//!   index, from its start to its end, and its largest resident set; a rebuild of the page index.
+//! - **Reads** (10,000, 100,000, 1,000,000 comments of one product): random pages of 20, of all comments and of three
+//!   ratings. They are read like in the API, without HTTP: the page's start from the page index, its comments by one
+//!   Query. The figures are the latency of single reads, and how many pages 16 callers read per second. Sample pages
+//!   are compared before.
+//! - **Page index** (and 10,000,000, if the machine has the memory): the server's time for a random page of one and of
+//!   three ratings (measured like in `selection`), the memory of the data, and the rate at which one pipeline fills it.
+//! - **Upkeep** (3,000, 10,000, 30,000 comments with all their items): the binary of the repair job audits table and
+//!   page index; the figures are its total time and its largest resident set. Also a rebuild of the page index.
 //!
-//! Each quantity gets an exponent (`fit`): 0 if it does not grow with the number of comments, 1 if it grows in proportion.
-//! Promised is that a page costs the same however many comments there are (I6), that memory of the page index, audit and rebuild
-//! grow no faster than in proportion, and that an audit's memory does not grow.
+//! Each quantity gets an exponent (`fit`): 0 if it does not grow with the number of comments, 1 if it grows in
+//! proportion. The promises: a page costs the same for any number of comments (I6); the memory of the page index, the
+//! audit and the rebuild grow at most in proportion; an audit's memory does not grow.
 
 mod fit;
 mod page_index;
@@ -31,24 +32,24 @@ use upkeep::UpkeepPoint;
 
 const READ_SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
-/// 100,000 comments have 3.2 million items, whose loading alone takes longer than all else here.
+/// 100,000 comments have 3.2 million items. Loading them alone takes longer than everything else here.
 const UPKEEP_SIZES: [u32; 3] = [3_000, 10_000, 30_000];
 const QUICK_SIZES: [u32; 3] = [1_000, 3_000, 10_000];
-/// 32 items a comment take their time.
+/// Loading 32 items per comment is slow.
 const QUICK_UPKEEP_SIZES: [u32; 3] = [300, 1_000, 3_000];
-/// Memory that the machine must have left for each comment of the page index: it takes some 450 bytes, and the server
-/// holds what it has not added yet.
+/// Free memory that the machine must have for each comment of the page index. The index takes about 450 bytes, and the
+/// server also holds data that it has not added yet.
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
-/// Whatever the number of comments: bench itself, and the rest of the machine.
+/// Free memory for any number of comments: for the benchmark and the rest of the machine.
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;
-/// How far above what is promised an exponent may be: what is measured varies by some percent, and the search
-/// in a union takes steps in proportion to the logarithm.
+/// How far an exponent may exceed its promise. Measurements vary by some percent, and the search in a union takes steps
+/// in proportion to the logarithm.
 const EXPONENT_TOLERANCE: f64 = 0.1;
 const MIB: f64 = 1_048_576.0;
-/// The quantities that the limit is on.
+/// The quantities with a limit.
 const PAGES_P50: [&str; 2] = ["page of all: p50", "page of 3 ratings: p50"];
 
-/// Measures at all sizes up to the number of comments asked for.
+/// Measures at all sizes up to the requested number of comments.
 pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
     let most = options.comments_or(10_000, 10_000_000);
     let up_to = |sizes: &[u32], quick_sizes: &[u32]| -> Vec<u32> {
@@ -94,7 +95,7 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     for plot in growth.plots() {
         report.plot(plot)?;
     }
-    // Between the sizes of a quick run lie caches that become too small, and little else.
+    // Between the sizes of a quick run, little changes except that caches become too small.
     let of_pages = growth.exponent_of_pages().filter(|_| !options.quick);
     if let Some(exponent) = of_pages {
         report.ratio("scale_page_exponent", exponent, Limit::AtMost(EXPONENT_TOLERANCE));
@@ -170,14 +171,14 @@ fn table(name: &str, about: String, columns: &[&str], rows: impl Iterator<Item =
 /// The promised bound of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Promise {
-    /// It does not grow, or by this exponent at most.
+    /// It grows at most with this exponent; 0 means no growth.
     AtMost(f64),
-    /// It does not fall: a rate.
+    /// A rate that does not fall.
     Level,
 }
 
 impl Promise {
-    /// Whether the law breaks it.
+    /// Whether the law breaks the promise.
     fn is_broken_by(self, law: PowerLaw) -> bool {
         match self {
             Self::AtMost(most) => law.exponent > most + EXPONENT_TOLERANCE,
@@ -237,7 +238,7 @@ impl Growth {
         self.add(points, "rebuild, time", Promise::AtMost(1.0), |at| (at.comments, at.rebuild_s));
     }
 
-    /// The larger exponent of the two kinds of pages, at the median.
+    /// The larger of the two median exponents, over both kinds of pages.
     fn exponent_of_pages(&self) -> Option<f64> {
         let of_pages = self.quantities.iter().filter(|quantity| PAGES_P50.contains(&quantity.name));
         of_pages.filter_map(|quantity| Some(PowerLaw::fit(&quantity.points)?.exponent)).reduce(f64::max)
@@ -278,7 +279,8 @@ impl Growth {
         }
     }
 
-    /// What should be level, and what grows in proportion; each by its value at the least number of comments.
+    /// Plots of the quantities that should be level and of those that grow in proportion, each relative to its value at
+    /// the smallest number of comments.
     fn plots(&self) -> [Plot; 2] {
         let plot = |name: &str, title: &str, is_here: fn(Promise) -> bool| {
             let here = self.quantities.iter().filter(|quantity| is_here(quantity.promise));

@@ -1,8 +1,8 @@
 //! The page index alone: one product that grows.
 //!
-//! Each comment is put into its four base sets, by `ZADD`s of many members in pipelines, in the order of time, as a product
-//! grows. (In no order of time, as a rebuild's scan finds them, the server misses its caches once the sets are large: ten
-//! million take it minutes.) One thread draws while the server adds what has been drawn before.
+//! Each comment is added to its four base sets in the order of time, as a product grows, by `ZADD`s of many members in
+//! pipelines. (In random order, like in a rebuild's scan, the server misses its caches once the sets are large: ten
+//! million comments take minutes.) One thread draws comments while the server adds those drawn before.
 
 use std::time::Instant as Clock;
 
@@ -21,26 +21,26 @@ use crate::{
     workload::{FIRST_MS, LANGUAGES, RATING_WEIGHTS, Redis},
 };
 
-/// Comments that are drawn and added at a time.
+/// Number of comments drawn and added at once.
 const CHUNK: u32 = 20_000;
-/// The longest time between two comments: ten million come in two years.
+/// Maximum time between two comments. At this spread, ten million cover two years.
 const GAP_MS_MAX: i64 = 12_000;
-/// Random pages, so that 20 of them lie beyond the 99th percentile.
+/// Random pages: so many that 20 of them lie beyond the 99th percentile.
 const PAGES: u32 = 2_000;
 const QUICK_PAGES: u32 = 300;
 
-/// The page index with one number of comments. Server times are of random pages, p50 and p99.
+/// The page index at one number of comments. Server times are p50 and p99 of random pages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexPoint {
     pub(super) comments: f64,
     pub(super) one_rating_us: (f64, f64),
     pub(super) three_ratings_us: (f64, f64),
     pub(super) memory_bytes: f64,
-    /// How many were put in a second since the number before.
+    /// Comments added per second since the previous size.
     pub(super) comments_per_s: f64,
 }
 
-/// Grows a page index and measures it at each of the sizes, which ascend.
+/// Grows a page index and measures it at each of the sizes, in ascending order.
 pub(super) async fn measure(report: &Report, sizes: &[u32], is_quick: bool) -> anyhow::Result<Vec<IndexPoint>> {
     let mut redis = Redis::start().await?;
     let rebuild = redis.index.begin_rebuild().await?;
@@ -73,7 +73,7 @@ async fn server_us(redis: &mut Redis, ratings: &[u64], is_quick: bool) -> anyhow
     Ok((times.p50_us(), times.p99_us()))
 }
 
-/// Adds so many comments.
+/// Adds `count` comments.
 async fn fill(redis: &mut Redis, mut drawing: Drawing, count: u32) -> anyhow::Result<Drawing> {
     let (mut left, mut drawn) = (count, redis::pipe());
     loop {
@@ -99,7 +99,7 @@ struct Drawing {
     last_ms: i64,
     ratings: WeightedIndex<u32>,
     languages: WeightedIndex<u32>,
-    /// The base sets by language and rating, either of which may be any: the last of each.
+    /// The keys of the base sets by language and rating. The last one of each dimension means any.
     keys: Vec<Vec<String>>,
 }
 
@@ -130,7 +130,7 @@ impl Drawing {
         for _ in 0..count {
             self.last_ms += self.rng.random_range(0..=GAP_MS_MAX);
             let score = self.last_ms;
-            // A revision is a ULID, and so are our ids.
+            // A revision is a ULID, like our comment ids.
             let id = Revision::after(None, Instant::from_epoch_ms(score)?, self.rng.random()).to_string();
             let (language, rating) = (self.languages.sample(&mut self.rng), self.ratings.sample(&mut self.rng));
             for language in [language, any_language] {
@@ -154,7 +154,7 @@ impl Drawing {
     }
 }
 
-/// The machine's free memory, where the system reports it.
+/// The machine's free memory, if the system reports it.
 pub(super) fn available_memory_bytes() -> anyhow::Result<f64> {
     let file = "/proc/meminfo";
     let info = std::fs::read_to_string(file).with_context(|| format!("{file}: how much memory is left?"))?;

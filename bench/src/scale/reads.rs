@@ -1,4 +1,4 @@
-//! Pages as the API reads them, by the number of comments: where the page starts from the page index, its comments from the
+//! Reads pages like the API, by the number of comments: the page's start from the page index, its comments from the
 //! table.
 
 use std::{sync::Arc, time::Instant};
@@ -16,12 +16,13 @@ use crate::{
 
 /// Concurrent callers.
 pub(super) const CALLERS: usize = 16;
-/// Callers that share connections: the API has some for each of its threads, here two.
+/// Callers that share connections. The API has separate connections for each of its threads, here two.
 const CALLERS_A_THREAD: usize = CALLERS / 2;
-/// Pages asked for, one after the other, so that 20 of them lie beyond the 99th percentile; and as many by all callers.
+/// Pages requested one after the other: so many that 20 lie beyond the 99th percentile. All callers together request
+/// the same number.
 const PAGES: u32 = 2_000;
 const QUICK_PAGES: u32 = 300;
-/// Pages whose comments are compared beforehand.
+/// Number of pages whose comments are compared before.
 const SAMPLES: u32 = 20;
 
 /// Random pages of one listing.
@@ -29,11 +30,11 @@ const SAMPLES: u32 = 20;
 pub(super) struct Reads {
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// By all callers together.
+    /// Rate of all callers together.
     pub(super) pages_per_s: f64,
 }
 
-/// Reads of one number of comments.
+/// Reads at one number of comments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadPoint {
     pub(super) comments: f64,
@@ -42,7 +43,7 @@ pub(super) struct ReadPoint {
     pub(super) union: Reads,
 }
 
-/// Measures a product of (about) so many comments.
+/// Measures a product of about `comments` comments.
 pub(super) async fn measure(comments: u32, is_quick: bool) -> anyhow::Result<ReadPoint> {
     let shop = Shop::fill(comments, true).await?;
     let Some(union) = shop.union.clone() else { bail!("the union is loaded") };
@@ -103,7 +104,7 @@ impl PageCaller {
         Self { index, table, ..self.clone() }
     }
 
-    /// The ids of a page's comments, from 1.
+    /// The ids of a page's comments; pages count from 1.
     async fn ids(&self, page: u64) -> anyhow::Result<Vec<String>> {
         let skip = (page - 1) * PAGE_SIZE as u64;
         let (key, order) = (self.listing.key.clone(), Order::Newest);
@@ -119,7 +120,7 @@ impl PageCaller {
         Ok(answer.comments.into_iter().map(|comment| comment.id.to_string()).collect())
     }
 
-    /// Refuses a page that does not show the comments that must stand there.
+    /// Refuses a page whose comments differ from the expected ones.
     async fn compare(&self, page: u64) -> anyhow::Result<()> {
         let found = self.ids(page).await?;
         let expected: Vec<String> = self.listing.page(page).iter().map(|cd| cd.id.to_string()).collect();

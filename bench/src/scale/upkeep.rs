@@ -1,22 +1,22 @@
-//! The repair job, by the number of comments.
+//! The cost of the repair job, by the number of comments.
 
 use anyhow::ensure;
 
 use crate::repair::{World, audit_by_binary};
 use std::{path::Path, time::Instant};
 
-/// Upkeep of one number of comments.
+/// Upkeep at one number of comments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpkeepPoint {
     pub(super) comments: f64,
-    /// The binary from its start to its end: scan of the table, sweep of the page index.
+    /// Total time of the binary: scan of the table, sweep of the page index.
     pub(super) audit_s: f64,
     /// Its largest resident set.
     pub(super) audit_mib: f64,
     pub(super) rebuild_s: f64,
 }
 
-/// Rebuilds the page index of so many comments with all their items, and audits both.
+/// Rebuilds the page index of `comments` comments with all their items, and audits both.
 pub(super) async fn measure(comments: u32, binary: &Path) -> anyhow::Result<UpkeepPoint> {
     let world = World::load(comments).await?;
     let began = Instant::now();

@@ -1,7 +1,7 @@
 //! PostgreSQL: statements prepared once, one connection, loopback.
 //!
-//! Its plan (`EXPLAIN`) is the same for page 1 and the last one, planned for that page or for any: it goes through the index
-//! from its beginning.
+//! Its plan (`EXPLAIN`) is identical for page 1, for the last page, and for a generic page: it reads the index from its
+//! beginning.
 
 mod server;
 
@@ -19,10 +19,11 @@ use super::{
 use crate::shop::{Listing, drawn_in_time};
 use server::{SETTINGS, Server};
 
-/// The rating is in the index, and not in its order.
+/// The rating is in the index, but not part of its order.
 const CREATE_INDEX: &str =
     "CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC) INCLUDE (rating)";
-/// Rows are frozen as they come, because nobody else sees the table before: the index alone then tells what is visible.
+/// `FREEZE`: rows are frozen on arrival, because no other session sees the table before. The index alone then shows
+/// which rows are visible.
 const COPY: &str = "COPY comment FROM STDIN WITH (FORMAT binary, FREEZE)";
 const TYPES: [Type; 9] =
     [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT2, Type::INT8, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT];
@@ -32,12 +33,12 @@ pub(super) struct Postgres {
     client: Client,
     /// The server's version and settings.
     pub(super) about: String,
-    // Last, so that the client is gone when it is stopped.
+    // Declared last, so that the client is dropped before the server stops.
     _server: Server,
 }
 
 impl Postgres {
-    /// Starts a server and fills it.
+    /// Starts a server and loads it.
     pub(super) async fn fill(comments: u32) -> anyhow::Result<Self> {
         let server = Server::start().await?;
         let mut client = server.connect().await?;
@@ -79,18 +80,18 @@ impl Postgres {
         Ok(PostgresCaller { client: &self.client, statement, listing, way })
     }
 
-    /// A reader that walks from the first page on.
+    /// A reader that walks from the first page.
     pub(super) async fn walker<'store>(
         &'store self,
         listing: &'store Listing,
     ) -> anyhow::Result<PostgresWalker<'store>> {
         let caller = self.caller(listing, Way::Keyset).await?;
-        // The first request of all is not timed, as none of the others' is.
+        // The very first request is not timed, like for the other contestants.
         caller.after(None).await?;
         Ok(PostgresWalker { caller, last: None })
     }
 
-    /// How many comments the listing has, counted as a page bar would need it.
+    /// The number of comments in the listing, as a page bar needs it.
     pub(super) async fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
         let row = self.client.query_one(&count(&listing.filter), &[&listing.key.product.as_str()]).await?;
         Ok(u64::try_from(row.try_get::<_, i64>(0)?)?)
@@ -141,7 +142,7 @@ impl Contestant for PostgresCaller<'_> {
     }
 }
 
-/// Who goes from page to page by the last comment of each.
+/// A reader that walks from page to page by the last comment of each.
 pub(super) struct PostgresWalker<'store> {
     caller: PostgresCaller<'store>,
     last: Option<Cd>,

@@ -1,9 +1,9 @@
-//! A PostgreSQL of the measurement's own, on a free loopback port.
+//! A separate PostgreSQL for the measurement, on a free loopback port.
 //!
-//! **Invariant: it does not outlive the measurement.** A shell waits for the end of its input, which comes when the server
-//! is stopped or dropped, and when this process ends, however it ends; then it tells the server to quit.
+//! **Invariant: it does not outlive the measurement.** A shell waits for the end of its input, which comes when the
+//! server is stopped or dropped, or when this process ends in any way. Then the shell signals the server to quit.
 //!
-//! PostgreSQL refuses to run as root; then it runs as the user `postgres`, whom its packages make.
+//! PostgreSQL refuses to run as root. Then it runs as the user `postgres`, which its packages create.
 
 use std::{
     env, fs,
@@ -21,21 +21,21 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::workload::folder;
 
-/// Names the folder of `postgres` and `initdb`, instead of those that are found.
+/// The variable that names the folder of `postgres` and `initdb`, instead of the search for them.
 const FOLDER_VARIABLE: &str = "PAGEMARK_POSTGRES_BIN";
-/// Debian keeps the programs of version N in `N/bin` below, and not on the PATH.
+/// Debian keeps the programs of version N in `N/bin` below this folder, and not on the PATH.
 const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
-/// The user, the database, and who the server runs as when this process runs as root.
+/// The user and the database; also the operating system's user when this process runs as root.
 const NAME: &str = "postgres";
-/// A busy machine may take long to make a data folder; an answer comes within a second.
+/// A busy machine may take long to create a data folder. An answer comes within a second.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Between two looks at a process that is starting or ending.
+/// Interval between two checks of a process that is starting or ending.
 const POLL: Duration = Duration::from_millis(20);
-/// Quitting at once leaves nothing to write.
+/// An immediate quit has nothing to write.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
-/// What differs from the defaults. Memory: everything fits, as it does in the other stores here, and the planner knows that
-/// (`random_page_cost`); a sort of a million rows need not go to a file. Of the rest, all but `jit` is about writing alone.
-/// Compiling statements (`jit`) would cost these, which are short, more than it saves them.
+/// Differences from the defaults. Memory settings: everything fits into memory, like in the other stores here, and the
+/// planner knows that (`random_page_cost`); a sort of a million rows need not use a file. All others but `jit` concern
+/// only writing. Compiling statements (`jit`) would cost these short statements more than it saves.
 pub(super) const SETTINGS: [&str; 12] = [
     "shared_buffers=2GB",
     "effective_cache_size=4GB",
@@ -57,12 +57,12 @@ pub(super) struct Server {
     port: u16,
     child: Child,
     watchdog: Child,
-    /// Goes when the server is gone.
+    /// Removed after the server has ended.
     _folder: TempDir,
 }
 
 impl Server {
-    /// Makes a data folder in memory, starts a server on it, and waits until it answers.
+    /// Creates a data folder in memory, starts a server on it, and waits until it answers.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let programs = programs()?;
         let user = User::to_run_as()?;
@@ -79,7 +79,7 @@ impl Server {
             .context("initdb")?;
         ensure!(made.status.success(), "initdb makes no data folder:\n{}", String::from_utf8_lossy(&made.stderr));
 
-        // Free a moment ago.
+        // The port was free a moment ago.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = folder.path().join("log");
         let output = File::create(&log)?;
@@ -109,11 +109,11 @@ impl Server {
         Ok(server)
     }
 
-    /// A connection, kept until the client is dropped.
+    /// A connection that lasts until the client is dropped.
     pub(super) async fn connect(&self) -> anyhow::Result<Client> {
         let address = format!("host=127.0.0.1 port={} user={NAME} dbname={NAME}", self.port);
         let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
-        // It ends with the client, and whatever ends it sooner is the next statement's error.
+        // It ends with the client. If it ends earlier, the next statement fails.
         tokio::spawn(connection);
         Ok(client)
     }
@@ -121,24 +121,24 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The end of the shell's input; it fails only for a shell that is gone.
+        // Ends the shell's input. This fails only for a shell that is gone.
         drop(self.watchdog.stdin.take());
         self.watchdog.wait().ok();
         let began = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
             std::thread::sleep(POLL);
         }
-        // Both fail for a child that has ended and was collected already.
+        // Both calls fail only for a child that has ended and been collected already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// A shell that tells a process to quit, as soon as there is no more to read.
+/// A shell that signals a process to quit when its input ends.
 fn watchdog(pid: u32) -> std::io::Result<Child> {
     Command::new("/bin/sh")
         .args(["-c", r#"read -r line; kill -QUIT "$1""#, "sh", &pid.to_string()])
-        // Out of reach of a kill that is meant for the parent's whole process group.
+        // A separate group, so that a kill of the parent's whole process group does not reach the shell.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -146,7 +146,7 @@ fn watchdog(pid: u32) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// The user that runs a program.
+/// The user that a program runs as.
 #[derive(Debug, Clone, Copy)]
 struct User {
     uid: u32,
@@ -154,7 +154,7 @@ struct User {
 }
 
 impl User {
-    /// Another one than this process's where that is root.
+    /// A different user if this process runs as root.
     fn to_run_as() -> anyhow::Result<Option<Self>> {
         let id = |arguments: &[&str]| -> anyhow::Result<u32> {
             let output = Command::new("id").args(arguments).output().context("id")?;
@@ -171,7 +171,7 @@ impl User {
 
 fn command(programs: &Path, program: &str, user: Option<User>) -> Command {
     let mut command = Command::new(programs.join(program));
-    // Its own folder may be closed to that user.
+    // That user may not be allowed to enter the current folder.
     command.current_dir("/");
     if let Some(User { uid, gid }) = user {
         command.uid(uid).gid(gid);
@@ -179,7 +179,8 @@ fn command(programs: &Path, program: &str, user: Option<User>) -> Command {
     command
 }
 
-/// The folder of the programs: the one that the environment names, else the first on the PATH, else Debian's newest.
+/// The folder of the programs: the one that the environment names, otherwise the first on the PATH, otherwise Debian's
+/// newest.
 fn programs() -> anyhow::Result<PathBuf> {
     let has_both = |folder: &PathBuf| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
     if let Some(folder) = env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
