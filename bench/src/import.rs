@@ -16,7 +16,7 @@ use crate::{
 };
 
 const GIB: f64 = 1_073_741_824.0;
-/// Number of comments from which the memory limit applies.
+/// The comments that the limit on memory is for.
 const LIMIT_FROM: u64 = 42_943;
 
 /// Imports into a fresh stack and measures.

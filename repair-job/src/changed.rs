@@ -70,7 +70,7 @@ pub(crate) struct Part {
 /// Reads one window of the journal.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// What has not been given out yet.
+    /// The time that no part covers yet.
     left: Window,
     is_over: bool,
     shards: Vec<Shard>,

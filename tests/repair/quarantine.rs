@@ -104,7 +104,7 @@ async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
     assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
     let checked = job(&stores, false).check(&fine.id, None).await;
     assert_clean(&checked.report);
-    // The comment is made smaller; the other two batches are removed by hand.
+    // Make the comment smaller. The other two batches stay until a person removes them.
     let mut item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
     item.remove("padding");
     stores.put_raw(item.into()).await;

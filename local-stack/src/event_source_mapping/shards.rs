@@ -44,7 +44,7 @@ enum Progress {
 }
 
 impl Shards {
-    /// Applies a description of the stream that was requested at `began`. Returns the additional shards to read.
+    /// Applies a description of the stream that was requested at `began`. Returns the shards to start reading.
     ///
     /// A shard that the stream no longer lists is removed, unless it is being read: then it ends normally.
     pub(super) fn describe(&mut self, described: Vec<Described>, began: Instant) -> Vec<String> {

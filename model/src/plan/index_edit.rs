@@ -32,7 +32,7 @@ pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
 }
 
 /// The edits that put a comment into the sets of `last` and remove it from all other sets of `seen`. One edit per
-/// product. There is more than one product only if something broke the rule that a comment never changes its product.
+/// product. Several products occur only if something broke the rule that a comment never changes its product.
 pub fn index_edits(id: &CommentId, last: Option<(&Placement, Instant)>, seen: &[Placement]) -> Vec<IndexEdit> {
     let placements = seen.iter().chain(last.map(|(placement, _)| placement));
     let products = placements.map(|placement| &placement.product).sorted().dedup();
