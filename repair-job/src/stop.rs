@@ -19,7 +19,7 @@ use tokio::time::Instant;
 pub enum StopReason {
     /// Its time is up.
     TimeIsUp,
-    /// A person or the platform asked for the stop.
+    /// [`Stop::ask`] was called, for example after a signal.
     Asked,
     /// Another run holds the lease by now.
     LeaseLost,
