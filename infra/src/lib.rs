@@ -34,7 +34,7 @@ pub struct MappingSettings {
     pub maximum_retry_attempts: u32,
     /// The age at which records are no longer tried but go to quarantine; `None`: when the stream drops them.
     pub maximum_record_age_seconds: Option<u32>,
-    /// How many batches of one shard run side by side. They are divided by partition key.
+    /// How many batches of one shard run side by side. They are divided by item: partition and sort key.
     pub parallelization_factor: u32,
     /// Whether a batch that failed as a whole is split in two.
     pub bisect_batch_on_function_error: bool,

@@ -9,7 +9,7 @@ use crate::{
     comment::Placement,
     error::Malformed,
     filter::FilterKey,
-    id::CommentId,
+    id::{CommentId, ProductId},
     item::{Image, attribute, comment_id_of_pk, text},
 };
 
@@ -76,11 +76,16 @@ fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
     }
 }
 
-/// Everything a batch says about one comment.
+/// Everything a batch says about one primary item.
+///
+/// A comment that was deleted and made again in another product has had two. DynamoDB Streams orders the records of each
+/// item alone, so neither says anything about the other; and no key is implied by both.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentChange<'record> {
     /// The comment.
     pub id: CommentId,
+    /// The product of the primary item.
+    pub product: ProductId,
     /// The sequence number of its first record in the batch: what to report when applying the change fails.
     pub first_sequence_number: String,
     /// The places of its records in the batch, ascending.
@@ -91,38 +96,44 @@ pub struct CommentChange<'record> {
     pub seen: Vec<Placement>,
 }
 
-/// Joins a batch's records by comment; the comments stand in the order of their first records.
+/// Joins a batch's records by primary item; the items stand in the order of their first records.
 ///
-/// The records must stand in the order of the stream.
-pub fn group_by_comment(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
-    let mut by_comment: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
-    let mut found: HashMap<CommentId, usize> = HashMap::with_capacity(changes.len());
+/// The records of each item must stand in the order of the stream. Those of different items may stand in any.
+pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
+    let mut by_item: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
+    let mut found: HashMap<(CommentId, ProductId), usize> = HashMap::with_capacity(changes.len());
     for RecordChange { place, sequence_number, id, old, new } in changes {
+        // A record has an image, and both are of the item that its keys name.
+        let Some(product) = old.iter().chain(&new).map(|image| image.placement.product.clone()).next() else {
+            continue;
+        };
         let seen = [&old, &new].into_iter().flatten().map(|image| image.placement.clone());
-        match found.get(&id).and_then(|at| by_comment.get_mut(*at)) {
+        let item = (id, product);
+        match found.get(&item).and_then(|at| by_item.get_mut(*at)) {
             Some(change) => {
                 change.places.push(place);
                 change.seen.extend(seen);
                 change.last = new;
             }
             None => {
-                found.insert(id.clone(), by_comment.len());
-                let (places, seen) = (vec![place], seen.collect());
-                by_comment.push(CommentChange { id, first_sequence_number: sequence_number, places, seen, last: new });
+                found.insert(item.clone(), by_item.len());
+                let ((id, product), places, seen) = (item, vec![place], seen.collect());
+                let first_sequence_number = sequence_number;
+                by_item.push(CommentChange { id, product, first_sequence_number, places, seen, last: new });
             }
         }
     }
-    for change in &mut by_comment {
+    for change in &mut by_item {
         change.seen.sort();
         change.seen.dedup();
     }
-    by_comment
+    by_item
 }
 
 /// A batch as a handler understands it.
 #[derive(Debug, Default)]
 pub struct DecodedBatch<'records> {
-    /// The comments that changed.
+    /// The primary items that changed.
     pub changes: Vec<CommentChange<'records>>,
     /// The records that can never be processed: their places in the batch, and why.
     pub malformed: Vec<(usize, Malformed)>,
@@ -139,5 +150,5 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
             Err(error) => malformed.push((place, error)),
         }
     }
-    DecodedBatch { changes: group_by_comment(changes), malformed }
+    DecodedBatch { changes: group_by_primary_item(changes), malformed }
 }

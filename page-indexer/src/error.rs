@@ -11,5 +11,8 @@ pub(crate) struct FailedEdits {
 
 /// Sorts the comments whose edits could not all be applied.
 pub(crate) fn failures(failed: &[FailedEdits], changes: &[CommentChange<'_>]) -> Failures {
-    Failures::of(failed.iter().flat_map(|failed| failed.edits.iter().map(|edit| (&edit.id, &failed.error))), changes)
+    Failures::of(
+        failed.iter().flat_map(|failed| failed.edits.iter().map(|edit| (&edit.id, &edit.product, &failed.error))),
+        changes,
+    )
 }

@@ -1,6 +1,6 @@
 //! The edits of a batch's comments. No I/O, no clock, no randomness.
 //!
-//! **Invariant:** each comment's edit stands once, because its changes in the batch are joined first, so the edits may
+//! **Invariant:** the edit of each primary item stands once, because its changes in the batch are joined first, so the edits may
 //! be sent in any order.
 
 use model::{

@@ -9,7 +9,7 @@ use aws_lambda_events::{
     dynamodb::Event,
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
-use model::{CommentId, record::CommentChange};
+use model::{CommentId, ProductId, record::CommentChange};
 use serde::{Deserialize, Deserializer, de::Error};
 use tokio::time::Instant;
 
@@ -78,12 +78,12 @@ impl Failures {
     /// A comment with several failures is hopeless only when all of them are: otherwise it is retried, and when it
     /// comes again, only what is rejected is left.
     pub fn of<'failed>(
-        failed: impl IntoIterator<Item = (&'failed CommentId, &'failed StoreError)>,
+        failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
     ) -> Self {
-        let mut errors: BTreeMap<&CommentId, &StoreError> = BTreeMap::new();
-        for (id, error) in failed {
-            let worst = errors.entry(id).or_insert(error);
+        let mut errors: BTreeMap<(&CommentId, &ProductId), &StoreError> = BTreeMap::new();
+        for (id, product, error) in failed {
+            let worst = errors.entry((id, product)).or_insert(error);
             if worst.remedy() == Remedy::Quarantine {
                 *worst = error;
             }
@@ -91,7 +91,7 @@ impl Failures {
         let mut failures = Self::default();
         for change in changes {
             let (comment, sequence_number) = (&change.id, &change.first_sequence_number);
-            match errors.get(comment) {
+            match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
                     failures.hopeless.extend(Hopeless::rejected(&change.places, error));
@@ -139,27 +139,36 @@ mod tests {
     #[test]
     fn a_comment_is_hopeless_only_when_every_failure_of_it_is() {
         let id = |text: &str| CommentId::parse(text).unwrap();
+        let (product, elsewhere) = (ProductId::parse("p").unwrap(), ProductId::parse("elsewhere").unwrap());
         let change = |text: &str, place: usize| CommentChange {
             id: id(text),
+            product: product.clone(),
             first_sequence_number: place.to_string(),
             places: vec![place, place + 10],
             last: None,
             seen: Vec::new(),
         };
-        let changes = [change("fine", 0), change("passing", 1), change("both", 2), change("rejected", 3)];
+        let mut changes = vec![
+            change("fine", 0),
+            change("passing", 1),
+            change("both", 2),
+            change("rejected", 3),
+            change("rejected", 4),
+        ];
+        changes[4].product = elsewhere;
         let (passing, rejected) =
             (StoreError::past_deadline(Store::Table), StoreError::from(Malformed::new("item", "of no shape")));
         let (of_passing, of_both, of_rejected) = (id("passing"), id("both"), id("rejected"));
         let failed = [
-            (&of_both, &rejected),
-            (&of_both, &passing),
-            (&of_both, &rejected),
-            (&of_passing, &passing),
-            (&of_rejected, &rejected),
+            (&of_both, &product, &rejected),
+            (&of_both, &product, &passing),
+            (&of_both, &product, &rejected),
+            (&of_passing, &product, &passing),
+            (&of_rejected, &product, &rejected),
         ];
         let failures = Failures::of(failed, &changes);
         assert_eq!(failures.retry, ["1", "2"]);
         let places: Vec<usize> = failures.hopeless.iter().map(|hopeless| hopeless.place).collect();
-        assert_eq!(places, [3, 13], "each record of the comment");
+        assert_eq!(places, [3, 13], "each record of the item, and none of the one in another product");
     }
 }

@@ -5,5 +5,10 @@ use stores::{invocation::Failures, table::FailedWrites};
 
 /// Sorts the comments whose duplicates could not all be written.
 pub(crate) fn failures(failed: &[FailedWrites], changes: &[CommentChange<'_>]) -> Failures {
-    Failures::of(failed.iter().flat_map(|failed| failed.keys.iter().map(|key| (&key.id, &failed.error))), changes)
+    Failures::of(
+        failed
+            .iter()
+            .flat_map(|failed| failed.keys.iter().map(|key| (&key.id, &key.filter_key.product, &failed.error))),
+        changes,
+    )
 }

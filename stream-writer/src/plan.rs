@@ -3,7 +3,7 @@
 //! Batches are filled across comments; a transaction holds the writes of one comment.
 //!
 //! **Invariant:** no key stands twice in the calls for one batch of records (`model::plan` gives each key once a
-//! comment, and a comment's changes are joined first), so the calls may run in any order and at the same time.
+//! primary item, and an item's changes are joined first), so the calls may run in any order and at the same time.
 
 use model::{
     plan::{DuplicateWrite, plan_fan_out},
@@ -69,7 +69,7 @@ mod tests {
     use model::{
         BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
         item::{CommentItem, Image},
-        record::{RecordChange, group_by_comment},
+        record::{RecordChange, group_by_primary_item},
     };
 
     use serde_dynamo::Item;
@@ -105,7 +105,7 @@ mod tests {
             old: image(old.as_ref()),
             new: image(new.as_ref()),
         });
-        let calls = plan_calls(&group_by_comment(changes.collect()), fan_out);
+        let calls = plan_calls(&group_by_primary_item(changes.collect()), fan_out);
         let keys: Vec<_> = calls.iter().flat_map(Call::writes).map(DuplicateWrite::key).collect();
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "a key stands twice");
         let lines = calls.iter().map(|call| {

@@ -1,8 +1,10 @@
 //! An event source mapping: polls the stream and calls a handler the way the Lambda service does.
 //!
 //! - Records that the template's filter does not accept never reach the handler.
-//! - Records of one comment stay in order: the records of a poll are spread over `parallelization_factor` lanes by
-//!   their partition key, and a lane invokes the handler with one batch after the other.
+//! - Records of one item stay in order: the records of a poll are spread over `parallelization_factor` lanes by
+//!   partition and sort key, and a lane invokes the handler with one batch after the other. Records of different items
+//!   come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda still ensures
+//!   in-order processing at the item (partition and sort key) level").
 //! - Each shard of the stream is read by itself; `shards` sees to it that its parent was read to the end before.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, when it goes to
 //!   quarantine.
@@ -378,11 +380,13 @@ impl EventSourceMapping {
     }
 }
 
-/// The lane of a record, by its partition key.
+/// The lane of a record, by the key of its item: the partition key and the sort key.
 fn lane_of(record: &Record, lanes: usize) -> usize {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
-    record.pointer("/dynamodb/Keys/pk/S").and_then(serde_json::Value::as_str).hash(&mut hasher);
+    for key in ["/dynamodb/Keys/pk/S", "/dynamodb/Keys/sk/S"] {
+        record.pointer(key).and_then(serde_json::Value::as_str).hash(&mut hasher);
+    }
     usize::try_from(hasher.finish() % u64::try_from(lanes).unwrap_or(1)).unwrap_or(0)
 }
 
@@ -409,5 +413,23 @@ where
         Some("TrimmedDataAccessException") => MappingError::Trimmed,
         Some("ResourceNotFoundException") => MappingError::Gone,
         _ => MappingError::Stream(aws_sdk_dynamodb::error::DisplayErrorContext(error).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn lane(pk: &str, sk: &str) -> usize {
+        lane_of(&json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }), 10)
+    }
+
+    #[test]
+    fn an_item_has_one_lane_and_the_items_of_a_partition_key_have_several() {
+        let items = || (0..100).map(|number| lane("COMMENT#c1", &format!("PRODUCT#{number}/~/~")));
+        assert_eq!(items().collect::<Vec<_>>(), items().collect::<Vec<_>>());
+        assert!(items().collect::<BTreeSet<_>>().len() > 1);
     }
 }

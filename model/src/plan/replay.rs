@@ -1,6 +1,6 @@
 //! The batch rule, checked: plans as data, and replays of random histories in random batchings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aws_lambda_events::dynamodb::EventRecord;
 use expect_test::{Expect, expect};
@@ -52,20 +52,22 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
     .unwrap()
 }
 
-/// One line a step, `id language rating` or `id -` for a deletion, becomes the records of a stream.
+/// One line a step, `item language rating` or `item -` for a deletion, becomes the records of a stream. An item is a
+/// comment's id, with `@` and a product where that is not `p`.
 fn records(script: &str) -> Vec<EventRecord> {
     let mut state: BTreeMap<String, Comment> = BTreeMap::new();
     let mut records = Vec::new();
     for (step, line) in script.lines().enumerate() {
-        let (id, rest) = line.trim().split_once(' ').expect("id and state");
-        let old = state.get(id).cloned();
+        let (item, rest) = line.trim().split_once(' ').expect("item and state");
+        let (id, product) = item.split_once('@').unwrap_or((item, "p"));
+        let old = state.get(item).cloned();
         let new = rest.split_once(' ').map(|(language, rating)| Comment {
             revision: Revision::after(old.as_ref().map(|c| c.revision), Instant::from_epoch_ms(0).unwrap(), 1),
-            ..comment(id, "p", language, rating.parse().unwrap())
+            ..comment(id, product, language, rating.parse().unwrap())
         });
         match &new {
-            Some(new) => state.insert(id.to_owned(), new.clone()),
-            None => state.remove(id),
+            Some(new) => state.insert(item.to_owned(), new.clone()),
+            None => state.remove(item),
         };
         if old.is_some() || new.is_some() {
             records.push(record(step, old.as_ref(), new.as_ref()));
@@ -143,6 +145,18 @@ fn changes_that_cancel_out_still_clean_up_in_between() {
 }
 
 #[test]
+fn a_late_delete_in_one_product_spares_the_comment_s_item_in_another() {
+    // The comment was deleted from `p` before it was made again in `q`. Nothing orders records of different items.
+    check(
+        "c1@p en 4\nc1@q en 4\nc1@p -",
+        expect![[r#"
+            c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
+            c1: put 31, delete 0; in [PRODUCT#q:~/~ PRODUCT#q:~/4 PRODUCT#q:en/~ PRODUCT#q:en/4], not in []
+        "#]],
+    );
+}
+
+#[test]
 fn records_that_are_not_of_primary_items_change_nothing() {
     let mut duplicate = record(0, None, Some(&comment("c1", "p", "en", 4)));
     let key = comment("c1", "p", "en", 4).placement().duplicate_keys().next().unwrap();
@@ -203,16 +217,51 @@ impl Derived {
     }
 }
 
+/// Mixes the records of different items anew; those of each stay in order.
+fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRecord> {
+    let item = |record: &EventRecord| format!("{:?} {:?}", record.change.keys["pk"], record.change.keys["sk"]);
+    let mut queues: BTreeMap<String, VecDeque<EventRecord>> = BTreeMap::new();
+    for record in history {
+        queues.entry(item(record)).or_default().push_back(record.clone());
+    }
+    let mut mixed = Vec::new();
+    let mut draws = draws.iter().cycle();
+    while !queues.is_empty() {
+        let drawn = draws.next().expect("there are draws").index(queues.len());
+        mixed.extend(queues.values_mut().nth(drawn).and_then(VecDeque::pop_front));
+        queues.retain(|_, queue| !queue.is_empty());
+    }
+    mixed
+}
+
 fn histories() -> impl Strategy<Value = Vec<EventRecord>> {
     let state = prop_oneof![
         4 => (prop::sample::select(vec!["en", "ko", "pt"]), 1..=5_u8).prop_map(|(l, r)| format!("{l} {r}")),
         1 => Just("-".to_owned()),
     ];
-    prop::collection::vec((0..4_u8, state), 1..40)
-        .prop_map(|steps| records(&steps.iter().map(|(id, state)| format!("c{id} {state}")).join("\n")))
+    let item = (0..4_u8, prop::sample::select(vec!["", "@q"]));
+    prop::collection::vec((item, state), 1..40).prop_map(|steps| {
+        records(&steps.iter().map(|((id, product), state)| format!("c{id}{product} {state}")).join("\n"))
+    })
 }
 
 proptest! {
+    #[test]
+    fn only_the_order_of_each_item_s_records_matters(
+        history in histories(),
+        draws in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
+        batch_size in 1..12_usize,
+    ) {
+        let (mut expected, mut actual) = (Derived::default(), Derived::default());
+        for one in &history {
+            expected.apply(std::slice::from_ref(one), usize::MAX);
+        }
+        for batch in mixed(&history, &draws).chunks(batch_size) {
+            actual.apply(batch, usize::MAX);
+        }
+        prop_assert_eq!(actual, expected);
+    }
+
     #[test]
     fn any_redelivery_in_any_batching_ends_in_the_same_state(
         history in histories(),
