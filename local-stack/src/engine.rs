@@ -9,6 +9,7 @@
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
 //! | expired items go only when told | a sweep in the background, and [`Engine::sweep_expired_items`] |
+//! | any web page may use it: its server answers preflights from any origin and verifies no signature | a [`proxy`] in front of it refuses what a page can send |
 //! | one connection behind one lock, taken on the thread that serves a request | the engine has threads of its own, so a request that waits for the lock stalls nobody but other requests |
 //!
 //! What callers must see to themselves:
@@ -40,6 +41,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 mod error;
+mod proxy;
 mod stream_table;
 #[cfg(test)]
 mod tests;
@@ -127,7 +129,8 @@ impl Engine {
         self.address
     }
 
-    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do.
+    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do; a request with
+    /// an `Origin`, or a `Host` that is neither `localhost` nor an address, is refused.
     pub fn endpoint_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -312,21 +315,14 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
 
 async fn serve(listener: tokio::net::TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
     let (drain, draining) = oneshot::channel::<()>();
-    let server = dynoxide::server::serve_with_shutdown(listener, database.clone(), async {
-        // Told to, or the teller is gone: both mean stop.
-        draining.await.ok();
-    });
+    let server = proxy::serve(listener, database.clone(), draining);
     let stop = async {
         stopped.await.ok();
         drain.send(()).ok();
         tokio::time::sleep(STOP_GRACE).await;
     };
     tokio::select! {
-        result = server => {
-            if let Err(error) = result {
-                tracing::error!(error, "the engine stopped serving");
-            }
-        }
+        () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
         () = sweep_from_time_to_time(database) => {}
     }

@@ -18,10 +18,10 @@ function program() {
   throw new Error("no Chromium was found: scripts/ensure-chromium.sh says what to install");
 }
 
-export function launch() {
+export function launch(more = []) {
   // As root, Chromium has no sandbox; the pages are our own.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return puppeteer.launch({ executablePath: program(), args: [...args, "--disable-dev-shm-usage"], timeout: 60_000 });
+  return puppeteer.launch({ executablePath: program(), args: [...args, "--disable-dev-shm-usage", ...more], timeout: 60_000 });
 }
 
 /** What the test says, as JSON on standard input. */

@@ -128,3 +128,11 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     }
     running.finish().await;
 }
+
+#[tokio::test]
+async fn no_page_in_a_browser_can_use_the_local_engine() {
+    let running = start(settings(), &[]).await;
+    let port = running.stack.engine().unwrap().address().port();
+    browser::run("engine.mjs", &json!({ "port": port })).await;
+    running.finish().await;
+}

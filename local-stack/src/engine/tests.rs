@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
 use rusqlite::Connection;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Engine, EngineError};
 
@@ -341,4 +342,72 @@ async fn a_sequence_number_that_was_never_given_out_is_refused() {
         let error = engine.trim_stream(TABLE, text).await.unwrap_err();
         assert!(matches!(error, EngineError::SequenceNumber { .. }), "{text}: {error:?}");
     }
+}
+
+/// Sends bytes and reads everything until the engine closes the connection.
+async fn exchange(engine: &Engine, bytes: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(engine.address()).await.unwrap();
+    stream.write_all(bytes.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.to_ascii_lowercase()
+}
+
+/// A signed request, as far as the engine looks, with other lines of a head.
+fn list_tables(lines: &str) -> String {
+    format!(
+        "POST / HTTP/1.1\r\n{lines}X-Amz-Target: DynamoDB_20120810.ListTables\r\nX-Amz-Date: 20250101T000000Z\r\n\
+         Content-Type: application/x-amz-json-1.0\r\nAuthorization: AWS4-HMAC-SHA256 \
+         Credential=any/20250101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=any\r\n\
+         Content-Length: 2\r\n\r\n{{}}"
+    )
+}
+
+#[tokio::test]
+async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clients) = start(&folder.path().join("data.db")).await;
+    clients.create_table().await;
+    let port = engine.address().port();
+    let preflight = format!(
+        "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:8080\r\nConnection: close\r\n\
+         Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-amz-target\r\n\r\n"
+    );
+    let page = |host: &str, more: &str| list_tables(&format!("Host: {host}\r\nConnection: close\r\n{more}"));
+    let local = format!("127.0.0.1:{port}");
+    for refused in [
+        preflight.clone(),
+        page(&local, "Origin: http://127.0.0.1:8080\r\n"),
+        page(&local, "Origin: null\r\n"),
+        page("evil.example", ""),
+        page(&format!("localhost.evil.example:{port}"), ""),
+        page(&local, "Host: evil.example\r\n"),
+        list_tables("Connection: close\r\n"),
+    ] {
+        let answer = exchange(&engine, &refused).await;
+        assert!(answer.starts_with("http/1.1 403 "), "{refused}\n{answer}");
+        assert!(!answer.contains("access-control-") && !answer.contains(TABLE), "{refused}\n{answer}");
+    }
+    let without_origin = preflight.replace("Origin: http://127.0.0.1:8080\r\n", "");
+    assert!(!exchange(&engine, &without_origin).await.contains("access-control-"));
+    for host in [local, format!("localhost:{port}"), format!("[::1]:{port}")] {
+        let answer = exchange(&engine, &page(&host, "")).await;
+        assert!(answer.starts_with("http/1.1 200 ") && answer.contains(TABLE), "{answer}");
+    }
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn every_request_of_a_connection_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clients) = start(&folder.path().join("data.db")).await;
+    clients.create_table().await;
+    let good = list_tables("Host: localhost\r\n");
+    let bad = list_tables("Host: localhost\r\nOrigin: http://evil.example\r\n");
+    let last = list_tables("Host: localhost\r\nConnection: close\r\n");
+    let answers = exchange(&engine, &[good.clone(), bad, good, last].concat()).await;
+    let statuses: Vec<&str> = answers.split("http/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "403", "200", "200"], "{answers}");
+    assert_eq!(answers.matches(TABLE).count(), 3, "{answers}");
+    engine.stop().await;
 }

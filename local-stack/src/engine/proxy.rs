@@ -1,0 +1,262 @@
+//! A reverse proxy in front of the engine's own server: it keeps web pages out.
+//!
+//! The engine's server answers preflights from any origin and verifies no signature, so any page in a browser on this machine
+//! could read and write the table. The proxy refuses every request that a page can send, before it reaches the engine:
+//!
+//! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and the engine does nothing
+//!   on any other method.
+//! - A request whose `Host` is a name other than `localhost`. A page whose name was made to resolve to this machine (DNS
+//!   rebinding) is of the same origin as the engine to its browser, but it cannot change `Host`. Addresses cannot be rebound.
+//!
+//! SDKs and command lines send neither.
+//!
+//! The engine's server takes its connections from a TCP listener and from nothing else. A second port that stayed open would
+//! be a way around the proxy, so each connection to the engine is made through a listener of its own: see [`connect`].
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use dynoxide::Database;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::{
+    HeaderMap, Request, Response, StatusCode, Version,
+    body::{Bytes, Incoming},
+    client::conn::http1::SendRequest,
+    header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
+    http::uri::Authority,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{Mutex, oneshot, watch},
+    task::JoinSet,
+};
+
+/// After a connection that could not be taken, as when the process has too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is passed on as it comes, or made here.
+type Body = Either<Incoming, Full<Bytes>>;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Serves until `stopped`, or until its sender is gone; then takes no more connections, and returns when the requests under way have been
+/// answered.
+pub(super) async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+    let (stop, stopping) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut stopped = pin!(stopped);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(serve_connection(stream, database.clone(), stopping.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the engine cannot take a connection; it tries again");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop((listener, stop));
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve_connection(stream: TcpStream, database: Database, mut stopping: watch::Receiver<()>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection to the engine was lost at once");
+        return;
+    }
+    let engine = Arc::new(Mutex::new(EngineConnection { database, sender: None }));
+    let service = service_fn(|request| {
+        let engine = Arc::clone(&engine);
+        async move { Ok::<_, Infallible>(answer(request, &engine).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        // The sender is gone: that is how `serve` says so.
+        _ = stopping.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to the engine broke off");
+    }
+}
+
+async fn answer(request: Request<Incoming>, engine: &Mutex<EngineConnection>) -> Response<Body> {
+    if let Some(reason) = refusal(request.headers()) {
+        return error_response(StatusCode::FORBIDDEN, "AccessDeniedException", reason);
+    }
+    match engine.lock().await.send(request).await {
+        Ok(response) => response.map(Either::Left),
+        Err(error) => {
+            // Also when the client has gone in the middle of its request.
+            tracing::debug!(%error, "a request was not passed on to the engine");
+            error_response(StatusCode::BAD_GATEWAY, "InternalServerError", "The engine did not answer.")
+        }
+    }
+}
+
+/// Why a request is refused, if it is.
+fn refusal(headers: &HeaderMap) -> Option<&'static str> {
+    if headers.contains_key(ORIGIN) {
+        return Some("Web pages may not use this engine: the request has the header Origin.");
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) if is_expected(host) => None,
+        _ => Some("The header Host must be localhost or an IP address, such as 127.0.0.1."),
+    }
+}
+
+/// Whether a `Host` is `localhost` or an address, with any port: ports may be forwarded.
+fn is_expected(host: &HeaderValue) -> bool {
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// An error in the shape of DynamoDB's.
+fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<Body> {
+    let body = json!({ "__type": format!("com.amazon.coral.service#{kind}"), "message": message });
+    let mut response = Response::new(Either::Right(Full::from(body.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+    response
+}
+
+/// A client's connection to the engine: made for its first request, and again when the engine has closed it.
+struct EngineConnection {
+    database: Database,
+    sender: Option<SendRequest<Body>>,
+}
+
+impl EngineConnection {
+    async fn send(&mut self, mut request: Request<Incoming>) -> Result<Response<Incoming>, Error> {
+        // These are about the client's connection.
+        request.headers_mut().remove(CONNECTION);
+        *request.version_mut() = Version::HTTP_11;
+        let mut kept = self.sender.take();
+        if let Some(sender) = &mut kept
+            && sender.ready().await.is_err()
+        {
+            kept = None;
+        }
+        let mut sender = match kept {
+            Some(sender) => sender,
+            None => connect(self.database.clone()).await?,
+        };
+        let answer = sender.send_request(request.map(Either::Left)).await;
+        self.sender = Some(sender);
+        Ok(answer?)
+    }
+}
+
+/// Starts a server of the engine for one connection.
+///
+/// Its listener is closed as soon as the server has answered a health check, so its port is open for a moment only. On Linux
+/// it has an address that nobody can guess, too.
+async fn connect(database: Database) -> Result<SendRequest<Body>, Error> {
+    connect_through(listen()?, database).await
+}
+
+async fn connect_through(listener: TcpListener, database: Database) -> Result<SendRequest<Body>, Error> {
+    let stream = TcpStream::connect(listener.local_addr()?).await?;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (ended, end) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection within the engine broke off");
+        }
+        drop(ended);
+    });
+    // The server must not be asked to end before the connection has.
+    let server = dynoxide::server::serve_with_shutdown(listener, database, async {
+        end.await.ok();
+    });
+    let check = Request::get("/").header(HOST, "localhost").body(Either::Right(Full::default()))?;
+    let checked = async {
+        let answer = sender.send_request(check).await?;
+        answer.into_body().collect().await
+    };
+    tokio::select! {
+        checked = checked => {
+            checked?;
+        }
+        ended = server => return Err(format!("the engine's server ended at once: {ended:?}").into()),
+    }
+    // Dropping the server closes its listener. The connection that it has taken goes on.
+    Ok(sender)
+}
+
+/// A listener for one connection, on any free port.
+fn listen() -> io::Result<TcpListener> {
+    // The whole of 127.0.0.0/8 is this machine on Linux. Elsewhere it is 127.0.0.1 alone.
+    let [_, second, third, fourth] = rand::random::<[u8; 4]>();
+    listen_at(Ipv4Addr::new(127, second, third, fourth)).or_else(|_| listen_at(Ipv4Addr::LOCALHOST))
+}
+
+fn listen_at(address: Ipv4Addr) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((address, 0)))?;
+    socket.listen(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_port_within_is_closed_once_a_connection_is_made_and_the_connection_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
+        let listener = listen().unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut sender = connect_through(listener, database).await.unwrap();
+        let refused = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        for _ in 0..3 {
+            sender.ready().await.unwrap();
+            let check = Request::get("/").header(HOST, "localhost").body(Either::Right(Full::default())).unwrap();
+            let answer = sender.send_request(check).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            answer.into_body().collect().await.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_host_is_expected_when_it_cannot_be_rebound() {
+        let expected = |host: &str| is_expected(&HeaderValue::from_str(host).unwrap());
+        for host in ["127.0.0.1", "127.0.0.1:8000", "localhost:9", "LocalHost", "[::1]:8000", "[::1]", "192.0.2.7:80"] {
+            assert!(expected(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8000",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "a b",
+            "127.1",
+        ] {
+            assert!(!expected(host), "{host}");
+        }
+    }
+}
