@@ -16,6 +16,7 @@ mod index_keeper;
 pub mod memory;
 pub mod redis_server;
 pub mod repair;
+mod running;
 pub mod stack;
 
 pub use index_keeper::IndexState;

@@ -27,7 +27,8 @@ use crate::{
     event_source_mapping::{EventSourceMapping, Handler, MappingState},
     index_keeper::{IndexKeeper, IndexState},
     redis_server::{RedisServer, RedisServerError},
-    repair::{RepairSchedule, begin_watermark, repair},
+    repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
+    running::RunningStack,
 };
 
 /// The table's name. Each data folder is one life of it, so the name need not change.
@@ -42,7 +43,7 @@ const RETRY_ATTEMPTS_MAX: u32 = 20;
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The watermark of the local page index does not grow old: the stack rebuilds the index whenever it starts, and sees
 /// to it itself from then on.
-const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What to run.
 #[derive(Clone)]
@@ -72,6 +73,8 @@ pub struct StackSettings {
     pub comment_blob: BlobFormat,
     /// When the repair job's `recent` runs; never without it.
     pub repair: Option<RepairSchedule>,
+    /// When the repair job audits everything; never without it.
+    pub audit: Option<AuditSchedule>,
 }
 
 impl std::fmt::Debug for StackSettings {
@@ -98,6 +101,7 @@ impl StackSettings {
             fan_out: FanOut::Batch,
             comment_blob: BlobFormat::Map,
             repair: None,
+            audit: None,
         }
     }
 }
@@ -198,7 +202,10 @@ impl Stack {
         let index = PageIndex::connect(&index_config)?;
         index.ping().await?;
 
-        let quarantine = Quarantine::Folder(data_dir.join("quarantine"));
+        let quarantine_folder = data_dir.join("quarantine");
+        let own_redis_url = redis.as_ref().map(|redis| redis.url());
+        RunningStack::new(own_redis_url, index_config.prefix.clone(), &quarantine_folder).announce(&table).await?;
+        let quarantine = Quarantine::Folder(quarantine_folder);
         let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
         let indexer = PageIndexer::new(index.clone(), quarantine.clone());
         let embedded = engine.is_some();
@@ -258,6 +265,9 @@ impl Stack {
         }
         if let Some(schedule) = settings.repair {
             tasks.spawn(repair(table.clone(), index.clone(), schedule));
+        }
+        if let Some(schedule) = settings.audit {
+            tasks.spawn(audit(table.clone(), index.clone(), schedule));
         }
         if let Some(redis) = &redis {
             tasks.spawn(redis.clone().supervise(std::future::pending()));
@@ -369,6 +379,10 @@ impl Stack {
             self.api.abort();
         }
         self.tasks.shutdown().await;
+        let table_stays = self.temporary.is_none() || self.engine.is_none();
+        if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
+            tracing::warn!(%error, "the table still names this stack as running");
+        }
         if self.redis.is_none() && self.temporary.is_some() && self.engine.is_some() {
             // The table goes, so nobody would ever use or remove its page index.
             if let Err(error) = self.index.clear().await {
@@ -419,7 +433,7 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
 /// How long one call to Redis may take: on somebody's own machine everything may be busy with something else.
 pub const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
 /// The same of a call to the engine: all that a call with its retries takes elsewhere, which a writer's journal counts on.
-const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the names of temporary data folders begin with.
 const TEMPORARY_PREFIX: &str = "pagemark-";

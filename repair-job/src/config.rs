@@ -15,7 +15,8 @@ use crate::{
     job::{JobSettings, LEASE, SETTLE_DELAY},
 };
 
-const EXIT_CODES: &str = "\
+/// What the exit codes mean, for `--help`.
+pub const EXIT_CODES: &str = "\
 Exit code, a sum of bits:
    0  in order, and everything was done
    1  failed; what was done by then is reported
@@ -36,6 +37,14 @@ pub struct Config {
     /// Where the page index is.
     #[command(flatten)]
     pub page_index: PageIndexArgs,
+    /// What it does.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What a run does, whichever stores it works on.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
     /// How much it may do.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -107,14 +116,14 @@ impl LimitArgs {
         Meter::new(self.max_read_units, self.max_write_units)
     }
 
-    /// The settings of a job.
-    pub fn settings(&self, apply: bool, page_index: &PageIndexArgs) -> JobSettings {
+    /// The settings of a job; `index_max_age` is the page index's.
+    pub fn settings(&self, apply: bool, index_max_age: Duration) -> JobSettings {
         JobSettings {
             apply,
             concurrency: self.concurrency,
             lease: if self.lease.is_zero() { LEASE } else { self.lease },
             settle: self.settle.0,
-            index_max_age: page_index.config().max_age,
+            index_max_age,
             ..JobSettings::default()
         }
     }

@@ -7,7 +7,7 @@
 //! - `unresolved`: what needs a person is counted until it is in order.
 //! - `status`: how everything is.
 //! - `job`, `report`, `counted`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
-//! - `config`, `explain`: the command line. `function`: the same, called every hour by Lambda.
+//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares. `function`: the same, called every hour by Lambda.
 //!
 //! **Invariant:** only this crate marks index partitions ready, and moves watermarks on.
 //!
@@ -17,6 +17,7 @@ mod audit;
 mod catalogue;
 mod changed;
 mod check;
+mod command_line;
 mod config;
 mod counted;
 mod error;
@@ -40,7 +41,8 @@ mod unresolved;
 
 pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
 pub use check::{Checked, CheckedRow};
-pub use config::{Command, Config, FunctionConfig};
+pub use command_line::run_command;
+pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use error::RepairError;
 pub use explain::explain;
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};

@@ -1,17 +1,97 @@
-//! The local stack runs `recent` by itself, and keeps its page index ready all the while.
+//! The local stack runs `recent` and audits by itself, and keeps its page index ready all the while. `pagemark repair` runs the
+//! repair job's commands on it.
 
 use std::time::Duration;
 
-use local_stack::{repair::RepairSchedule, stack::StackSettings};
-use model::{CommentId, Placement};
+use local_stack::{
+    repair::{AuditSchedule, RepairSchedule},
+    stack::StackSettings,
+};
+use model::{BaseSet, CommentId, Placement, plan::IndexEdit};
+use repair_job::exit;
 use stores::table::NewComment;
 
 use crate::fixture::{
-    damage,
+    damage, pagemark,
     reviews::reviews,
     stack::{Running, settings},
     wait_for,
 };
+
+fn placement(comment: &NewComment) -> Placement {
+    let NewComment { product, language, rating, .. } = comment.clone();
+    Placement { product, language, rating }
+}
+
+/// Deletes a duplicate of one comment, and takes another comment out of a base set; says which set.
+async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
+    let key = placement(&comments[0]).duplicate_keys().next().unwrap();
+    damage::delete_from(running.stack.table(), &comments[0].id, &key).await;
+    let [set, ..] = placement(&comments[1]).base_sets();
+    let (product, id, remove) = (comments[1].product.clone(), comments[1].id.clone(), vec![set.clone()]);
+    let taken_out = IndexEdit { product, id, created_at: None, add: Vec::new(), remove };
+    running.stack.index().apply(&[taken_out]).await.unwrap();
+    set
+}
+
+/// Waits until what [`damage_by_hand`] did is mended.
+async fn wait_until_mended(running: &Running, comments: &[NewComment], set: &BaseSet) {
+    wait_for("the duplicate and the rank entry", async || {
+        let items = running.stack.table().items_of(&comments[0].id).await.unwrap().len();
+        let members = running.stack.index().members(set).await.unwrap();
+        let is_member = members.iter().any(|(id, _)| id == comments[1].id.as_str());
+        if items == 32 && is_member { Ok(()) } else { Err((items, is_member)) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_local_stack_mends_by_itself_what_was_damaged_by_hand() {
+    let audit = Some(AuditSchedule { every: Duration::from_millis(100), rest_factor: 0 });
+    let mut running = Running::start_with(StackSettings { audit, ..settings() }).await;
+    let comments = reviews(20);
+    running.import(&comments).await;
+    let set = damage_by_hand(&running, &comments).await;
+    wait_until_mended(&running, &comments, &set).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn pagemark_repair_mends_what_was_damaged_by_hand_in_a_running_stack() {
+    let mut running = Running::start().await;
+    let comments = reviews(20);
+    running.import(&comments).await;
+    let set = damage_by_hand(&running, &comments).await;
+    let (url, table) = (running.stack.dynamodb_url().to_owned(), running.stack.table().name().to_owned());
+    let repair = async |arguments: &[&str]| {
+        let place = ["--dynamodb-url", &url, "--table", &table];
+        let said = pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await;
+        let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        (u8::try_from(said.status.code().unwrap()).unwrap(), text)
+    };
+    let (code, said) = repair(&["audit"]).await;
+    assert_eq!(code, exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{said}");
+    let (code, said) = repair(&["audit", "--apply"]).await;
+    assert_eq!(code, exit::DRIFT_FOUND, "{said}");
+    assert!(said.contains("2 mended, 0 left"), "{said}");
+    wait_until_mended(&running, &comments, &set).await;
+    for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
+        let (code, said) = repair(command).await;
+        assert_eq!(code, 0, "{command:?}: {said}");
+    }
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn pagemark_repair_says_when_no_stack_is_running() {
+    let running = Running::start().await;
+    let (url, table) = (running.stack.dynamodb_url().to_owned(), "nobody's");
+    let said = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table]).await;
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{text}");
+    assert!(text.contains("is `pagemark up` running") && text.contains(&url), "{text}");
+    running.finish().await;
+}
 
 #[tokio::test]
 async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
@@ -20,10 +100,9 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
     let comments = reviews(30);
     running.import(&comments).await;
     for lost_redis in [false, true] {
-        for NewComment { id, product, language, rating, .. } in &comments {
-            let placement = Placement { product: product.clone(), language: language.clone(), rating: *rating };
-            for key in placement.duplicate_keys().take(3) {
-                damage::delete_from(running.stack.table(), id, &key).await;
+        for comment in &comments {
+            for key in placement(comment).duplicate_keys().take(3) {
+                damage::delete_from(running.stack.table(), &comment.id, &key).await;
             }
         }
         if lost_redis {

@@ -3,6 +3,7 @@
 mod import;
 mod interrupt;
 mod progress;
+mod repair;
 mod up;
 
 use std::{io::IsTerminal, process::ExitCode};
@@ -26,6 +27,14 @@ enum Command {
     /// Import comments from files of JSON Lines into a running stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
+    /// Find and mend differences between comments and what is derived from them, in a running stack.
+    #[command(
+        after_help = repair_job::EXIT_CODES,
+        mut_subcommand("audit", repair::in_one_part),
+        mut_subcommand("quarantine", repair::with_the_quarantine_of_the_stack),
+        mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
+    )]
+    Repair(Box<repair::Args>),
 }
 
 impl Cli {
@@ -46,6 +55,7 @@ impl Cli {
         match self.command {
             Command::Up(args) => up::run(args).await,
             Command::Import(args) => import::run(args).await,
+            Command::Repair(args) => Box::pin(repair::run(*args)).await,
         }
     }
 }

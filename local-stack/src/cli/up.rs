@@ -24,7 +24,7 @@ use crate::{
     demo::{demo_source, sample_products, top_product},
     import::{LineReader, import},
     memory::resident_memory,
-    repair::RepairSchedule,
+    repair::{AuditSchedule, RepairSchedule},
     stack::{Stack, StackSettings, TABLE},
 };
 
@@ -58,6 +58,9 @@ pub(super) struct Args {
     /// Seconds between two runs of the repair job's `recent`; 0 for none.
     #[arg(long, env = "PAGEMARK_REPAIR_EVERY", value_name = "SECONDS", default_value_t = 60)]
     repair_every: u64,
+    /// Seconds between two audits of everything by the repair job; 0 for none.
+    #[arg(long, env = "PAGEMARK_AUDIT_EVERY", value_name = "SECONDS", default_value_t = 600)]
+    audit_every: u64,
     /// Keep the data in this folder [default: a temporary one]
     #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -99,6 +102,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,
         repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),
+        audit: (args.audit_every > 0).then(|| AuditSchedule::every(Duration::from_secs(args.audit_every))),
     };
     let mut stack = tokio::select! {
         started = Stack::start(settings) => started?,

@@ -1,0 +1,96 @@
+//! `pagemark repair`: the repair job's commands on a running stack.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::builder::Resettable;
+use repair_job::{Command, RunArgs, run_command};
+use stores::{PageIndex, Table, quarantine::QuarantinePlace, table::TableConfig};
+
+use crate::{
+    running::RunningStack,
+    stack::{INDEX_MAX_AGE, TABLE, TABLE_TIMEOUT},
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Name of the stack's table.
+    #[arg(long, global = true, env = "PAGEMARK_TABLE", value_name = "NAME", default_value = TABLE)]
+    table: String,
+    /// Endpoint of the stack's engine.
+    #[arg(
+        long,
+        global = true,
+        env = "PAGEMARK_DYNAMODB_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8000"
+    )]
+    dynamodb_url: String,
+    /// The Redis server that the stack was given by its own --redis-url; one that it started is found.
+    #[arg(long, global = true, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
+    redis_url: Option<String>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// The stack says where its quarantine is. (The value is a placeholder.)
+pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
+    command
+        .mut_arg("quarantine", |it| it.env(Resettable::Reset).required(false).default_value("mapping").hide(true))
+        .mut_arg("s3_url", |it| it.env(Resettable::Reset).hide(true))
+}
+
+/// The table is one part, as for the stack's own audit ([`crate::repair`]).
+pub(super) fn in_one_part(command: clap::Command) -> clap::Command {
+    command.mut_arg("segments", |it| it.default_value("1"))
+}
+
+pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let config = TableConfig {
+        attempt_timeout: TABLE_TIMEOUT,
+        call_timeout: TABLE_TIMEOUT,
+        ..TableConfig::new(&args.table, Some(args.dynamodb_url.clone()))
+    };
+    let table = Table::connect(&config).await;
+    let none = || {
+        let (table, url) = (&args.table, &args.dynamodb_url);
+        format!(
+            "no running stack was found by the table {table:?} at {url}: is `pagemark up` running, and is its engine there (--dynamodb-url)?"
+        )
+    };
+    let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
+    let redis_url = stack.redis_url.clone().or(args.redis_url);
+    let redis_url = redis_url.context("the stack was given its Redis server by --redis-url; give the same here")?;
+    let index = PageIndex::connect(&stack.index_config(&redis_url))?;
+    let place = QuarantinePlace::Folder(stack.quarantine.into());
+    match &mut args.run.command {
+        Command::Quarantine(quarantine) => quarantine.quarantine = place,
+        Command::Status { quarantine, .. } => *quarantine = Some(place),
+        Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
+    }
+    run_command(&args.run, table, index, INDEX_MAX_AGE).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn the_command_lines_are_possible() {
+        Cli::command().debug_assert();
+        for line in [
+            "repair status",
+            "repair audit --apply",
+            "repair --apply audit --rolling",
+            "repair --dynamodb-url http://127.0.0.1:1 check c1",
+            "repair quarantine --apply --dynamodb-url http://127.0.0.1:1",
+            "repair recent --json --table other",
+            "repair rebuild --apply --scan",
+        ] {
+            let words = std::iter::once("pagemark").chain(line.split(' '));
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+}

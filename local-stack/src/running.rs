@@ -1,0 +1,52 @@
+//! What a running stack writes down about itself, so that the commands beside it find its parts.
+//!
+//! It stands in the stack's table, as a state of its own kind: whoever reaches the table reaches the rest.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use stores::{StoreError, Table, page_index::PageIndexConfig};
+
+use crate::stack::INDEX_MAX_AGE;
+
+/// The kind of state, and the name of the only one of that kind.
+const STATE: (&str, &str) = ("local-stack", "running");
+
+/// The parts of a running stack other than its table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunningStack {
+    /// The URL of the stack's own Redis server; `None` of one that it was given, whose URL may hold a password.
+    pub(crate) redis_url: Option<String>,
+    /// What the keys of the page index start with.
+    pub(crate) index_prefix: String,
+    /// The folder of the quarantine.
+    pub(crate) quarantine: String,
+}
+
+impl RunningStack {
+    /// A stack with its data in a folder; `redis_url` is its own server's.
+    pub(crate) fn new(redis_url: Option<String>, index_prefix: String, quarantine: &Path) -> Self {
+        let quarantine = std::path::absolute(quarantine).unwrap_or_else(|_| quarantine.to_owned());
+        Self { redis_url, index_prefix, quarantine: quarantine.to_string_lossy().into_owned() }
+    }
+
+    /// The stack that runs on a table, if one does.
+    pub(crate) async fn on(table: &Table) -> Result<Option<Self>, StoreError> {
+        table.state(STATE.0, STATE.1).await
+    }
+
+    /// Writes it down.
+    pub(crate) async fn announce(&self, table: &Table) -> Result<(), StoreError> {
+        table.put_state(STATE.0, STATE.1, self).await
+    }
+
+    /// Forgets the stack that ran on a table.
+    pub(crate) async fn withdraw(table: &Table) -> Result<(), StoreError> {
+        table.delete_state(STATE.0, STATE.1).await
+    }
+
+    /// How its page index is reached at a URL.
+    pub(crate) fn index_config(&self, redis_url: &str) -> PageIndexConfig {
+        PageIndexConfig { max_age: INDEX_MAX_AGE, prefix: self.index_prefix.clone(), ..PageIndexConfig::new(redis_url) }
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs one command of the command line, and prints what it found.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use stores::{PageIndex, Quarantine, Table};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    config::{Command, RunArgs},
+    explain::explain,
+    job::Job,
+    report::{Report, exit},
+    stop::Stop,
+};
+
+/// Runs a command over some stores until it is done, its time is up, or a signal ends it. The exit code is [`exit`]'s.
+///
+/// # Errors
+/// What could not be found out or printed. What a run itself meets is in its report.
+pub async fn run_command(
+    args: &RunArgs,
+    table: Table,
+    index: PageIndex,
+    index_max_age: Duration,
+) -> anyhow::Result<ExitCode> {
+    if let Command::Audit(audit) = &args.command
+        && let Err(problem) = audit.options()
+    {
+        eprintln!("error: {problem}");
+        return Ok(ExitCode::from(exit::USAGE));
+    }
+    let stop = Stop::after(args.max_run_time);
+    let settings = args.limits.settings(args.apply, index_max_age);
+    let job = Job::new(table, index, settings, args.limits.meter(), stop.clone());
+    if args.explain {
+        print!("{}", explain(&job, &args.command).await.context("nothing can be explained")?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    tokio::spawn(stop_on_signals(stop)?);
+    let report = match &args.command {
+        Command::Status { segments, quarantine, s3_url } => {
+            let quarantine = match quarantine {
+                Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
+                None => None,
+            };
+            let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
+            match args.json {
+                true => println!("{}", serde_json::to_string_pretty(&status)?),
+                false => println!("{status}"),
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Check { id, product } => {
+            let checked = Box::pin(job.check(id, product.as_ref())).await;
+            match args.json {
+                true => println!("{}", serde_json::to_string_pretty(&checked.json())?),
+                false => println!("{}{}", checked.table, checked.report),
+            }
+            return Ok(ExitCode::from(checked.report.exit_code()));
+        }
+        command @ (Command::Recent { .. } | Command::Audit(_) | Command::Quarantine(_) | Command::Rebuild { .. }) => {
+            let display = job.progress().show(command.name());
+            let report = Box::pin(long_command(&job, command)).await?;
+            drop(display);
+            report
+        }
+    };
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&report.json())?),
+        false => println!("{report}"),
+    }
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+async fn long_command(job: &Job, command: &Command) -> anyhow::Result<Report> {
+    Ok(match command {
+        Command::Recent { since } => job.recent_since(*since).await,
+        Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).await,
+        Command::Quarantine(args) => job.quarantine(&args.connect().await).await,
+        Command::Rebuild { segments, scan: false } => job.rebuild(*segments).await,
+        Command::Rebuild { segments, scan: true } => job.rebuild_by_scan(*segments).await,
+        Command::Check { id, product } => job.check(id, product.as_ref()).await.report,
+        Command::Status { .. } => Report::default(),
+    })
+}
+
+/// The first signal asks the run to stop, the second ends the process.
+fn stop_on_signals(stop: Stop) -> anyhow::Result<impl Future<Output = ()>> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        for is_first in [true, false] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if is_first {
+                eprintln!("stopping; once more ends it at once");
+                stop.ask();
+            }
+        }
+        std::process::exit(exit::FAILURE.into());
+    })
+}
