@@ -36,10 +36,10 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := behind:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
-# These write faster than DynamoDB Local takes it (`faults`), or are about Redis, or about what pages say (`pages`) or what is
-# deployed (`packaged`, `template`). Skipped are a test about the removal of what has expired, which DynamoDB Local does not
-# do, and those of the repair job that write fast or much.
-DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: connections:: faults:: installing:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
+# `faults` writes faster than DynamoDB Local accepts. The others test Redis, pages, what is deployed or installed, or a process with
+# its own engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, and tests of the repair job that
+# write fast or much.
+DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: readiness:: secured:: selection:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread \
     --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments

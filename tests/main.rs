@@ -25,6 +25,7 @@ mod fixture;
 mod import;
 mod input;
 mod installing;
+mod log;
 mod ordering;
 mod outage;
 mod packaged;

@@ -3,7 +3,10 @@
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use api::{Application, Settings};
-use stores::config::{log_filter, parse_settings, without_payloads};
+use stores::{
+    config::parse_settings,
+    log::{log_filter, log_rules},
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -34,13 +37,7 @@ async fn main() -> ExitCode {
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let filter = log_filter("info").map_err(anyhow::Error::msg)?;
-    tracing_subscriber::fmt()
-        .json()
-        .with_span_list(false)
-        .with_env_filter(filter)
-        .finish()
-        .with(without_payloads())
-        .init();
+    tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).finish().with(log_rules()).init();
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
     tokio::spawn(give_memory_back());

@@ -4,15 +4,16 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use page_indexer::{Config, FUNCTION, PageIndexer};
 use stores::{
     PageIndex,
-    config::{log_filter, parse_settings, without_payloads},
+    config::parse_settings,
     invocation::{StreamEvent, deadline_at},
+    log::{log_filter, log_rules},
 };
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
-    log.with(without_payloads()).init();
+    log.with(log_rules()).init();
     let config: Config = parse_settings();
     let index = PageIndex::connect(&config.page_index.config())?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);

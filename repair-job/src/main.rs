@@ -6,8 +6,9 @@ use lambda_runtime::{LambdaEvent, service_fn};
 use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
 use stores::{
     PageIndex, Table,
-    config::{log_filter, parse_settings, without_payloads},
+    config::parse_settings,
     invocation::deadline_at,
+    log::{log_filter, log_rules},
 };
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -27,7 +28,7 @@ async fn main() -> anyhow::Result<ExitCode> {
 /// The Lambda function: an event asks for a rebuild or, whatever else it is, for the hourly run.
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
-    log.with(without_payloads()).init();
+    log.with(log_rules()).init();
     let config: FunctionConfig = parse_settings();
     let table = Table::connect(&config.table.config()).await;
     let index = PageIndex::connect(&config.page_index.config())?;
@@ -57,7 +58,7 @@ async fn run() -> anyhow::Result<ExitCode> {
     let filter = log_filter("warn").map_err(anyhow::Error::msg)?;
     let ansi = std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_env_filter(filter).finish();
-    log.with(without_payloads()).init();
+    log.with(log_rules()).init();
     let config: Config = parse_settings();
     let (table, index_config) = (Table::connect(&config.table.config()).await, config.page_index.config());
     let index = PageIndex::connect(&index_config)?;

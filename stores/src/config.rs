@@ -9,7 +9,6 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use model::BlobFormat;
-use tracing_subscriber::filter::{FilterFn, LevelFilter, filter_fn};
 
 use crate::{
     Quarantine, metrics,
@@ -175,26 +174,6 @@ fn variable_of(flag: &str, command: &Command) -> Option<String> {
         Some(variable) => Some(variable.to_string_lossy().into_owned()),
         None => command.get_subcommands().find_map(|below| variable_of(flag, below)),
     }
-}
-
-/// What is logged: `PAGEMARK_LOG` as `tracing-subscriber` reads it; `default` without it.
-///
-/// # Errors
-/// What is wrong with the variable.
-pub fn log_filter(default: &str) -> Result<tracing_subscriber::EnvFilter, String> {
-    let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
-    chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))
-}
-
-/// Keeps what other people's crates say below `info` out of the log, whatever [`log_filter`] lets through: the Lambda
-/// runtime and the SDK then write out whole events and requests, and a log must never hold a comment's text.
-pub fn without_payloads() -> FilterFn {
-    const OURS: [&str; 8] =
-        ["api", "local_stack", "model", "page_indexer", "pagemark", "repair_job", "stores", "stream_writer"];
-    filter_fn(|metadata| {
-        let krate = metadata.target().split("::").next().unwrap_or_default();
-        *metadata.level() <= LevelFilter::INFO || OURS.contains(&krate)
-    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod capacity;
 pub mod config;
 mod error;
 pub mod invocation;
+pub mod log;
 pub mod metrics;
 #[cfg(test)]
 mod outside_text;

@@ -3,8 +3,9 @@
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use stores::{
     Table,
-    config::{log_filter, parse_settings, without_payloads},
+    config::parse_settings,
     invocation::{StreamEvent, deadline_at},
+    log::{log_filter, log_rules},
 };
 use stream_writer::{Config, FUNCTION, StreamWriter};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
@@ -12,7 +13,7 @@ use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
-    log.with(without_payloads()).init();
+    log.with(log_rules()).init();
     let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
     let writer = StreamWriter::new(table, config.quarantine.connect().await, config.fan_out, config.write_concurrency);

@@ -9,7 +9,7 @@ mod up;
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use stores::config::{log_filter, without_payloads};
+use stores::log::{log_filter, log_rules};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Product comments with page numbers, the whole system on one machine.
@@ -50,7 +50,7 @@ impl Cli {
             .with_ansi(std::io::stderr().is_terminal())
             .with_env_filter(filter)
             .finish()
-            .with(without_payloads())
+            .with(log_rules())
             .init();
         match self.command {
             Command::Up(args) => up::run(args).await,

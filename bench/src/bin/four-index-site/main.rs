@@ -21,7 +21,8 @@ use api::{ApiSettings, PublicUrl, SiteSettings};
 use clap::Parser;
 use stores::{
     Table,
-    config::{log_filter, parse_settings, without_payloads},
+    config::parse_settings,
+    log::{log_filter, log_rules},
     table::TableConfig,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,7 +67,7 @@ async fn main() -> ExitCode {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let filter = log_filter("info").map_err(anyhow::Error::msg)?;
     let log = tracing_subscriber::fmt().json().with_span_list(false).with_env_filter(filter).finish();
-    log.with(without_payloads()).init();
+    log.with(log_rules()).init();
     let mut terminate = signal(SignalKind::terminate())?;
     let table = Table::connect(&TableConfig::new(args.table, Some(args.dynamodb_url))).await;
     let site = SiteSettings { public_url: Some(args.public_url), ..SiteSettings::default() };
