@@ -9,7 +9,7 @@
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
 //! | expired items go only when told | a sweep in the background, and [`Engine::sweep_expired_items`] |
-//! | any web page may use it: its server answers preflights from any origin and verifies no signature | a [`proxy`] in front of it refuses what a page can send |
+//! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
 //! | one connection behind one lock, taken on the thread that serves a request | the engine has threads of its own, so a request that waits for the lock stalls nobody but other requests |
 //!
 //! What callers must see to themselves:

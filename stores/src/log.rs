@@ -25,7 +25,7 @@ pub fn log_filter(default: &str) -> Result<EnvFilter, String> {
 ///
 /// - What other people's crates say below `info`: the Lambda runtime and the SDK then write out whole events and requests,
 ///   and a log must never hold a comment's text.
-/// - What they report as trouble although it is a client's mistake, or meant to fail ([`is_client_mistake`]).
+/// - What they report as trouble although it is a client's mistake, or meant to fail (`is_client_mistake`).
 pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
     const OURS: [&str; 8] =
         ["api", "local_stack", "model", "page_indexer", "pagemark", "repair_job", "stores", "stream_writer"];
