@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// A user who is not root. `sudo` exists but needs a password.
-    fn as_user(self) -> Self {
+    fn without_root(self) -> Self {
         self.add("id", "echo 1000");
         self.add("sudo", "exit 1");
         self
@@ -93,7 +93,7 @@ fn a_missing_server_is_installed_with_one_line() {
 fn nothing_is_installed_where_it_is_forbidden_or_needs_a_password() {
     let forbidden = [("PAGEMARK_INSTALL", "no")];
     for (machine, variables) in
-        [(Machine::new("apt-get"), forbidden.as_slice()), (Machine::new("apt-get").as_user(), [].as_slice())]
+        [(Machine::new("apt-get"), forbidden.as_slice()), (Machine::new("apt-get").without_root(), [].as_slice())]
     {
         let ensured = machine.ensure_redis(variables);
         assert!(!ensured.status.success());
