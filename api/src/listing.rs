@@ -28,8 +28,9 @@
 //! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted leads
 //! back (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
 //!
-//! **Invariant:** an item of the table that is no comment as it must be is left out, takes its place in the page, and hides
-//! nothing else (`a_malformed_item_keeps_its_place_and_hides_nothing`).
+//! **Invariant:** a duplicate that is no comment as it must be is left out, takes its place in the page, and hides nothing else
+//! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
+//! (`Table::page`).
 
 use futures_util::{
     future::try_join_all,

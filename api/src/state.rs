@@ -3,7 +3,7 @@
 
 use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
-use model::{Cd, Comment, CommentId, Filter, Order, ProductId, Revision};
+use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision};
 use stores::{
     PageIndex, StoreError, Table, now,
     page_index::{Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
@@ -79,18 +79,41 @@ impl State {
         }
     }
 
-    /// The comment of this id, strongly consistent.
+    /// The comment of this id, strongly consistent. An invalid primary item is no comment.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await
+        match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
+            Err(StoreError::Malformed(problem)) => {
+                self.note_invalid(&problem);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    fn note_invalid(&self, problem: &Malformed) {
+        self.metrics.count_malformed_items(1);
+        tracing::error!(%problem, "an invalid primary item is answered as no comment");
+    }
+
+    /// What came of a change: an invalid primary item is no comment.
+    fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
+        match changed {
+            Err(WriteError::Store(StoreError::Malformed(problem))) => {
+                self.note_invalid(&problem);
+                Err(WriteError::NotFound)
+            }
+            changed => changed,
+        }
     }
 
     /// A page of the table.
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
-        if let Some(first) = page.malformed.first() {
-            self.metrics.count_malformed_items(page.malformed.len());
-            let (pk, problem, count) = (&first.pk, &first.problem, page.malformed.len());
-            tracing::error!(key = %query.key, pk, %problem, count, "a page has malformed items, and is shown without them");
+        let count = page.malformed.len() + page.left_out.len();
+        if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
+            self.metrics.count_malformed_items(count);
+            let problem = &first.problem;
+            tracing::error!(key = %query.key, %problem, count, "a page has malformed items, and is shown without them");
         }
         Ok(page)
     }
@@ -111,12 +134,14 @@ impl State {
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await
+        let patched = self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await;
+        self.of_valid(patched)
     }
 
     /// Deletes a comment.
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await
+        let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
+        self.of_valid(deleted)
     }
 
     /// Where a page starts; `None` when the page index is unavailable, for whatever reason: the answer of a page that can

@@ -10,12 +10,13 @@
 //!
 //! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], whatever the bytes claim to hold.
 
-use std::{fmt, str::FromStr};
+use std::{collections::HashMap, fmt, str::FromStr};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
+use serde_dynamo::AttributeValue;
 use zstd::zstd_safe;
 
 use crate::{comment::CommentText, error::Malformed};
@@ -127,6 +128,93 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
     Some([&[ZSTD], frame.as_slice()].concat())
 }
 
+/// The keys of the map.
+const FIELDS: [&str; 3] = ["title", "body", "author"];
+
+/// A text that stands in a map.
+struct MapText<'map> {
+    title: Option<&'map str>,
+    body: &'map str,
+    author: Option<&'map str>,
+}
+
+fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<MapText<'_>, String> {
+    let optional = |name: &str| match fields.get(name) {
+        None | Some(AttributeValue::Null(_)) => Ok(None),
+        Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(format!("its {name} is no text")),
+    };
+    let body = optional("body")?.ok_or("it has no body")?;
+    Ok(MapText { title: optional("title")?, body, author: optional("author")? })
+}
+
+/// The text in the attribute of an item. The problem never repeats the value.
+pub(crate) fn read(value: Option<&AttributeValue>) -> Result<CommentText, String> {
+    match value {
+        None => Err("is missing".to_owned()),
+        Some(AttributeValue::B(binary)) => read_binary(binary),
+        Some(AttributeValue::M(fields)) => read_map(fields).map(|MapText { title, body, author }| CommentText {
+            title: title.map(str::to_owned),
+            body: body.to_owned(),
+            author: author.map(str::to_owned),
+        }),
+        Some(_) => Err("is neither a map nor a binary value".to_owned()),
+    }
+}
+
+/// Whether [`read`] reads the attribute of an item. A map is not copied.
+pub(crate) fn check(value: Option<&AttributeValue>) -> Result<(), String> {
+    match value {
+        Some(AttributeValue::M(fields)) => read_map(fields).map(drop),
+        other => read(other).map(drop),
+    }
+}
+
+/// The text as a map with the unknown keys of another map; `None` when that has none, or is no map. The compressed format has
+/// room for nothing but the text.
+pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> Option<AttributeValue> {
+    let AttributeValue::M(fields) = old else { return None };
+    let unknown = fields.iter().filter(|(name, _)| !FIELDS.contains(&name.as_str()));
+    let mut fields: HashMap<_, _> = unknown.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let known = [("title", text.title.as_ref()), ("body", Some(&text.body)), ("author", text.author.as_ref())];
+    fields
+        .extend(known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), AttributeValue::S(text?.clone())))));
+    Some(AttributeValue::M(fields))
+}
+
+/// Reads a text, and nothing that could be taken for one: `String` takes bytes as well.
+pub(crate) fn strict_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserializer.deserialize_string(TextVisitor)
+}
+
+/// The same where there may be none.
+pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text(#[serde(deserialize_with = "strict_text")] String);
+    Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(text)| text))
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<String, E> {
+        Ok(text)
+    }
+}
+
 fn read_binary(binary: &[u8]) -> Result<CommentText, String> {
     match binary.split_first() {
         Some((&ZSTD, frame)) => read_content(&decompress(frame)?),
@@ -212,11 +300,9 @@ impl<'de> Visitor<'de> for BlobVisitor {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
-    use serde_dynamo::AttributeValue;
-
-    use super::*;
 
     fn text(title: Option<&str>, body: &str, author: Option<&str>) -> CommentText {
         CommentText { title: title.map(str::to_owned), body: body.to_owned(), author: author.map(str::to_owned) }

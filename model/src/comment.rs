@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{InvalidInput, Malformed},
+    blob::{strict_optional_text, strict_text},
+    error::{InvalidInput, Malformed, quoted},
     id::{CommentId, ProductId},
     instant::Instant,
     language::Language,
@@ -48,12 +49,13 @@ impl Comment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentText {
     /// A title, at most [`CommentText::TITLE_MAX_CHARS`] characters of one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The text itself, 1 to [`CommentText::BODY_MAX_CHARS`] characters.
+    #[serde(deserialize_with = "strict_text")]
     pub body: String,
     /// The name to show, at most [`CommentText::AUTHOR_MAX_CHARS`] characters of one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
@@ -132,7 +134,7 @@ impl Cd {
     /// # Errors
     /// Any text that [`Cd`]'s own `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let malformed = || Malformed::new("cd", format!("{text:?} is not <instant>#<comment id>"));
+        let malformed = || Malformed::new("cd", format!("{} is not <instant>#<comment id>", quoted(text)));
         let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
         Ok(Self {
             created_at: Instant::parse_text(instant).ok_or_else(malformed)?,

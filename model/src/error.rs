@@ -1,5 +1,7 @@
 //! The two ways in which a value can be wrong, split by what the caller does about it.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// Input of a person or a client that breaks a rule: tell them, change nothing.
@@ -36,6 +38,11 @@ impl Malformed {
     /// An error about a `what`.
     pub fn new(what: &'static str, problem: impl Into<String>) -> Self {
         Self { what, problem: problem.into() }
+    }
+
+    /// An error about an attribute of a stored item, which is named by its key. The problem never repeats a comment's text.
+    pub fn of_item(pk: &str, sk: &str, attribute: &str, problem: impl fmt::Display) -> Self {
+        Self::new("item", format!("pk {pk:?}, sk {sk:?}, attribute {attribute}: {problem}"))
     }
 }
 

@@ -1,16 +1,19 @@
 //! The items of the table, as `serde_dynamo` reads and writes them.
 //!
 //! The same types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
+//!
+//! **Invariant:** there is one definition of a valid primary item (ADR 40). Its rules stand in [`Attributes`] and `blob`. The
+//! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `stores`).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    blob::{BlobFormat, CommentBlob},
-    comment::{Cd, Comment, Placement},
+    blob::{self, BlobFormat, CommentBlob, strict_text},
+    comment::{Cd, Comment, CommentText, Placement},
     error::Malformed,
     filter::FilterKey,
-    id::{CommentId, ProductId},
+    id::CommentId,
     instant::Instant,
     language::Language,
     rating::Rating,
@@ -31,6 +34,8 @@ pub mod attribute {
     pub const RATING: &str = "rating";
     /// The comment's revision.
     pub const REVISION: &str = "revision";
+    /// The comment's text.
+    pub const COMMENT_BLOB: &str = "comment_blob";
     /// True on duplicate items, absent on others.
     pub const AUTO: &str = "auto";
     /// When DynamoDB may remove an item, in seconds since 1970.
@@ -60,16 +65,22 @@ pub struct CommentItem {
     /// See [`Cd`].
     pub cd: String,
     /// The comment's language.
+    #[serde(deserialize_with = "strict_text")]
     pub language: String,
     /// The comment's rating.
     pub rating: u64,
     /// The comment's revision.
+    #[serde(deserialize_with = "strict_text")]
     pub revision: String,
     /// The comment's text, in any format.
     pub comment_blob: CommentBlob,
-    /// True on duplicates, absent on the primary item.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// True on duplicates, absent on the primary item. Read as true whatever it holds: that it is there is what counts.
+    #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
+}
+
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| Some(true))
 }
 
 impl CommentItem {
@@ -95,28 +106,142 @@ impl CommentItem {
     /// The comment that the item, primary or duplicate, holds.
     ///
     /// # Errors
-    /// An attribute that does not have its form, as the fields of this type describe it. Limits of texts are not checked: what is stored is shown.
+    /// Names the attribute that is wrong. Limits of texts are not checked: what is stored is shown.
     pub fn into_comment(self) -> Result<Comment, Malformed> {
-        let malformed = |problem: String| Malformed::new("item", problem);
-        let id = comment_id_of_pk(&self.pk).ok_or_else(|| malformed(format!("pk {:?} is not a comment's", self.pk)))?;
-        let key = FilterKey::parse(&self.sk)?;
-        let cd = Cd::parse(&self.cd)?;
-        if cd.id != id {
-            return Err(malformed(format!("cd {cd} is not of comment {id}")));
-        }
-        // Whoever looks into it needs to know which comment it is.
-        let text = self.comment_blob.into_text();
-        let text = text.map_err(|error| Malformed::new(error.what, format!("of comment {id}: {}", error.problem)));
-        Ok(Comment {
-            id,
-            product: key.product,
-            language: Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?,
-            rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
-            created_at: cd.created_at,
-            revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
-            text: text?,
+        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto } = self;
+        let attributes =
+            Attributes { pk: &pk, sk: &sk, cd: &cd, language: &language, rating, has_auto: auto.is_some() };
+        let read = || {
+            let head = attributes.read()?;
+            let text = comment_blob.into_text().map_err(|error| Fault::new(attribute::COMMENT_BLOB, error.problem))?;
+            Ok(head.comment(parse_revision(&revision)?, text))
+        };
+        read().map_err(|fault: Fault| fault.of(&pk, &sk))
+    }
+}
+
+/// The comment that an item, primary or duplicate, holds: the same as [`CommentItem::into_comment`], with an error that names
+/// the attribute whichever way it is wrong.
+///
+/// # Errors
+/// Names the attribute that is missing or wrong.
+pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
+    let read = || {
+        let head = Attributes::of(item)?.read()?;
+        let text = blob::read(item.get(attribute::COMMENT_BLOB));
+        let text = text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
+        Ok(head.comment(revision_of(item)?, text))
+    };
+    read().map_err(|fault: Fault| fault.of_item(item))
+}
+
+/// The primary item of a comment after an edit. What another version or tool wrote stays: attributes that this version does
+/// not know, and unknown keys inside the map `comment_blob`, which therefore stays a map whatever the format.
+///
+/// # Errors
+/// The item cannot be written, which is a bug.
+pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item, Malformed> {
+    let written: Item = serde_dynamo::to_item(CommentItem::primary(comment, format))
+        .map_err(|error| Malformed::new("item", error.to_string()))?;
+    let mut attributes = item.into_inner();
+    let blob = attributes.get(attribute::COMMENT_BLOB).and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
+    attributes.extend(written.into_inner());
+    attributes.extend(blob.map(|blob| (attribute::COMMENT_BLOB.to_owned(), blob)));
+    Ok(Item::from(attributes))
+}
+
+/// What is wrong with an attribute of an item.
+struct Fault {
+    attribute: &'static str,
+    problem: String,
+}
+
+impl Fault {
+    fn new(attribute: &'static str, problem: impl Into<String>) -> Self {
+        Self { attribute, problem: problem.into() }
+    }
+
+    fn of(self, pk: &str, sk: &str) -> Malformed {
+        Malformed::of_item(pk, sk, self.attribute, self.problem)
+    }
+
+    fn of_item(self, item: &Item) -> Malformed {
+        let key = |name| text(item, name).unwrap_or_default();
+        self.of(key(attribute::PK), key(attribute::SK))
+    }
+}
+
+/// What an item says of its comment, besides the text and the revision.
+struct Attributes<'item> {
+    pk: &'item str,
+    sk: &'item str,
+    cd: &'item str,
+    language: &'item str,
+    rating: u64,
+    has_auto: bool,
+}
+
+/// The same, read.
+struct Head {
+    id: CommentId,
+    key: FilterKey,
+    created_at: Instant,
+    language: Language,
+    rating: Rating,
+}
+
+impl<'item> Attributes<'item> {
+    fn of(item: &'item Item) -> Result<Self, Fault> {
+        let required = |name| text(item, name).ok_or_else(|| Fault::new(name, "is missing or no text"));
+        let rating = match item.get(attribute::RATING) {
+            Some(AttributeValue::N(number)) => number.parse().ok(),
+            _ => None,
+        };
+        Ok(Self {
+            pk: required(attribute::PK)?,
+            sk: required(attribute::SK)?,
+            cd: required(attribute::CD)?,
+            language: required(attribute::LANGUAGE)?,
+            rating: rating.ok_or_else(|| Fault::new(attribute::RATING, "is missing or no whole number"))?,
+            has_auto: item.contains_key(attribute::AUTO),
         })
     }
+
+    fn read(&self) -> Result<Head, Fault> {
+        let id = comment_id_of_pk(self.pk).ok_or_else(|| Fault::new(attribute::PK, "is not a comment's"))?;
+        let key = FilterKey::parse(self.sk).map_err(|error| Fault::new(attribute::SK, error.problem))?;
+        if key.is_primary() && self.has_auto {
+            return Err(Fault::new(attribute::AUTO, "is there, but a primary item has none"));
+        }
+        let cd = Cd::parse(self.cd).map_err(|error| Fault::new(attribute::CD, error.problem))?;
+        if cd.id != id {
+            return Err(Fault::new(attribute::CD, format!("{cd} is of another comment")));
+        }
+        let language = Language::parse(self.language);
+        Ok(Head {
+            id,
+            key,
+            created_at: cd.created_at,
+            language: language.map_err(|error| Fault::new(attribute::LANGUAGE, error.problem))?,
+            rating: Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?,
+        })
+    }
+}
+
+impl Head {
+    fn comment(self, revision: Revision, text: CommentText) -> Comment {
+        let Self { id, key, created_at, language, rating } = self;
+        Comment { id, product: key.product, language, rating, created_at, revision, text }
+    }
+}
+
+fn revision_of(item: &Item) -> Result<Revision, Fault> {
+    let revision = text(item, attribute::REVISION);
+    parse_revision(revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?)
+}
+
+fn parse_revision(revision: &str) -> Result<Revision, Fault> {
+    Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))
 }
 
 /// Which comment a primary item is of, and where it stands: what its entries in the page index are made of.
@@ -130,38 +255,10 @@ pub struct PlacedComment {
     pub created_at: Instant,
 }
 
-/// The attributes that tell this of a primary item whose product is known.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct PlacementItem {
-    pk: String,
-    cd: String,
-    language: String,
-    rating: u64,
-    auto: Option<bool>,
-}
-
-impl PlacementItem {
-    /// Reads the primary item of a product; `None` of one that is a duplicate, or no comment's.
-    ///
-    /// # Errors
-    /// As of [`Image::of_primary`].
-    pub fn into_placed(self, product: &ProductId) -> Result<Option<PlacedComment>, Malformed> {
-        if self.auto.is_some() || !self.pk.starts_with(COMMENT_PREFIX) {
-            return Ok(None);
-        }
-        let malformed = |problem: String| Malformed::new("image", format!("{} of {product}: {problem}", self.pk));
-        let id = comment_id_of_pk(&self.pk).ok_or_else(|| malformed("pk is not a comment's".to_owned()))?;
-        let cd = Cd::parse(&self.cd)?;
-        if cd.id != id {
-            return Err(malformed(format!("cd {cd} is not of comment {id}")));
-        }
-        let language = Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?;
-        let rating = Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?;
-        Ok(Some(PlacedComment {
-            id,
-            placement: Placement { product: product.clone(), language, rating },
-            created_at: cd.created_at,
-        }))
+impl From<Comment> for PlacedComment {
+    fn from(comment: Comment) -> Self {
+        let Comment { id, product, language, rating, created_at, .. } = comment;
+        Self { id, placement: Placement { product, language, rating }, created_at }
     }
 }
 
@@ -173,10 +270,45 @@ pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     }
 }
 
+/// What an item under the key of a primary item is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PrimaryItem<'item> {
+    /// A primary item as it must be.
+    Valid(Image<'item>),
+    /// It lacks a revision, or has one that is none. All else is right, so the repair job can give it one.
+    WithoutRevision(PlacedComment, Malformed),
+    /// Something is wrong that nobody can make up: a person has to look.
+    Invalid(Malformed),
+}
+
+impl<'item> PrimaryItem<'item> {
+    /// Reads an item by the one definition of a valid primary item.
+    pub fn read(item: &'item Item) -> Self {
+        let read = || {
+            let head = Attributes::of(item)?.read()?;
+            if !head.key.is_primary() {
+                return Err(Fault::new(attribute::SK, "is not a primary item's"));
+            }
+            let text = blob::check(item.get(attribute::COMMENT_BLOB));
+            text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
+            Ok(head)
+        };
+        let Head { id, key, created_at, language, rating } = match read() {
+            Ok(head) => head,
+            Err(fault) => return Self::Invalid(fault.of_item(item)),
+        };
+        let placement = Placement { product: key.product, language, rating };
+        match revision_of(item) {
+            Ok(revision) => Self::Valid(Image { id, placement, created_at, revision, item }),
+            Err(fault) => Self::WithoutRevision(PlacedComment { id, placement, created_at }, fault.of_item(item)),
+        }
+    }
+}
+
 /// What a primary item, or an image of it in the stream, says about its comment, with the item itself.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the
-/// code does not know. The item is borrowed, and only what decides keys is read: a handler looks at two images a
+/// code does not know. The item is borrowed, and its text is checked but not copied: a handler looks at two images a
 /// record, and copies of their texts would cost it more than everything else that it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
@@ -186,6 +318,8 @@ pub struct Image<'item> {
     pub placement: Placement,
     /// When the comment was made.
     pub created_at: Instant,
+    /// The version of the item.
+    pub revision: Revision,
     /// The primary item, every attribute of it.
     pub item: &'item Item,
 }
@@ -194,29 +328,20 @@ impl<'item> Image<'item> {
     /// Reads a primary item.
     ///
     /// # Errors
-    /// An attribute that decides keys is missing or wrong, or the item is a duplicate.
+    /// It is not a valid primary item: names the item and the attribute.
     pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
-        let malformed = |problem: String| Malformed::new("image", problem);
-        let required = |name: &str| text(item, name).ok_or_else(|| malformed(format!("{name} is missing or no text")));
-        let (pk, cd) = (required(attribute::PK)?, Cd::parse(required(attribute::CD)?)?);
-        let id = comment_id_of_pk(pk).ok_or_else(|| malformed(format!("pk {pk:?} is not a comment's")))?;
-        let key = FilterKey::parse(required(attribute::SK)?)?;
-        if !key.is_primary() {
-            return Err(malformed(format!("sk {key} is not a primary item's")));
+        match PrimaryItem::read(item) {
+            PrimaryItem::Valid(image) => Ok(image),
+            PrimaryItem::WithoutRevision(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
         }
-        if item.contains_key(attribute::AUTO) {
-            return Err(malformed("a primary item with the attribute auto".to_owned()));
-        }
-        if cd.id != id {
-            return Err(malformed(format!("cd {cd} is not of comment {id}")));
-        }
-        let language = Language::parse(required(attribute::LANGUAGE)?).map_err(|error| malformed(error.to_string()))?;
-        let rating = match item.get(attribute::RATING) {
-            Some(AttributeValue::N(number)) => Rating::parse(number).map_err(|error| malformed(error.to_string()))?,
-            _ => return Err(malformed("rating is missing or no number".to_owned())),
-        };
-        let placement = Placement { product: key.product, language, rating };
-        Ok(Self { id, placement, created_at: cd.created_at, item })
+    }
+
+    /// The comment, its text included.
+    ///
+    /// # Errors
+    /// None: what is valid was checked when the image was read.
+    pub fn comment(&self) -> Result<Comment, Malformed> {
+        comment_of(self.item)
     }
 
     /// The same without the item.
@@ -248,126 +373,4 @@ impl<'item> Image<'item> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::comment::CommentText;
-
-    pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
-        let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
-        Comment {
-            id: CommentId::parse(id).unwrap(),
-            product: ProductId::parse(product).unwrap(),
-            language: Language::parse(language).unwrap(),
-            rating: Rating::new(rating).unwrap(),
-            created_at: now,
-            revision: Revision::after(None, now, 7),
-            text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
-        }
-    }
-
-    pub(crate) fn primary_item(comment: &Comment) -> Item {
-        serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)).unwrap()
-    }
-
-    #[test]
-    fn a_primary_item_has_the_attributes_of_the_design() {
-        let item = primary_item(&comment("c1", "a/b", "EN", 4));
-        let json = serde_json::to_value(&item).unwrap();
-        expect_test::expect![[r#"
-            {
-              "cd": {
-                "S": "2024-02-29T12:00:00.123Z#c1"
-              },
-              "comment_blob": {
-                "M": {
-                  "author": {
-                    "S": "Ann"
-                  },
-                  "body": {
-                    "S": "Fine."
-                  }
-                }
-              },
-              "language": {
-                "S": "en"
-              },
-              "pk": {
-                "S": "COMMENT#c1"
-              },
-              "rating": {
-                "N": "4"
-              },
-              "revision": {
-                "S": "01HQTBRNKV0000000000000007"
-              },
-              "sk": {
-                "S": "PRODUCT#a%2Fb/~/~"
-              }
-            }"#]]
-        .assert_eq(&serde_json::to_string_pretty(&json).unwrap());
-    }
-
-    #[test]
-    fn items_read_back_as_the_comment() {
-        let comment = comment("c1", "a/b", "en", 4);
-        let item = primary_item(&comment);
-        let image = Image::of_primary(&item).unwrap();
-        assert_eq!(
-            (&image.id, &image.placement, image.created_at),
-            (&comment.id, &comment.placement(), comment.created_at)
-        );
-        for key in comment.placement().duplicate_keys() {
-            let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
-            assert!(duplicate.is_duplicate());
-            assert_eq!(duplicate.into_comment().unwrap(), comment);
-        }
-    }
-
-    #[test]
-    fn a_primary_item_is_placed_alike_however_it_is_read() {
-        let comment = comment("c1", "a/b", "en", 4);
-        let item = primary_item(&comment);
-        let placed: PlacementItem = serde_dynamo::from_item(item.clone()).unwrap();
-        let by_image = Image::of_primary(&item).unwrap().into_placed();
-        assert_eq!(placed.clone().into_placed(&comment.product).unwrap(), Some(by_image));
-        assert_eq!(PlacementItem { auto: Some(true), ..placed.clone() }.into_placed(&comment.product).unwrap(), None);
-        let elsewhere = PlacementItem { pk: "STATE#c1".to_owned(), ..placed.clone() };
-        assert_eq!(elsewhere.into_placed(&comment.product).unwrap(), None);
-        for broken in [
-            PlacementItem { pk: "COMMENT#c 1".to_owned(), ..placed.clone() },
-            PlacementItem { pk: "COMMENT#c2".to_owned(), ..placed.clone() },
-            PlacementItem { cd: "today".to_owned(), ..placed.clone() },
-            PlacementItem { language: "e".to_owned(), ..placed.clone() },
-            PlacementItem { rating: 6, ..placed.clone() },
-        ] {
-            assert!(broken.clone().into_placed(&comment.product).is_err(), "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn a_broken_item_is_malformed() {
-        let good = primary_item(&comment("c1", "p", "en", 4));
-        let with = |name: &str, value: Option<AttributeValue>| {
-            let mut item = good.clone().into_inner();
-            match value {
-                Some(value) => item.insert(name.to_owned(), value),
-                None => item.remove(name),
-            };
-            Image::of_primary(&Item::from(item)).map(|_| ())
-        };
-        let text = |text: &str| Some(AttributeValue::S(text.to_owned()));
-        assert!(with("other", text("kept")).is_ok());
-        for (name, value) in [
-            ("pk", text("CHANGE#1")),
-            ("sk", text("PRODUCT#p/en/~")),
-            ("cd", text("2024-02-29T12:00:00.123Z#c2")),
-            ("cd", None),
-            ("language", text("e")),
-            ("rating", Some(AttributeValue::N("6".to_owned()))),
-            ("rating", text("4")),
-            ("auto", Some(AttributeValue::Bool(true))),
-        ] {
-            assert!(with(name, value.clone()).is_err(), "{name} {value:?}");
-        }
-    }
-}
+pub(crate) mod tests;

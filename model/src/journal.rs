@@ -81,7 +81,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             .sk
             .split_once('#')
             .and_then(|(_, id)| CommentId::parse(id).ok())
-            .ok_or_else(|| Malformed::new("journal entry", format!("sk {:?} is not <instant>#<id>", item.sk)))?;
+            .ok_or_else(|| Malformed::of_item(&item.pk, &item.sk, "sk", "is not <instant>#<comment id>"))?;
         Ok(Self { id, revision: item.revision, before: item.before, after: item.after })
     }
 }

@@ -22,10 +22,14 @@ pub struct RecordChange<'record> {
     pub sequence_number: String,
     /// The comment.
     pub id: CommentId,
-    /// The primary item before, `None` when it was created.
+    /// The product of the primary item.
+    pub product: ProductId,
+    /// The primary item before, `None` when there was none, or one that was invalid.
     pub old: Option<Image<'record>>,
-    /// The primary item after, `None` when it was deleted.
+    /// The primary item after, `None` when there is none, or one that is invalid.
     pub new: Option<Image<'record>>,
+    /// What is wrong with the item after, when it is invalid. Such an item implies no keys, as if it had been deleted.
+    pub invalid: Option<Malformed>,
 }
 
 /// Reads the record at a place of a batch.
@@ -33,14 +37,17 @@ pub struct RecordChange<'record> {
 /// `None` is a record that changes no comment: of a duplicate, of the journal or the repair job's state (they reach
 /// a handler when a mapping lacks the filter), or one whose images are equal.
 ///
+/// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item that was invalid before left
+/// nothing behind.
+///
 /// # Errors
-/// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or whose images are malformed.
+/// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or is not of one item.
 pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
-    let malformed = |problem: &str| Malformed::new("record", problem.to_owned());
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {
-        return Err(malformed("it has no keys"));
+        return Err(Malformed::new("record", "it has no keys"));
     };
+    let malformed = |problem: &str| Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"));
     if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
         return Ok(None);
     }
@@ -48,24 +55,32 @@ pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<Record
     let Some(sequence_number) = record.change.sequence_number.clone() else {
         return Err(malformed("it has no sequence number"));
     };
-    let (old, new) = (image(&record.change.old_image)?, image(&record.change.new_image)?);
-    if old.iter().chain(&new).any(|image| image.id != id) {
-        return Err(malformed("an image is of another comment than its keys"));
+    let (before, after) = (&record.change.old_image, &record.change.new_image);
+    let is_of_another = |item: &Item| text(item, attribute::PK) != Some(pk) || text(item, attribute::SK) != Some(sk);
+    if [before, after].into_iter().any(|image| !image.is_empty() && is_of_another(image)) {
+        return Err(malformed("an image is of another item than its keys"));
     }
     let whole = match record.event_name.as_str() {
-        "INSERT" => new.is_some(),
-        "MODIFY" => old.is_some() && new.is_some(),
+        "INSERT" => !after.is_empty(),
+        "MODIFY" => !before.is_empty() && !after.is_empty(),
         // A deletion by TTL looks the same but for its userIdentity.
-        "REMOVE" => old.is_some() && new.is_none(),
+        "REMOVE" => !before.is_empty() && after.is_empty(),
         _ => return Err(malformed("its event name is not INSERT, MODIFY or REMOVE")),
     };
     if !whole {
         return Err(malformed("an image is missing: the stream must hold NEW_AND_OLD_IMAGES"));
     }
-    if old == new {
+    let old = image(before).ok().flatten();
+    let (new, invalid) = image(after).map_or_else(|invalid| (None, Some(invalid)), |new| (new, None));
+    if old == new && invalid.is_none() {
         return Ok(None);
     }
-    Ok(Some(RecordChange { place, sequence_number, id, old, new }))
+    let product = match (old.as_ref().or(new.as_ref()), FilterKey::parse(sk)) {
+        (Some(image), _) => image.placement.product.clone(),
+        (None, Ok(key)) => key.product,
+        (None, Err(error)) => return Err(invalid.unwrap_or_else(|| malformed(&error.problem))),
+    };
+    Ok(Some(RecordChange { place, sequence_number, id, product, old, new, invalid }))
 }
 
 /// An image of a record, which holds an empty item for one that it lacks.
@@ -90,7 +105,7 @@ pub struct CommentChange<'record> {
     pub first_sequence_number: String,
     /// The places of its records in the batch, ascending.
     pub places: Vec<usize>,
-    /// The primary item after the last record, `None` when that deleted it.
+    /// The primary item after the last record, `None` when that deleted it or made it invalid.
     pub last: Option<Image<'record>>,
     /// Every placement that any old or new image in the batch had, each once, ascending.
     pub seen: Vec<Placement>,
@@ -102,11 +117,7 @@ pub struct CommentChange<'record> {
 pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
     let mut by_item: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
     let mut found: HashMap<(CommentId, ProductId), usize> = HashMap::with_capacity(changes.len());
-    for RecordChange { place, sequence_number, id, old, new } in changes {
-        // A record has an image, and both are of the item that its keys name.
-        let Some(product) = old.iter().chain(&new).map(|image| image.placement.product.clone()).next() else {
-            continue;
-        };
+    for RecordChange { place, sequence_number, id, product, old, new, .. } in changes {
         let seen = [&old, &new].into_iter().flatten().map(|image| image.placement.clone());
         let item = (id, product);
         match found.get(&item).and_then(|at| by_item.get_mut(*at)) {
@@ -135,7 +146,8 @@ pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChang
 pub struct DecodedBatch<'records> {
     /// The primary items that changed.
     pub changes: Vec<CommentChange<'records>>,
-    /// The records that can never be processed: their places in the batch, and why.
+    /// The records that belong into quarantine: their places in the batch, and why. They cannot be read, or left an invalid
+    /// item; what such an item implied before is among the changes.
     pub malformed: Vec<(usize, Malformed)>,
 }
 
@@ -145,7 +157,10 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut changes = Vec::with_capacity(records.len());
     for (place, record) in records.iter().enumerate() {
         match decode_record(place, record) {
-            Ok(Some(change)) => changes.push(change),
+            Ok(Some(mut change)) => {
+                malformed.extend(change.invalid.take().map(|invalid| (place, invalid)));
+                changes.push(change);
+            }
             Ok(None) => {}
             Err(error) => malformed.push((place, error)),
         }

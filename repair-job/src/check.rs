@@ -8,8 +8,8 @@ use std::{
 
 use model::{
     CommentId, ProductId,
-    item::{attribute, text},
-    plan::reconcile::{Collection, Drift, Places, Ranks, plan_ranks},
+    item::{Image, attribute, text},
+    plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
@@ -104,12 +104,19 @@ impl Job {
                 return Ok(described);
             }
         };
+        if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
+            described.lines.push(format!("primary item: to be taken over, {malformed}"));
+            return Ok(described);
+        }
         described.lines.push(match &collection.primary {
-            Some((image, revision)) => format!(
-                "primary item: {}, {}, rating {}, made {}, revision {revision}",
-                image.placement.product, image.placement.language, image.placement.rating, image.created_at
+            Some(Image { placement, created_at, revision, .. }) => format!(
+                "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
+                placement.product, placement.language, placement.rating
             ),
-            None => "primary item: none".to_owned(),
+            None => match &collection.invalid {
+                Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
+                None => "primary item: none".to_owned(),
+            },
         });
         let ranks = match &scope.index {
             IndexScope::Nothing => Err("page index: not looked at".to_owned()),
@@ -132,7 +139,7 @@ impl Job {
 
 /// A row for everything that is there or should be, by its key.
 fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
-    let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
+    let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
     let mut add = |what: &'static str, state: &str, key: String, is: String, should_be: String| {
         rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
@@ -163,15 +170,16 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 Drift::ExtraName(product, language) => {
                     add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
                 }
-                // Those are planned below.
-                Drift::MissingDuplicate(_)
+                // Those are planned below, or by `reconcile`.
+                Drift::MissingRevision(_)
+                | Drift::MissingDuplicate(_)
                 | Drift::ExtraDuplicate(_)
                 | Drift::StaleDuplicate(..)
                 | Drift::OrphanDuplicate(_) => {}
             }
         }
     }
-    let primary = collection.primary.as_ref().map(|(image, _)| image.item);
+    let primary = collection.primary.as_ref().map(|image| image.item);
     for drift in collection.plan_duplicates().drift {
         let state = drift.kind().name().replace('_', " ");
         match &drift {
@@ -194,7 +202,8 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 let should_be = of(&|name| shown(name, should_be(name)));
                 add("duplicate", &state, key, is, should_be);
             }
-            Drift::MissingRank(_)
+            Drift::MissingRevision(_)
+            | Drift::MissingRank(_)
             | Drift::ExtraRank(_)
             | Drift::WrongScore(..)
             | Drift::OrphanRank(_)

@@ -417,12 +417,11 @@ impl<'run> Pipe<'run> {
     }
 }
 
-/// Where the comment of an item stands; nothing of one that is no primary item; what is wrong with one that cannot be read.
+/// Where the comment of an item stands; nothing of one that is no primary item; what is wrong with an invalid one.
 fn placed(item: &Item) -> Result<Option<PlacedComment>, String> {
-    let (pk, sk) = (text(item, attribute::PK).unwrap_or_default(), text(item, attribute::SK).unwrap_or_default());
-    if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
+    if !text(item, attribute::SK).is_some_and(|sk| sk.ends_with(FilterKey::PRIMARY_SUFFIX)) {
         return Ok(None);
     }
-    let image = Image::of_primary(item).map_err(|malformed| format!("{pk} {sk}: {malformed}"))?;
+    let image = Image::of_primary(item).map_err(|malformed| malformed.to_string())?;
     Ok(Some(image.into_placed()))
 }

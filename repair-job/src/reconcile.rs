@@ -13,15 +13,17 @@
 //! **Invariant:** nothing is mended in, or reported of, a page index that was lost or is being rebuilt: whatever is found
 //! wrong there, the markers and the servers are looked at once more after it was read (`tests/repair/lost.rs`).
 //!
+//! **Invariant:** an invalid primary item implies nothing. One that lacks a revision alone is given one and reconciled as any
+//! other; of any other, what is derived is removed, and a person has to look (`tests/repair/foreign.rs`).
+//!
 //! **Invariant:** running it again finds nothing (the tests' fixture, when it ends, has an audit look at everything).
 
 use std::{sync::Arc, time::Duration};
 
 use model::{
-    CommentId, ProductId,
+    CommentId, FilterKey,
     plan::reconcile::{Collection, Drift, Places, plan_ranks},
 };
-use serde_dynamo::Item;
 use stores::{Backoff, PageIndex, Remedy, StoreError, Table, table::Guarded};
 use tokio::time::Instant;
 
@@ -183,26 +185,19 @@ impl Reconciler {
         };
         // What an earlier attempt wrote, too, may be wrong by now.
         *places = collection.places(places);
-        let mut rejected = None;
+        // What a person has to look at does not keep the rest from being right.
+        let mut unresolved = collection.invalid.as_ref().map(|invalid| invalid.malformed.to_string());
         if scope.duplicates {
-            let plan = collection.plan_duplicates();
-            if !self.apply {
-                found.left.extend(plan.drift);
-            } else if !plan.writes.is_empty() {
-                match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
-                    Ok(Guarded::Done) => found.mended.extend(plan.drift),
-                    Ok(Guarded::Changed) => return Ok(Attempt::Changed),
-                    // The others have been written, and the page index may be right all the same.
-                    Err(error) if error.remedy() == Remedy::Quarantine => {
-                        let left = self.left_of(id, plan.drift, found).await?;
-                        found.left.extend(left);
-                        rejected = Some(error);
-                    }
-                    Err(error) => return Err(error),
-                }
+            if let Some(attempt) = self.take_over(&collection, found, deadline).await? {
+                return Ok(attempt);
+            }
+            match self.attempt_duplicates(&collection, found, deadline).await? {
+                Duplicates::Right => {}
+                Duplicates::Changed => return Ok(Attempt::Changed),
+                Duplicates::Rejected(error) => unresolved = unresolved.or(Some(error.to_string())),
             }
         }
-        let settled = || rejected.map_or(Attempt::Settled, |error| Attempt::Unresolved(error.to_string()));
+        let settled = || unresolved.map_or(Attempt::Settled, Attempt::Unresolved);
         let looked_at = self.places_in(scope, places);
         if looked_at.products().next().is_none() {
             return Ok(settled());
@@ -222,6 +217,57 @@ impl Reconciler {
                 }
             }
         }
+    }
+
+    /// Takes a comment over whose primary item lacks nothing but a revision. `None` when that is not so.
+    async fn take_over(
+        &self,
+        collection: &Collection<'_>,
+        found: &mut Found,
+        deadline: Instant,
+    ) -> Result<Option<Attempt>, StoreError> {
+        let Some(invalid) = &collection.invalid else { return Ok(None) };
+        let Some(comment) = &invalid.without_revision else { return Ok(None) };
+        let drift = Drift::MissingRevision(FilterKey::primary(invalid.product.clone()));
+        if !self.apply {
+            // What follows from the item is told when it has a revision.
+            found.left.push(drift);
+            return Ok(Some(Attempt::Settled));
+        }
+        if self.table.take_over(comment, invalid.item, deadline).await? == Guarded::Done {
+            tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: it has a revision now");
+            found.mended.push(drift);
+        }
+        // Whether by this or by another, the item is another one now.
+        Ok(Some(Attempt::Changed))
+    }
+
+    async fn attempt_duplicates(
+        &self,
+        collection: &Collection<'_>,
+        found: &mut Found,
+        deadline: Instant,
+    ) -> Result<Duplicates, StoreError> {
+        let (id, plan) = (&collection.id, collection.plan_duplicates());
+        if !self.apply {
+            found.left.extend(plan.drift);
+            return Ok(Duplicates::Right);
+        }
+        if plan.writes.is_empty() {
+            return Ok(Duplicates::Right);
+        }
+        match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
+            Ok(Guarded::Done) => found.mended.extend(plan.drift),
+            Ok(Guarded::Changed) => return Ok(Duplicates::Changed),
+            // The others have been written, and the page index may be right all the same.
+            Err(error) if error.remedy() == Remedy::Quarantine => {
+                let left = self.left_of(id, plan.drift, found).await?;
+                found.left.extend(left);
+                return Ok(Duplicates::Rejected(error));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Duplicates::Right)
     }
 
     /// Which differences of the duplicates are left after some of the writes were rejected; the others are mended.
@@ -258,8 +304,7 @@ impl Reconciler {
         read_at: Instant,
     ) -> Result<IndexAttempt, StoreError> {
         let ranks = self.index.ranks(&collection.id, places).await?;
-        let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
-        let plan = plan_ranks(&collection.id, last, &ranks);
+        let plan = plan_ranks(&collection.id, collection.last(), &ranks);
         if plan.edits.is_empty() {
             return Ok(IndexAttempt::Right);
         }
@@ -292,12 +337,23 @@ impl Reconciler {
     /// Whether the primary item is another than it was read, or there is one where there was none.
     async fn has_changed(&self, collection: &Collection<'_>, places: &Places) -> Result<bool, StoreError> {
         for product in places.products() {
-            if self.table.primary_item_in(&collection.id, product).await?.as_ref() != primary_in(collection, product) {
+            let present = self.table.primary_item_in(&collection.id, product).await?;
+            if present.as_ref() != collection.primary_item_in(product) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
+
+/// What came of the duplicates.
+enum Duplicates {
+    /// They are right, or only looked at.
+    Right,
+    /// The primary item has changed.
+    Changed,
+    /// Some cannot be written.
+    Rejected(StoreError),
 }
 
 /// What came of looking at the page index.
@@ -307,9 +363,4 @@ enum IndexAttempt {
     TooLate,
     /// It cannot be told whether what was read may be believed; nothing was done.
     NotKept(StoreError),
-}
-
-fn primary_in<'items>(collection: &Collection<'items>, product: &ProductId) -> Option<&'items Item> {
-    let (image, _) = collection.primary.as_ref()?;
-    (image.placement.product == *product).then_some(image.item)
 }

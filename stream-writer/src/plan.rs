@@ -102,8 +102,10 @@ mod tests {
             place,
             sequence_number: place.to_string(),
             id: CommentId::parse(id).unwrap(),
+            product: ProductId::parse("p").unwrap(),
             old: image(old.as_ref()),
             new: image(new.as_ref()),
+            invalid: None,
         });
         let calls = plan_calls(&group_by_primary_item(changes.collect()), fan_out);
         let keys: Vec<_> = calls.iter().flat_map(Call::writes).map(DuplicateWrite::key).collect();

@@ -5,6 +5,7 @@
 //! - `cluster`: the same in a Redis Cluster.
 //! - `recent`: windows and watermarks.
 //! - `catalogue`: the product catalogue, and rebuilds by it.
+//! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: what was given up is worked off.
 //! - `concurrent`: the same while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
@@ -20,6 +21,7 @@ mod audit;
 mod catalogue;
 mod cluster;
 mod concurrent;
+mod foreign;
 mod killed;
 mod kinds;
 mod local;

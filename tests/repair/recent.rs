@@ -188,11 +188,9 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
     let stores = ready_stores().await;
     let comment = stores.create_numbered(1, super::product(1)).await;
     stores.deliver_all().await;
-    let item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
-    let mut broken = item.clone();
-    broken.insert("rating".to_owned(), serde_dynamo::AttributeValue::S("four".to_owned()));
-    stores.put_raw(broken.into()).await;
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::UNRESOLVED);
+    let four = serde_dynamo::AttributeValue::S("four".to_owned());
+    let item = stores.break_primary_item(&comment.id, "rating", Some(four)).await;
+    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::UNRESOLVED | exit::DRIFT_FOUND);
     let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
     let recent = async || job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
     for _ in 0..3 {
@@ -200,7 +198,8 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
         assert!(report.unresolved[0].contains(comment.id.as_str()), "{report}");
     }
-    stores.put_raw(item.into()).await;
+    stores.put_raw(item).await;
+    assert_eq!(recent().await.exit_code(), exit::DRIFT_FOUND, "what was removed is made again");
     for _ in 0..2 {
         assert_clean(&recent().await);
     }

@@ -5,7 +5,7 @@ use model::{CommentText, Language, Malformed, Rating, Revision};
 use stores::table::MalformedItem;
 
 fn whole(comments: Vec<Comment>) -> Page {
-    Page { comments, malformed: Vec::new(), cut_short: false }
+    Page { comments, ..Page::default() }
 }
 
 fn query(order: Order, size: u64) -> ListingQuery {

@@ -20,6 +20,18 @@ use crate::{
     revision::Revision,
 };
 
+/// The body of a comment whose item lacks a revision.
+const INVALID: &str = "Invalid.";
+
+/// A comment's primary item.
+fn stored(comment: &Comment) -> Item {
+    let mut item = primary_item(comment).into_inner();
+    if comment.text.body == INVALID {
+        item.remove("revision");
+    }
+    item.into()
+}
+
 /// A stream record as the service sends it.
 fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) -> EventRecord {
     let either = old.or(new).expect("a record has an image");
@@ -37,7 +49,7 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
     });
     for (name, image) in [("OldImage", old), ("NewImage", new)] {
         if let Some(image) = image {
-            change[name] = serde_json::to_value(primary_item(image)).unwrap();
+            change[name] = serde_json::to_value(stored(image)).unwrap();
         }
     }
     let event_name = match (old, new) {
@@ -52,8 +64,8 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
     .unwrap()
 }
 
-/// One line a step, `item language rating` or `item -` for a deletion, becomes the records of a stream. An item is a
-/// comment's id, with `@` and a product where that is not `p`.
+/// One line a step becomes the records of a stream: `item language rating`, or `item -` for a deletion; `item language rating !`
+/// is an invalid item. An item is a comment's id, with `@` and a product where that is not `p`.
 fn records(script: &str) -> Vec<EventRecord> {
     let mut state: BTreeMap<String, Comment> = BTreeMap::new();
     let mut records = Vec::new();
@@ -61,9 +73,14 @@ fn records(script: &str) -> Vec<EventRecord> {
         let (item, rest) = line.trim().split_once(' ').expect("item and state");
         let (id, product) = item.split_once('@').unwrap_or((item, "p"));
         let old = state.get(item).cloned();
-        let new = rest.split_once(' ').map(|(language, rating)| Comment {
-            revision: Revision::after(old.as_ref().map(|c| c.revision), Instant::from_epoch_ms(0).unwrap(), 1),
-            ..comment(id, product, language, rating.parse().unwrap())
+        let new = rest.split_once(' ').map(|(language, rating)| {
+            let (rating, is_invalid) = rating.strip_suffix(" !").map_or((rating, false), |rating| (rating, true));
+            let mut new = comment(id, product, language, rating.parse().unwrap());
+            new.revision = Revision::after(old.as_ref().map(|c| c.revision), Instant::from_epoch_ms(0).unwrap(), 1);
+            if is_invalid {
+                new.text.body = INVALID.to_owned();
+            }
+            new
         });
         match &new {
             Some(new) => state.insert(item.to_owned(), new.clone()),
@@ -78,7 +95,10 @@ fn records(script: &str) -> Vec<EventRecord> {
 
 fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
     let batch = decode_batch(records);
-    assert_eq!(batch.malformed, []);
+    let is_invalid =
+        |record: &EventRecord| !record.change.new_image.is_empty() && !record.change.new_image.contains_key("revision");
+    let invalid = records.iter().positions(is_invalid).collect_vec();
+    assert_eq!(batch.malformed.iter().map(|(place, _)| *place).collect_vec(), invalid, "and no others");
     batch.changes
 }
 
@@ -154,6 +174,23 @@ fn a_late_delete_in_one_product_spares_the_comment_s_item_in_another() {
             c1: put 31, delete 0; in [PRODUCT#q:~/~ PRODUCT#q:~/4 PRODUCT#q:en/~ PRODUCT#q:en/4], not in []
         "#]],
     );
+}
+
+#[test]
+fn an_invalid_item_implies_nothing_and_what_it_implied_before_is_deleted() {
+    check(
+        "c1 en 4\nc1 en 4 !\nc2 en 4 !\nc3 en 4 !\nc3 ko 5",
+        expect![[r#"
+        c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
+        c2: put 0, delete 0; in [], not in []
+        c3: put 31, delete 0; in [~/~ ~/5 ko/~ ko/5], not in []
+    "#]],
+    );
+    let records = records("c1 en 4\nc1 en 4 !\nc1 -");
+    let malformed = decode_record(1, &records[1]).unwrap().unwrap().invalid.unwrap();
+    expect![[r#"malformed item: pk "COMMENT#c1", sk "PRODUCT#p/~/~", attribute revision: is missing or no text"#]]
+        .assert_eq(&malformed.to_string());
+    assert_eq!(decode_record(2, &records[2]), Ok(None), "nothing is left to delete");
 }
 
 #[test]
@@ -236,6 +273,7 @@ fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRec
 
 fn histories() -> impl Strategy<Value = Vec<EventRecord>> {
     let state = prop_oneof![
+        1 => (prop::sample::select(vec!["en", "ko"]), 4..=5_u8).prop_map(|(l, r)| format!("{l} {r} !")),
         4 => (prop::sample::select(vec!["en", "ko", "pt"]), 1..=5_u8).prop_map(|(l, r)| format!("{l} {r}")),
         1 => Just("-".to_owned()),
     ];

@@ -51,8 +51,10 @@ fn shard_pk(shard: u32) -> String {
 
 /// The product of an item of the list, or of its key.
 fn product_of(item: &SdkItem) -> Result<ProductId, StoreError> {
-    let escaped = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).map_or("", String::as_str);
-    Ok(ProductId::from_escaped(escaped).map_err(|error| Malformed::new("listed product", error.to_string()))?)
+    let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map_or("", String::as_str);
+    let (pk, sk) = (text(attribute::PK), text(attribute::SK));
+    let product = ProductId::from_escaped(sk);
+    Ok(product.map_err(|error| Malformed::of_item(pk, sk, attribute::SK, error))?)
 }
 
 impl Table {

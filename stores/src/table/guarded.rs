@@ -1,14 +1,20 @@
-//! Writes of duplicates that happen only if the primary item is still as it was read.
+//! Writes that happen only if the primary item is still as it was read: of duplicates, and of a revision that it lacks.
 //!
 //! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the condition is
 //! checked by the transaction that writes (`tests/repair/concurrent.rs`).
 
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem};
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem, Update};
 use model::{
-    CommentId, FilterKey,
-    item::{attribute, comment_pk},
-    plan::{DuplicateWrite, reconcile::Guard},
+    CommentId, FilterKey, ProductId, Revision,
+    item::{PlacedComment, attribute, comment_pk},
+    plan::{
+        DuplicateWrite,
+        reconcile::{Expected, Guard},
+    },
 };
+use serde_dynamo::Item;
 use tokio::time::Instant;
 
 use super::{
@@ -18,8 +24,19 @@ use super::{
 };
 use crate::{
     error::{Remedy, Store, StoreError},
+    now,
     retry::Backoff,
 };
+
+/// The attributes that decide whether a primary item is valid, and its keys.
+const DECIDING: [&str; 6] = [
+    attribute::CD,
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    attribute::COMMENT_BLOB,
+    attribute::AUTO,
+];
 
 /// What became of guarded writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +87,52 @@ impl Table {
         rejected.map_or(Ok(Guarded::Done), Err)
     }
 
+    /// Takes a comment over whose primary item lacks a revision and nothing else: gives it one, on condition that the item is
+    /// as it was read, with an entry of the journal. No call is started after `deadline`.
+    ///
+    /// # Errors
+    /// The store's; it may have happened then.
+    pub async fn take_over(
+        &self,
+        comment: &PlacedComment,
+        item: &Item,
+        deadline: Instant,
+    ) -> Result<Guarded, StoreError> {
+        let revision = Revision::after(None, now(), rand::random());
+        let Condition { expression, names, values } = Condition::as_read(item);
+        let update = Update::builder()
+            .table_name(&self.name)
+            .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
+            .update_expression("SET #revision = :given")
+            .condition_expression(expression)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values))
+            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()));
+        let actions = vec![
+            TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
+            self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
+        ];
+        // Of the journal's promise: see `writer`.
+        self.send_guarded(actions, deadline.min(Instant::now() + self.started_within)).await
+    }
+
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
-        let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(primary_key(id, guard)));
-        let check = match guard.revision {
-            None => check.condition_expression("attribute_not_exists(pk)"),
-            Some(revision) => check
+        let key = primary_key(id, &guard.product);
+        let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(key));
+        let check = match &guard.expected {
+            Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
+            Expected::Revision(revision) => check
                 .condition_expression("#revision = :revision")
                 .expression_attribute_names("#revision", attribute::REVISION)
                 .expression_attribute_values(":revision", AttributeValue::S(revision.to_string())),
+            Expected::Invalid(item) => {
+                let Condition { expression, names, values } = Condition::as_read(item);
+                let values = Some(values).filter(|values| !values.is_empty());
+                check
+                    .condition_expression(expression)
+                    .set_expression_attribute_names(Some(names))
+                    .set_expression_attribute_values(values)
+            }
         };
         Ok(TransactWriteItem::builder().condition_check(check.build().map_err(refused)?).build())
     }
@@ -92,6 +147,10 @@ impl Table {
         for write in writes {
             actions.push(to_action(write.clone(), &self.name)?);
         }
+        self.send_guarded(actions, deadline).await
+    }
+
+    async fn send_guarded(&self, actions: Vec<TransactWriteItem>, deadline: Instant) -> Result<Guarded, StoreError> {
         let mut backoff = Backoff::until(deadline);
         loop {
             self.admit_write().await;
@@ -122,8 +181,34 @@ impl Table {
     }
 }
 
-fn primary_key(id: &CommentId, guard: &Guard) -> SdkItem {
-    let sk = FilterKey::primary(guard.product.clone()).to_string();
+/// What must hold of an item, as DynamoDB reads it.
+struct Condition {
+    expression: String,
+    names: HashMap<String, String>,
+    values: SdkItem,
+}
+
+impl Condition {
+    /// An item is there, and as it was read in all that decides whether it is valid.
+    fn as_read(item: &Item) -> Self {
+        let mut expression = "attribute_exists(pk)".to_owned();
+        let (mut names, mut values) = (HashMap::new(), SdkItem::new());
+        for name in DECIDING {
+            names.insert(format!("#{name}"), name.to_owned());
+            match item.get(name) {
+                None => expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
+                Some(value) => {
+                    expression.push_str(&format!(" AND #{name} = :{name}"));
+                    values.insert(format!(":{name}"), value.clone().into());
+                }
+            }
+        }
+        Self { expression, names, values }
+    }
+}
+
+fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
+    let sk = FilterKey::primary(product.clone()).to_string();
     [(attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))), (attribute::SK.to_owned(), AttributeValue::S(sk))]
         .into()
 }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use model::{
     CommentId, FilterKey, Instant, Malformed, ProductId,
-    item::{COMMENT_PREFIX, PlacedComment, PlacementItem, attribute, comment_pk},
+    item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
 use serde_dynamo::Item;
 use tokio::time::Instant as Deadline;
 
-use super::{GSI, SdkItem, Table, from_sdk_item, item_json::ItemJson, page_answer::QueryReader};
+use super::{GSI, SdkItem, Table, from_sdk_item, page_answer::QueryReader};
 use crate::{
     error::{Store, StoreError},
     retry::Backoff,
@@ -29,7 +29,7 @@ const BATCH_GET_MAX: usize = 100;
 pub enum ScanOf {
     /// Every item, whole. For whoever looks again before concluding anything.
     Everything,
-    /// Of comments' items without `auto`, what decides their keys. For whoever also reads the journal since well before
+    /// Of comments' items without `auto`, what decides whether they are valid, and their keys. For whoever also reads the journal since well before
     /// the scan began: what a replica did not have yet is named there.
     Placements,
 }
@@ -145,7 +145,7 @@ impl Table {
         Ok(answer.item.map(Item::from))
     }
 
-    /// What decides the keys of primary items, eventually consistent, in no order; those that there are not are left out.
+    /// What decides whether primary items are valid, and their keys, eventually consistent, in no order; those that there are not are left out.
     /// No key may stand twice. Nothing is waited for after `deadline`.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl Table {
         limit: u32,
     ) -> Result<PrimaryPart, StoreError> {
         self.admit_read().await;
-        let reader = QueryReader::<PlacementItem>::default();
+        let reader = QueryReader::<CommentItem>::default();
         self.client
             .query()
             .table_name(&self.name)
@@ -256,14 +256,13 @@ impl Table {
             .send()
             .await
             .map_err(StoreError::of_sdk)?;
-        // One that cannot be read must not stop a rebuild: it is reported among the others.
-        let answer = reader.take_readable()?;
+        let answer = reader.take_readable()?.into_comments();
         self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
-        let malformed = answer.malformed.into_iter().filter(|item| item.pk.starts_with(COMMENT_PREFIX));
-        let malformed = malformed.map(|item| Err(Malformed::new("image", format!("{} {}", item.pk, item.problem))));
-        let comments = answer.items.into_iter().filter_map(|ItemJson(item)| item.into_placed(product).transpose());
+        let primary = answer.items.into_iter().filter(|item| item.pk().starts_with(COMMENT_PREFIX) && !item.has_auto());
+        // One that is invalid must not stop a rebuild: it is reported among the others.
+        let comments = primary.map(|item| item.into_comment(0).map(PlacedComment::from).map_err(|item| item.problem));
         Ok(PrimaryPart {
-            comments: comments.chain(malformed).collect(),
+            comments: comments.collect(),
             read: answer.scanned_count,
             next: answer.last_evaluated_key.map(|key| PrimaryPosition(key.into())),
         })
@@ -303,20 +302,28 @@ impl Table {
             let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
             let at = sk.split_once('#').and_then(|(at, _)| Instant::parse(at).ok());
             latest = at.filter(|at| *at > latest).unwrap_or(latest);
-            let read = from_sdk_item::<JournalItem>(item);
-            let read = read.and_then(|item| Ok(JournalEntry::try_from(item)?));
-            let entry = read.map_err(|error| Malformed::new("journal entry", format!("{sk:?}: {error}")));
-            JournalRow { at: latest, entry }
+            let entry = match from_sdk_item::<JournalItem>(item) {
+                Ok(item) => JournalEntry::try_from(item),
+                Err(StoreError::Malformed(malformed)) => Err(malformed),
+                Err(error) => return Err(error),
+            };
+            Ok(JournalRow { at: latest, entry })
         });
-        Ok(JournalPart { rows: rows.collect(), next: answer.last_evaluated_key.map(JournalPosition) })
+        Ok(JournalPart { rows: rows.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(JournalPosition) })
     }
 }
 
-/// What [`model::item::Image::of_primary`] looks at. `language` is a reserved word.
-const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #auto";
+/// What [`model::item::Image::of_primary`] looks at. Some of the names are reserved words.
+const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto";
 
 fn placement_names() -> HashMap<String, String> {
-    [("#language", attribute::LANGUAGE), ("#rating", attribute::RATING), ("#auto", attribute::AUTO)]
-        .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
-        .into()
+    [
+        ("#language", attribute::LANGUAGE),
+        ("#rating", attribute::RATING),
+        ("#revision", attribute::REVISION),
+        ("#comment_blob", attribute::COMMENT_BLOB),
+        ("#auto", attribute::AUTO),
+    ]
+    .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
+    .into()
 }

@@ -10,7 +10,8 @@ use serde::{
 };
 
 /// What an item holds, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`); but a number must be
-/// whole, not negative and within 64 bits.
+/// whole, not negative and within 64 bits. Which items are comments, both say alike
+/// (`pages_and_functions_agree_on_what_is_valid`).
 #[derive(Debug)]
 pub struct ItemJson<T>(pub T);
 
@@ -102,10 +103,11 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
             Type::M => typed.next_value_seed(Map(self.0)),
             Type::N => {
                 let number: Text<'de> = typed.next_value()?;
-                match number.0.parse::<u64>() {
-                    Ok(number) => self.0.deserialize(number.into_deserializer()),
-                    // Whoever wants a number refuses it; an attribute that nobody wants may hold any.
-                    Err(_) => self.0.deserialize(number.0.into_deserializer()),
+                match (number.0.parse::<u64>(), number.0.parse::<f64>()) {
+                    (Ok(number), _) => self.0.deserialize(number.into_deserializer()),
+                    // Whoever wants a whole number or a text refuses it; an attribute that nobody wants may hold any.
+                    (Err(_), Ok(number)) => self.0.deserialize(number.into_deserializer()),
+                    (Err(_), Err(_)) => Err(A::Error::custom("a number is none")),
                 }
             }
             Type::B => {
@@ -141,7 +143,10 @@ struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
 
 #[cfg(test)]
 mod tests {
-    use model::{BlobFormat, CommentBlob, CommentText, item::CommentItem};
+    use model::{
+        BlobFormat, CommentBlob, CommentText,
+        item::{CommentItem, Image, comment_of},
+    };
     use serde_dynamo::{AttributeValue, Item};
     use serde_json::json;
 
@@ -195,6 +200,71 @@ mod tests {
             json[name] = value;
         }
         assert_eq!(read(&json).unwrap(), expected);
+    }
+
+    /// Values of every type, right and wrong ones for each attribute.
+    fn any_values() -> Vec<Option<AttributeValue>> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let number = |number: &str| AttributeValue::N(number.to_owned());
+        let map = |name: &str, value: AttributeValue| {
+            let body = AttributeValue::S("Fine.".to_owned());
+            AttributeValue::M([("body".to_owned(), body), (name.to_owned(), value)].into())
+        };
+        let plain = [
+            text("c2"),
+            text("01HQTBRNKV0000000000000008"),
+            text("ko"),
+            text("KO"),
+            text(""),
+            text("2024-02-29T12:00:00.123Z#c2"),
+            text("2024-02-29T12:00:01.123Z#c1"),
+            text("PRODUCT#p/en/4"),
+            number("4"),
+            number("0"),
+            number("6"),
+            number("-1"),
+            number("4.5"),
+            number("1e30"),
+            AttributeValue::Bool(true),
+            AttributeValue::Null(true),
+            AttributeValue::B(b"en".to_vec()),
+            AttributeValue::B(vec![7]),
+            AttributeValue::L(vec![text("en")]),
+            AttributeValue::M([].into()),
+            AttributeValue::Ss(vec!["en".to_owned()]),
+            AttributeValue::Ns(vec!["4".to_owned()]),
+            AttributeValue::Bs(vec![b"en".to_vec()]),
+        ];
+        let nested = plain.iter().flat_map(|value| ["title", "body", "unknown"].map(|name| map(name, value.clone())));
+        let nested: Vec<AttributeValue> = nested.collect();
+        plain.into_iter().chain(nested).map(Some).chain([None]).collect()
+    }
+
+    #[test]
+    fn pages_and_functions_agree_on_what_is_valid() {
+        let mut counts = [0; 2];
+        for format in [BlobFormat::Map, BlobFormat::Zstd] {
+            let good = item(format, &"the same again and ".repeat(50), None);
+            for name in ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto"] {
+                for value in any_values() {
+                    let mut attributes = good.clone().into_inner();
+                    match value.clone() {
+                        Some(value) => attributes.insert(name.to_owned(), value),
+                        None => attributes.remove(name),
+                    };
+                    let item = Item::from(attributes);
+                    let expected = comment_of(&item);
+                    let found = read(&serde_json::to_value(&item).unwrap()).map(CommentItem::into_comment);
+                    assert_eq!(found.ok().and_then(Result::ok), expected.clone().ok(), "{name} {value:?}");
+                    // Of an item under the key of a primary item, the handlers and the repair job say the same.
+                    if name != "sk" {
+                        assert_eq!(Image::of_primary(&item).is_ok(), expected.is_ok(), "{name} {value:?}");
+                    }
+                    counts[usize::from(expected.is_ok())] += 1;
+                }
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
     }
 
     #[test]

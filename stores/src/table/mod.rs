@@ -26,7 +26,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use model::{BlobFormat, Malformed};
+use model::{BlobFormat, Malformed, item::attribute};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -165,8 +165,61 @@ pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError
     Ok(item.into())
 }
 
-/// One of `model`'s types from an item.
+/// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, and no value.
 pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
-    let item = serde_dynamo::Item::from(item);
-    Ok(serde_dynamo::from_item(item).map_err(|error| Malformed::new("item", error.to_string()))?)
+    let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+    let (pk, sk) = (key(attribute::PK), key(attribute::SK));
+    let attributes = serde_dynamo::AttributeValue::M(serde_dynamo::Item::from(item).into_inner());
+    let item = serde_dynamo::Deserializer::from_attribute_value(attributes);
+    Ok(serde_path_to_error::deserialize(item).map_err(|error| {
+        let message = error.inner().to_string();
+        let missing = message.strip_prefix("missing field `").and_then(|name| name.strip_suffix('`'));
+        match missing {
+            Some(name) => Malformed::of_item(&pk, &sk, name, "is missing"),
+            None => Malformed::of_item(&pk, &sk, &error.path().to_string(), "is of another type or form"),
+        }
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::journal::JournalItem;
+
+    use super::*;
+
+    /// What is said of a journal entry with an attribute replaced, or taken away.
+    fn said(name: &str, value: Option<AttributeValue>) -> String {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let rating = AttributeValue::N("4".to_owned());
+        let placement = [("product", text("p")), ("language", text("en")), ("rating", rating)];
+        let placement = placement.map(|(name, value)| (name.to_owned(), value)).into();
+        let mut item: SdkItem = [
+            ("pk", text("CHANGE#1")),
+            ("sk", text("2024-02-29T12:00:00.123Z#c1")),
+            ("revision", text("01HQTBRNKV0000000000000007")),
+            ("after", AttributeValue::M(placement)),
+            ("expires_at", AttributeValue::N("1".to_owned())),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        assert!(from_sdk_item::<JournalItem>(item.clone()).is_ok());
+        item.remove(name);
+        item.extend(value.map(|value| (name.to_owned(), value)));
+        from_sdk_item::<JournalItem>(item).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_item_that_cannot_be_read_is_named_with_its_attribute_and_no_value() {
+        let secret = || Some(AttributeValue::S("said in confidence".to_owned()));
+        let rating = ("rating".to_owned(), AttributeValue::N("6".to_owned()));
+        for (name, value, says) in [
+            ("expires_at", None, "expires_at: is missing"),
+            ("expires_at", secret(), "expires_at: is of another type or form"),
+            ("revision", secret(), "revision: is of another type or form"),
+            ("after", Some(AttributeValue::M([rating].into())), "after.rating: is of another type or form"),
+        ] {
+            let key = "malformed item: pk \"CHANGE#1\", sk \"2024-02-29T12:00:00.123Z#c1\", attribute ";
+            assert_eq!(said(name, value), format!("{key}{says}"));
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! the SDK's.
 
 use std::{
+    collections::HashMap,
     fmt::Debug,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -24,9 +25,12 @@ use aws_smithy_runtime_api::{
     },
 };
 use aws_smithy_types::config_bag::ConfigBag;
-use model::{Cd, Malformed, item::attribute};
+use model::{
+    Cd, Comment, Malformed,
+    item::{CommentItem, attribute, comment_of, text},
+};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_dynamo::Item;
+use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
 use super::item_json::ItemJson;
@@ -34,14 +38,11 @@ use crate::error::{Store, StoreError};
 
 /// What is read of an answer.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase", bound = "T: DeserializeOwned")]
-pub struct QueryAnswer<T> {
+#[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
+pub struct QueryAnswer<I> {
     /// The items, in the order asked for.
     #[serde(default = "Vec::new")]
-    pub items: Vec<ItemJson<T>>,
-    /// What cannot be read, and is not among the items.
-    #[serde(skip, default = "Vec::new")]
-    pub malformed: Vec<MalformedItem>,
+    pub items: Vec<I>,
     /// How many items were read for them.
     #[serde(default)]
     pub scanned_count: u64,
@@ -64,37 +65,82 @@ pub struct MalformedItem {
     pub problem: Malformed,
 }
 
-/// An answer whose items have not been looked into.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct UnreadAnswer {
-    #[serde(default)]
-    items: Vec<Value>,
-    #[serde(default)]
-    scanned_count: u64,
-    last_evaluated_key: Option<Item>,
-    consumed_capacity: Option<Consumed>,
+/// An answer as it could be read.
+#[derive(Debug)]
+pub(super) enum Answer<T> {
+    /// Every item has the types that it must have.
+    Read(QueryAnswer<ItemJson<T>>),
+    /// Some item has not, so that each is to be looked into by itself.
+    Unread(QueryAnswer<Value>),
 }
 
-impl UnreadAnswer {
-    /// Reads each item by itself, and leaves out those that are malformed.
-    fn read<T: DeserializeOwned>(self) -> QueryAnswer<T> {
-        let (mut items, mut malformed) = (Vec::with_capacity(self.items.len()), Vec::new());
-        for (place, item) in self.items.into_iter().enumerate() {
-            let text = |name: &str| item.get(name)?.get("S")?.as_str();
-            let pk = text(attribute::PK).unwrap_or_default().to_owned();
-            let cd = text(attribute::CD).and_then(|cd| Cd::parse(cd).ok());
-            match serde_json::from_value(item) {
-                Ok(item) => items.push(item),
-                Err(error) => {
-                    let problem = Malformed::new("item", error.to_string());
-                    malformed.push(MalformedItem { place, pk, cd, problem });
-                }
-            }
+/// An item of an answer about comments.
+#[derive(Debug)]
+pub(super) enum StoredComment {
+    /// Every attribute has its type.
+    Read(CommentItem),
+    /// Some attribute may not have.
+    Unread(Item),
+}
+
+impl StoredComment {
+    /// Its table key `pk`, as far as it has one.
+    pub(super) fn pk(&self) -> &str {
+        match self {
+            Self::Read(item) => &item.pk,
+            Self::Unread(item) => text(item, attribute::PK).unwrap_or_default(),
         }
-        let Self { scanned_count, last_evaluated_key, consumed_capacity, .. } = self;
-        QueryAnswer { items, malformed, scanned_count, last_evaluated_key, consumed_capacity }
     }
+
+    pub(super) fn has_auto(&self) -> bool {
+        match self {
+            Self::Read(item) => item.is_duplicate(),
+            Self::Unread(item) => item.contains_key(attribute::AUTO),
+        }
+    }
+
+    /// The comment, or what is wrong with an item that stands at this place.
+    pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
+        let (pk, cd) = (self.pk().to_owned(), self.cd());
+        let comment = match self {
+            Self::Read(item) => item.into_comment(),
+            Self::Unread(item) => comment_of(&item),
+        };
+        comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
+    }
+
+    fn cd(&self) -> Option<Cd> {
+        let cd = match self {
+            Self::Read(item) => Some(item.cd.as_str()),
+            Self::Unread(item) => text(item, attribute::CD),
+        };
+        Cd::parse(cd?).ok()
+    }
+}
+
+impl Answer<CommentItem> {
+    /// The answer with its items as they are.
+    pub(super) fn into_comments(self) -> QueryAnswer<StoredComment> {
+        match self {
+            Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
+            Self::Unread(answer) => answer.map(|value| StoredComment::Unread(item_of(value))),
+        }
+    }
+}
+
+impl<I> QueryAnswer<I> {
+    fn map<O>(self, read: impl FnMut(I) -> O) -> QueryAnswer<O> {
+        let Self { items, scanned_count, last_evaluated_key, consumed_capacity } = self;
+        let items = items.into_iter().map(read).collect();
+        QueryAnswer { items, scanned_count, last_evaluated_key, consumed_capacity }
+    }
+}
+
+/// An item from its JSON. An attribute of a type that nobody knows counts as missing.
+fn item_of(value: Value) -> Item {
+    let Value::Object(attributes) = value else { return Item::default() };
+    let known = attributes.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
+    Item::from(known.collect::<HashMap<String, AttributeValue>>())
 }
 
 /// What a query took.
@@ -109,8 +155,7 @@ pub struct Consumed {
 #[derive(Debug)]
 pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
-/// An answer as it could be read.
-type Read<T> = Result<QueryAnswer<T>, Malformed>;
+type Read<T> = Result<Answer<T>, Malformed>;
 
 impl<T> Default for QueryReader<T> {
     fn default() -> Self {
@@ -124,24 +169,28 @@ impl<T> Clone for QueryReader<T> {
     }
 }
 
-impl<T> QueryReader<T> {
+impl<T: DeserializeOwned> QueryReader<T> {
     /// The answer.
     ///
     /// # Errors
     /// An item is malformed, or there was no answer.
-    pub fn take(&self) -> Result<QueryAnswer<T>, StoreError> {
-        let mut answer = self.take_readable()?;
-        match answer.malformed.pop() {
-            Some(malformed) => Err(malformed.problem.into()),
-            None => Ok(answer),
-        }
+    pub fn take(&self) -> Result<QueryAnswer<ItemJson<T>>, StoreError> {
+        let answer = match self.take_readable()? {
+            Answer::Read(answer) => return Ok(answer),
+            Answer::Unread(answer) => answer,
+        };
+        let read: Result<Vec<_>, _> = answer.items.into_iter().map(serde_json::from_value::<ItemJson<T>>).collect();
+        let problem = read.map_or_else(|error| error.to_string(), |_| "an item cannot be read".to_owned());
+        Err(Malformed::new("item", problem).into())
     }
+}
 
+impl<T> QueryReader<T> {
     /// The answer, also when some of its items are malformed.
     ///
     /// # Errors
     /// The answer as a whole cannot be read, or there was none.
-    pub(super) fn take_readable(&self) -> Result<QueryAnswer<T>, StoreError> {
+    pub(super) fn take_readable(&self) -> Result<Answer<T>, StoreError> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
@@ -179,10 +228,10 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
         }
         let body = response.body().bytes().unwrap_or_default();
         let answer = match serde_json::from_slice(body) {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => Ok(Answer::Read(answer)),
             // An item that is malformed: what reading them one by one costs is then paid as well.
             Err(error) if error.is_data() => serde_json::from_slice(body)
-                .map(UnreadAnswer::read)
+                .map(Answer::Unread)
                 .map_err(|error| Malformed::new("answer", error.to_string())),
             // No JSON, or not all of it: another try may bring it.
             Err(error) => return Err(OrchestratorError::response(error.into())),

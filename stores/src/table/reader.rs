@@ -3,20 +3,22 @@
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
 use model::{
     Cd, Comment, CommentId, FilterKey, Instant, Order,
-    item::{CommentItem, attribute, comment_pk},
+    item::{CommentItem, Image, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
 use serde_dynamo::Item;
 
 use super::{
     GSI, SdkItem, Table, from_sdk_item,
-    item_json::ItemJson,
-    page_answer::{MalformedItem, QueryReader},
+    page_answer::{MalformedItem, QueryAnswer, QueryReader, StoredComment},
 };
 use crate::error::{Store, StoreError};
 
 /// How often a page's query follows DynamoDB's 1 MB answer limit.
 const PAGE_CALLS_MAX: usize = 9;
+
+/// How many items more than are wanted are read after invalid primary items, so that a run of them is soon passed over.
+const BEYOND_INVALID: usize = 100;
 
 /// The most calls that reading a comment's items may take: 32 items of at most 400 KB in answers of 1 MB.
 const COLLECTION_CALLS_MAX: usize = 40;
@@ -38,13 +40,15 @@ pub struct PageQuery {
 }
 
 /// A page as read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     /// The comments, in the order asked for.
     pub comments: Vec<Comment>,
-    /// What stands among them and is no comment as it must be, in the same order: a page with such an item is shown
-    /// without it.
+    /// The duplicates among them that are no comments as they must be, in the same order: a page with such an item is shown
+    /// without it. Of a page that is cut short, the last may be an invalid primary item: the place where it was cut.
     pub malformed: Vec<MalformedItem>,
+    /// The invalid primary items that were passed over. They have no rank, so they take no place in a page.
+    pub left_out: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
 }
@@ -75,10 +79,10 @@ impl Table {
     /// The comment of this id, strongly consistent.
     ///
     /// # Errors
-    /// The store's, or that the primary item is malformed.
+    /// The store's, or that the primary item is invalid.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.primary_item(id).await? {
-            Some(item) => Ok(Some(from_sdk_item::<CommentItem>(item)?.into_comment()?)),
+            Some(item) => Ok(Some(Image::of_primary(&item.into())?.comment()?)),
             None => Ok(None),
         }
     }
@@ -134,50 +138,34 @@ impl Table {
         Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
     }
 
-    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit. A malformed item takes a place
-    /// of the page as any other, so that it does not shift the pages that follow.
+    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit, or to fill the places of invalid
+    /// primary items. A malformed duplicate takes a place of the page as any other, so that it does not shift the pages that
+    /// follow.
     ///
     /// # Errors
     /// The store's.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         let limit = usize::from(query.limit);
-        let mut comments: Vec<Comment> = Vec::with_capacity(limit);
-        let mut malformed: Vec<MalformedItem> = Vec::new();
+        let mut page = Page { comments: Vec::with_capacity(limit), ..Page::default() };
         let mut read = 0;
+        let mut cut_at = None;
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
-            let wanted = limit - read;
-            let reader = QueryReader::<CommentItem>::default();
-            self.client
-                .query()
-                .table_name(&self.name)
-                .index_name(GSI)
-                .key_condition_expression("sk = :sk")
-                .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
-                .scan_index_forward(query.order == Order::Oldest)
-                .limit(i32::try_from(wanted).unwrap_or(i32::MAX))
-                .set_exclusive_start_key(start)
-                .customize()
-                .interceptor(reader.clone())
-                .send()
-                .await
-                .map_err(StoreError::of_sdk)?;
-            let answer = reader.take_readable()?;
-            let mut unread = answer.malformed.into_iter().peekable();
-            let mut items = answer.items.into_iter();
-            for place in 0.. {
-                if let Some(item) = unread.next_if(|item| item.place == place) {
-                    malformed.push(MalformedItem { place: read, ..item });
-                } else if let Some(ItemJson(item)) = items.next() {
-                    let (pk, cd) = (item.pk.clone(), item.cd.clone());
-                    match item.into_comment() {
-                        Ok(comment) => comments.push(comment),
-                        Err(problem) => {
-                            malformed.push(MalformedItem { place: read, pk, cd: Cd::parse(&cd).ok(), problem });
-                        }
-                    }
-                } else {
+            let beyond = if page.left_out.is_empty() { 0 } else { BEYOND_INVALID };
+            let answer = self.page_part(query, limit - read + beyond, start).await?;
+            for item in answer.items {
+                if read == limit {
                     break;
+                }
+                cut_at = None;
+                match item.into_comment(read) {
+                    Ok(comment) => page.comments.push(comment),
+                    Err(item) if query.key.is_primary() => {
+                        cut_at = Some(item.clone());
+                        page.left_out.push(item);
+                        continue;
+                    }
+                    Err(item) => page.malformed.push(item),
                 }
                 read += 1;
             }
@@ -186,7 +174,35 @@ impl Table {
                 break;
             }
         }
-        Ok(Page { cut_short: start.is_some() && read < limit, comments, malformed })
+        page.cut_short = start.is_some() && read < limit;
+        if page.cut_short {
+            page.malformed.extend(cut_at);
+        }
+        Ok(page)
+    }
+
+    async fn page_part(
+        &self,
+        query: &PageQuery,
+        limit: usize,
+        start: Option<SdkItem>,
+    ) -> Result<QueryAnswer<StoredComment>, StoreError> {
+        let reader = QueryReader::<CommentItem>::default();
+        self.client
+            .query()
+            .table_name(&self.name)
+            .index_name(GSI)
+            .key_condition_expression("sk = :sk")
+            .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
+            .scan_index_forward(query.order == Order::Oldest)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(start)
+            .customize()
+            .interceptor(reader.clone())
+            .send()
+            .await
+            .map_err(StoreError::of_sdk)?;
+        Ok(reader.take_readable()?.into_comments())
     }
 
     /// One answer of a scan of the whole table, strongly consistent, with items of every kind.

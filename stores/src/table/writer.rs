@@ -13,14 +13,15 @@ use aws_sdk_dynamodb::{
 use model::{
     Comment, CommentId, CommentText, FilterKey, Instant, InvalidInput, Language, Placement, ProductId, Rating,
     Revision,
-    item::{CommentItem, Image, attribute, comment_pk},
+    item::{CommentItem, Image, attribute, comment_pk, edited},
     journal::JournalEntry,
 };
 use serde::{Deserialize, Serialize};
+use serde_dynamo::Item;
 use thiserror::Error;
 
 use super::{
-    SdkItem, Table, from_sdk_item, to_sdk_item,
+    Table, from_sdk_item, to_sdk_item,
     transaction::{reasons, sort},
 };
 use crate::{
@@ -172,12 +173,6 @@ impl IdempotencyItem {
     }
 }
 
-/// What a deletion reads of a primary item besides what decides its keys.
-#[derive(Debug, Deserialize)]
-struct Stamp {
-    revision: Revision,
-}
-
 /// What a transaction did.
 enum Outcome {
     Done,
@@ -266,11 +261,12 @@ impl Table {
     }
 
     /// Changes a comment. A patch that changes nothing writes nothing, also when the text is stored in another format
-    /// than the configured one; any other patch writes the text in the configured format.
+    /// than the configured one; any other patch writes the text in the configured format, unless unknown keys in the map would
+    /// be lost.
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
-    /// [`WriteError::Invalid`], the store's.
+    /// [`WriteError::Invalid`], the store's, that its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
@@ -285,12 +281,10 @@ impl Table {
             }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let new = Comment { revision, ..patched };
-            // Attributes that this version does not know stay.
-            let mut item = item;
-            item.extend(to_sdk_item(&CommentItem::primary(&new, self.comment_blob))?);
+            let item = edited(item, &new, self.comment_blob).map_err(StoreError::from)?;
             let primary = Put::builder()
                 .table_name(&self.name)
-                .set_item(Some(item))
+                .set_item(Some(item.into()))
                 .condition_expression("revision = :replaced")
                 .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
                 .build()
@@ -308,18 +302,19 @@ impl Table {
         Err(gave_up().into())
     }
 
-    /// Deletes a comment. Its text is not read, so a comment whose text is malformed can be deleted.
+    /// Deletes a comment. An invalid primary item is no comment and is left as it is.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, the store's.
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, the store's, that its primary
+    /// item is invalid.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         for _ in 0..PLANS_MAX {
-            let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
-            let Stamp { revision: replaced } = from_sdk_item(item.clone())?;
+            let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
+            let image = Image::of_primary(&item).map_err(StoreError::from)?;
+            let (replaced, placement) = (image.revision, image.placement);
             if let Some(expected) = expected {
                 expect_revision(replaced, expected)?;
             }
-            let placement = Image::of_primary(&item.into()).map_err(StoreError::from)?.placement;
             let revision = Revision::after(Some(replaced), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)
@@ -341,20 +336,17 @@ impl Table {
         Err(gave_up().into())
     }
 
-    async fn read_for_change(
-        &self,
-        id: &CommentId,
-        expected: Option<Revision>,
-    ) -> Result<(Comment, SdkItem), WriteError> {
-        let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
-        let comment = from_sdk_item::<CommentItem>(item.clone())?.into_comment().map_err(StoreError::from)?;
+    async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
+        let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
+        let comment = Image::of_primary(&item).and_then(|image| image.comment()).map_err(StoreError::from)?;
         if let Some(expected) = expected {
             expect_revision(comment.revision, expected)?;
         }
         Ok((comment, item))
     }
 
-    fn put_journal(
+    /// The entry of a change.
+    pub(super) fn put_journal(
         &self,
         id: &CommentId,
         revision: Revision,

@@ -7,11 +7,12 @@ use thiserror::Error;
 
 use super::Places;
 use crate::{
+    comment::Placement,
     error::Malformed,
     filter::FilterKey,
-    id::CommentId,
-    item::{Image, attribute, text},
-    revision::Revision,
+    id::{CommentId, ProductId},
+    instant::Instant,
+    item::{Image, PlacedComment, PrimaryItem, attribute, text},
 };
 
 /// Why nothing can be concluded from what there is; a person has to look.
@@ -20,17 +21,22 @@ pub enum Unresolved {
     /// The rule that an id is used once was broken.
     #[error("it has several primary items: {}", .0.join(", "))]
     SeveralPrimaryItems(Vec<String>),
-    /// The primary item cannot be read.
-    #[error("its primary item {key} cannot be read: {problem}")]
-    UnreadablePrimaryItem {
-        /// The sort key.
-        key: String,
-        /// What is wrong.
-        problem: Malformed,
-    },
     /// An item that is neither a primary item nor a duplicate.
     #[error("the item {0:?} is under no filter key")]
     UnknownItem(String),
+}
+
+/// An item under the key of a primary item that is none. It implies nothing: no duplicates, no entries in the page index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InvalidPrimary<'items> {
+    /// The item as it was read.
+    pub item: &'items Item,
+    /// The product in its key.
+    pub product: ProductId,
+    /// What is wrong.
+    pub malformed: Malformed,
+    /// Where the comment stands when the item lacks nothing but a revision, which can be supplied.
+    pub without_revision: Option<PlacedComment>,
 }
 
 /// The items of a comment id.
@@ -38,8 +44,10 @@ pub enum Unresolved {
 pub struct Collection<'items> {
     /// The comment.
     pub id: CommentId,
-    /// The primary item and its revision, `None` when there is no such comment (any more).
-    pub primary: Option<(Image<'items>, Revision)>,
+    /// The primary item, `None` when there is no such comment (any more), or its item is invalid.
+    pub primary: Option<Image<'items>>,
+    /// The item in its place, when it is invalid.
+    pub invalid: Option<InvalidPrimary<'items>>,
     /// The others, by their keys. What tells a duplicate is its key: one that has lost its `auto` is stale.
     pub(super) duplicates: BTreeMap<FilterKey, &'items Item>,
 }
@@ -50,32 +58,55 @@ impl<'items> Collection<'items> {
     /// # Errors
     /// What a person has to look at.
     pub fn read(id: &CommentId, items: &'items [Item]) -> Result<Self, Unresolved> {
-        let mut primary: Vec<(String, &Item)> = Vec::new();
+        let mut primary: Vec<(FilterKey, &Item)> = Vec::new();
         let mut duplicates = BTreeMap::new();
         for item in items {
             let sk = text(item, attribute::SK).unwrap_or_default();
             let key = FilterKey::parse(sk).map_err(|_| Unresolved::UnknownItem(sk.to_owned()))?;
             if key.is_primary() {
-                primary.push((sk.to_owned(), item));
+                primary.push((key, item));
             } else {
                 duplicates.insert(key, item);
             }
         }
-        let primary = match primary.as_slice() {
-            [] => None,
-            [(key, item)] => Some(read_primary(key, item)?),
-            several => {
-                return Err(Unresolved::SeveralPrimaryItems(several.iter().map(|(key, _)| key.clone()).collect()));
-            }
-        };
-        Ok(Self { id: id.clone(), primary, duplicates })
+        if primary.len() > 1 {
+            return Err(Unresolved::SeveralPrimaryItems(primary.iter().map(|(key, _)| key.to_string()).collect()));
+        }
+        let mut collection = Self { id: id.clone(), primary: None, invalid: None, duplicates };
+        if let Some((FilterKey { product, .. }, item)) = primary.pop() {
+            let (malformed, without_revision) = match PrimaryItem::read(item) {
+                PrimaryItem::Valid(image) => {
+                    collection.primary = Some(image);
+                    return Ok(collection);
+                }
+                PrimaryItem::WithoutRevision(placed, malformed) => (malformed, Some(placed)),
+                PrimaryItem::Invalid(malformed) => (malformed, None),
+            };
+            collection.invalid = Some(InvalidPrimary { item, product, malformed, without_revision });
+        }
+        Ok(collection)
+    }
+
+    /// What decides where the comment must be in the page index, `None` when it must be nowhere.
+    pub fn last(&self) -> Option<(&Placement, Instant)> {
+        self.primary.as_ref().map(|image| (&image.placement, image.created_at))
+    }
+
+    /// The primary item of a product as it was read, valid or not.
+    pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
+        let valid = self.primary.as_ref().map(|image| (&image.placement.product, image.item));
+        let found = valid.or(self.invalid.as_ref().map(|invalid| (&invalid.product, invalid.item)));
+        found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
 
     /// Where else this comment may have left something: where its items are, and what was told.
     pub fn places(&self, told: &Places) -> Places {
         let mut places = told.clone();
-        if let Some((image, _)) = &self.primary {
+        if let Some(image) = &self.primary {
             places.add(&image.placement.product, Some(&image.placement.language));
+        }
+        if let Some(invalid) = &self.invalid {
+            places.add(&invalid.product, None);
         }
         for key in self.duplicates.keys() {
             places.add(&key.product, key.filter.language());
@@ -90,7 +121,6 @@ impl<'items> Collection<'items> {
         // The primary item is the last.
         let (primary, duplicates) = items.split_last()?;
         let image = Image::of_primary(primary).ok()?;
-        revision_of(primary).ok()?;
         let mut keys: Vec<String> = image.placement.duplicate_keys().map(|key| key.to_string()).collect();
         if keys.len() != duplicates.len() {
             return None;
@@ -101,15 +131,4 @@ impl<'items> Collection<'items> {
         };
         duplicates.iter().zip(&keys).all(is_right).then_some(image)
     }
-}
-
-fn revision_of(item: &Item) -> Result<Revision, Malformed> {
-    let revision = text(item, attribute::REVISION)
-        .ok_or_else(|| Malformed::new("image", "revision is missing or no text".to_owned()))?;
-    Revision::parse(revision).map_err(|error| Malformed::new("image", error.to_string()))
-}
-
-fn read_primary<'items>(key: &str, item: &'items Item) -> Result<(Image<'items>, Revision), Unresolved> {
-    let read = Image::of_primary(item).and_then(|image| Ok((image, revision_of(item)?)));
-    read.map_err(|problem| Unresolved::UnreadablePrimaryItem { key: key.to_owned(), problem })
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_dynamo::Item;
+
 use super::{Collection, Drift};
 use crate::{
     filter::FilterKey,
@@ -10,14 +12,24 @@ use crate::{
     revision::Revision,
 };
 
-/// What must still be so when writes are applied: the comment's primary item of a product is at this revision, or there
-/// is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What must still be so when writes are applied, of a comment's primary item of a product.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Guard {
     /// The product.
     pub product: ProductId,
-    /// The revision as it was read, `None` for no item.
-    pub revision: Option<Revision>,
+    /// The item.
+    pub expected: Expected,
+}
+
+/// A primary item as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expected {
+    /// There is none.
+    Absent,
+    /// It has this revision.
+    Revision(Revision),
+    /// It is invalid, and as it was read: its revision, if it has one, says nothing of what a foreign tool does.
+    Invalid(Item),
 }
 
 /// What is wrong with the duplicates of a comment, and the writes that mend it.
@@ -37,8 +49,8 @@ impl Collection<'_> {
         let mut plan = DuplicatePlan::default();
         let key = |filter_key: &FilterKey| DuplicateKey { id: self.id.clone(), filter_key: filter_key.clone() };
         let expected: BTreeSet<FilterKey> =
-            self.primary.iter().flat_map(|(image, _)| image.placement.duplicate_keys()).collect();
-        if let Some((image, _)) = &self.primary {
+            self.primary.iter().flat_map(|image| image.placement.duplicate_keys()).collect();
+        if let Some(image) = &self.primary {
             for filter_key in &expected {
                 let drift = match self.duplicates.get(filter_key).map(|found| image.differences(found)) {
                     Some(differences) if differences.is_empty() => continue,
@@ -62,13 +74,14 @@ impl Collection<'_> {
 
     /// The primary item as it is; and that there is none in any other product whose duplicates are deleted.
     fn guards(&self, writes: &[DuplicateWrite]) -> Vec<Guard> {
-        let mut guards: BTreeMap<&ProductId, Option<Revision>> =
-            writes.iter().map(|write| (&write.key().filter_key.product, None)).collect();
-        if let Some((image, revision)) = &self.primary
-            && !writes.is_empty()
-        {
-            guards.insert(&image.placement.product, Some(*revision));
+        let mut guards: BTreeMap<&ProductId, Expected> =
+            writes.iter().map(|write| (&write.key().filter_key.product, Expected::Absent)).collect();
+        if !writes.is_empty() {
+            let valid = self.primary.iter();
+            guards.extend(valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))));
+            let invalid = self.invalid.iter();
+            guards.extend(invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))));
         }
-        guards.into_iter().map(|(product, revision)| Guard { product: product.clone(), revision }).collect()
+        guards.into_iter().map(|(product, expected)| Guard { product: product.clone(), expected }).collect()
     }
 }

@@ -29,8 +29,8 @@ use crate::{
     language::Language,
     rating::Rating,
 };
-pub use collection::{Collection, Unresolved};
-pub use duplicates::{DuplicatePlan, Guard};
+pub use collection::{Collection, InvalidPrimary, Unresolved};
+pub use duplicates::{DuplicatePlan, Expected, Guard};
 pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
 
 /// Where to look for what a comment left behind: the products, and of each the languages, that whoever found it named.
@@ -93,7 +93,7 @@ pub fn base_sets_in<'language>(
         .collect()
 }
 
-/// One difference between a comment's primary item and what is derived from it.
+/// One difference between a comment's primary item and what is derived from it, or what the item itself lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Drift {
     /// The comment has no duplicate under a key that it implies.
@@ -116,6 +116,8 @@ pub enum Drift {
     MissingName(ProductId, Option<Language>),
     /// The page index names a product, or a language of it, that has no comments.
     ExtraName(ProductId, Option<Language>),
+    /// The primary item under this key lacks a revision, and nothing else.
+    MissingRevision(FilterKey),
 }
 
 /// What kind of difference it is: what reports count by.
@@ -142,6 +144,8 @@ pub enum DriftKind {
     MissingName,
     /// See [`Drift::ExtraName`].
     ExtraName,
+    /// See [`Drift::MissingRevision`].
+    MissingRevision,
 }
 
 impl DriftKind {
@@ -158,6 +162,7 @@ impl DriftKind {
             Self::OrphanRank => "orphan_rank",
             Self::MissingName => "missing_name",
             Self::ExtraName => "extra_name",
+            Self::MissingRevision => "missing_revision",
         }
     }
 }
@@ -182,6 +187,7 @@ impl Drift {
             Self::OrphanRank(_) => DriftKind::OrphanRank,
             Self::MissingName(..) => DriftKind::MissingName,
             Self::ExtraName(..) => DriftKind::ExtraName,
+            Self::MissingRevision(_) => DriftKind::MissingRevision,
         }
     }
 }
@@ -190,9 +196,10 @@ impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.kind())?;
         match self {
-            Self::MissingDuplicate(key) | Self::ExtraDuplicate(key) | Self::OrphanDuplicate(key) => {
-                write!(f, "{key}")
-            }
+            Self::MissingDuplicate(key)
+            | Self::ExtraDuplicate(key)
+            | Self::OrphanDuplicate(key)
+            | Self::MissingRevision(key) => write!(f, "{key}"),
             Self::StaleDuplicate(key, attributes) => write!(f, "{key} ({})", attributes.join(", ")),
             Self::MissingRank(set) | Self::ExtraRank(set) | Self::OrphanRank(set) => write!(f, "{set}"),
             Self::WrongScore(set, score) => write!(f, "{set} ({score})"),

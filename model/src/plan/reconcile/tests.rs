@@ -55,7 +55,7 @@ impl State {
     fn plan(&self) -> Result<(DuplicatePlan, RankPlan), Unresolved> {
         let items: Vec<Item> = self.items.values().cloned().collect();
         let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items)?;
-        let last = collection.primary.as_ref().map(|(image, _)| (&image.placement, image.created_at));
+        let last = collection.last();
         let mut ranks = self.ranks.clone();
         for (product, names) in &mut ranks.names {
             let whole = |language| BaseSet { product: product.clone(), language, rating: None };
@@ -105,8 +105,12 @@ fn check(state: &State, expected: Expect) {
         Err(unresolved) => format!("unresolved: {unresolved}\n"),
         Ok((duplicates, ranks)) => {
             let guards = duplicates.guards.iter().map(|guard| {
-                let revision = guard.revision.map_or("none", |_| "as read");
-                format!("if {}: {revision}\n", guard.product)
+                let expected = match guard.expected {
+                    Expected::Absent => "none",
+                    Expected::Revision(_) => "as read",
+                    Expected::Invalid(_) => "invalid as read",
+                };
+                format!("if {}: {expected}\n", guard.product)
             });
             let drift = duplicates.drift.iter().chain(&ranks.drift).map(|drift| format!("{drift}\n"));
             guards.chain(drift).join("")
@@ -265,11 +269,6 @@ fn a_person_looks_at_what_tells_nothing() {
         unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~
     "#]],
     );
-    for (name, value) in [("rating", None), ("auto", Some(AttributeValue::Bool(true))), ("revision", None)] {
-        let mut broken = whole.clone();
-        set_attribute(broken.items.get_mut("PRODUCT#p/~/~").unwrap(), name, value);
-        assert!(matches!(broken.plan(), Err(Unresolved::UnreadablePrimaryItem { .. })), "{name}");
-    }
     let mut unknown = whole;
     let mut item = unknown.items["PRODUCT#p/en/4"].clone();
     set_attribute(&mut item, attribute::SK, Some(AttributeValue::S("PRODUCT#p/en/9".to_owned())));
@@ -280,6 +279,29 @@ fn a_person_looks_at_what_tells_nothing() {
         unresolved: the item "PRODUCT#p/en/9" is under no filter key
     "#]],
     );
+}
+
+#[test]
+fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
+    let id = CommentId::parse("c1").unwrap();
+    let attribute =
+        [("rating", None), ("auto", Some(AttributeValue::Bool(true))), ("revision", None), ("comment_blob", None)];
+    for (name, value) in attribute {
+        let mut broken = State::of(&comment("c1", "p", "en", 4));
+        set_attribute(broken.items.get_mut("PRODUCT#p/~/~").unwrap(), name, value);
+        let items: Vec<Item> = broken.items.values().cloned().collect();
+        let collection = Collection::read(&id, &items).unwrap();
+        let invalid = collection.invalid.as_ref().unwrap();
+        assert!(invalid.malformed.to_string().contains(&format!("attribute {name}: ")), "{}", invalid.malformed);
+        assert_eq!(invalid.without_revision.is_some(), name == "revision");
+        let (duplicates, ranks) = broken.plan().unwrap();
+        assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{name}");
+        let expected = Expected::Invalid(broken.items["PRODUCT#p/~/~"].clone());
+        assert_eq!(duplicates.guards, [Guard { product: comment("c1", "p", "en", 4).product, expected }]);
+        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 4), "{name}");
+        broken.apply(duplicates.writes, &ranks.edits);
+        check(&broken, expect![[""]]);
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,159 @@
+//! Items written and read back, and what is no primary item.
+
+use super::*;
+use crate::id::ProductId;
+
+pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
+    let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
+    Comment {
+        id: CommentId::parse(id).unwrap(),
+        product: ProductId::parse(product).unwrap(),
+        language: Language::parse(language).unwrap(),
+        rating: Rating::new(rating).unwrap(),
+        created_at: now,
+        revision: Revision::after(None, now, 7),
+        text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
+    }
+}
+
+pub(crate) fn primary_item(comment: &Comment) -> Item {
+    serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map)).unwrap()
+}
+
+#[test]
+fn a_primary_item_has_the_attributes_of_the_design() {
+    let item = primary_item(&comment("c1", "a/b", "EN", 4));
+    let json = serde_json::to_value(&item).unwrap();
+    expect_test::expect![[r#"
+        {
+          "cd": {
+            "S": "2024-02-29T12:00:00.123Z#c1"
+          },
+          "comment_blob": {
+            "M": {
+              "author": {
+                "S": "Ann"
+              },
+              "body": {
+                "S": "Fine."
+              }
+            }
+          },
+          "language": {
+            "S": "en"
+          },
+          "pk": {
+            "S": "COMMENT#c1"
+          },
+          "rating": {
+            "N": "4"
+          },
+          "revision": {
+            "S": "01HQTBRNKV0000000000000007"
+          },
+          "sk": {
+            "S": "PRODUCT#a%2Fb/~/~"
+          }
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&json).unwrap());
+}
+
+#[test]
+fn items_read_back_as_the_comment() {
+    let comment = comment("c1", "a/b", "en", 4);
+    let item = primary_item(&comment);
+    let image = Image::of_primary(&item).unwrap();
+    assert_eq!(
+        (&image.id, &image.placement, image.created_at),
+        (&comment.id, &comment.placement(), comment.created_at)
+    );
+    for key in comment.placement().duplicate_keys() {
+        let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
+        assert!(duplicate.is_duplicate());
+        assert_eq!(duplicate.into_comment().unwrap(), comment);
+    }
+}
+
+fn text_value(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// A primary item with an attribute replaced, or taken away.
+fn with(name: &str, value: Option<AttributeValue>) -> Item {
+    let mut item = primary_item(&comment("c1", "p", "en", 4)).into_inner();
+    match value {
+        Some(value) => item.insert(name.to_owned(), value),
+        None => item.remove(name),
+    };
+    Item::from(item)
+}
+
+#[test]
+fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
+    assert!(Image::of_primary(&with("other", Some(text_value("kept")))).is_ok());
+    let number = |number: &str| Some(AttributeValue::N(number.to_owned()));
+    let text = |text: &str| Some(text_value(text));
+    for (name, value) in [
+        ("pk", text("CHANGE#1")),
+        ("sk", text("PRODUCT#p/en/~")),
+        ("cd", text("2024-02-29T12:00:00.123Z#c2")),
+        ("cd", text("2020-11-09 12:00:00.123")),
+        ("cd", None),
+        ("language", text("e")),
+        ("language", None),
+        ("rating", number("6")),
+        ("rating", number("4.5")),
+        ("rating", text("4")),
+        ("auto", Some(AttributeValue::Bool(true))),
+        ("auto", Some(AttributeValue::Null(true))),
+        ("comment_blob", None),
+        ("comment_blob", text("said in confidence")),
+        ("comment_blob", Some(AttributeValue::B(vec![7, 1]))),
+        ("comment_blob", Some(AttributeValue::M([("title".to_owned(), text_value("No body"))].into()))),
+    ] {
+        let item = with(name, value.clone());
+        let PrimaryItem::Invalid(malformed) = PrimaryItem::read(&item) else { panic!("{name} {value:?}") };
+        let key = |name: &str| super::text(&item, name).unwrap().to_owned();
+        let named = format!("malformed item: pk {:?}, sk {:?}, attribute {name}: ", key("pk"), key("sk"));
+        let says = malformed.to_string();
+        assert!(says.starts_with(&named) && !says.contains("confidence"), "{name} {value:?}: {says}");
+        assert_eq!(comment_of(&item).is_err(), name != "sk", "a duplicate's key is no fault of a comment");
+    }
+}
+
+#[test]
+fn a_revision_is_all_that_can_be_supplied() {
+    for revision in [None, Some(text_value("none")), Some(AttributeValue::N("1".to_owned()))] {
+        let item = with("revision", revision);
+        let PrimaryItem::WithoutRevision(placed, malformed) = PrimaryItem::read(&item) else { panic!("{item:?}") };
+        assert_eq!(placed, PlacedComment::from(comment("c1", "p", "en", 4)));
+        assert!(malformed.to_string().contains("attribute revision: "), "{malformed}");
+    }
+    let mut both = with("revision", None).into_inner();
+    both.remove("rating");
+    assert!(matches!(PrimaryItem::read(&Item::from(both)), PrimaryItem::Invalid(_)));
+}
+
+#[test]
+fn an_edit_keeps_unknown_attributes_and_unknown_keys_of_the_text() {
+    let extra = AttributeValue::L(vec![text_value("a"), AttributeValue::M([("b".to_owned(), text_value("c"))].into())]);
+    let blob = |title: Option<&str>, body: &str| {
+        let title = title.map(|title| ("title".to_owned(), text_value(title)));
+        let fields = [("body".to_owned(), text_value(body)), ("reply".to_owned(), extra.clone())];
+        AttributeValue::M(fields.into_iter().chain(title).collect())
+    };
+    let mut old = with("comment_blob", Some(blob(Some("Title"), "Before."))).into_inner();
+    old.insert("unknown".to_owned(), extra.clone());
+    let text = CommentText::new(None, "After. ".repeat(100), None).unwrap();
+    let after = Comment { text, ..comment("c1", "p", "en", 5) };
+    for format in [BlobFormat::Map, BlobFormat::Zstd] {
+        let item = edited(Item::from(old.clone()), &after, format).unwrap();
+        assert_eq!(item["comment_blob"], blob(None, &after.text.body), "{format}");
+        assert_eq!(item["unknown"], extra);
+        assert_eq!(comment_of(&item).unwrap(), after);
+    }
+    // Without such keys, the format is the writer's.
+    let item = edited(primary_item(&comment("c1", "p", "en", 4)), &after, BlobFormat::Zstd).unwrap();
+    assert!(matches!(item["comment_blob"], AttributeValue::B(_)));
+    assert_eq!(comment_of(&item).unwrap(), after);
+}

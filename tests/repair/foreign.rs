@@ -1,0 +1,273 @@
+//! Primary items that another tool wrote or broke. One that lacks a revision alone is taken over; any other implies nothing and
+//! is named for a person. Functions, API and repair job agree on which is which.
+
+use api::ApiSettings;
+use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
+use repair_job::{Report, exit};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use stores::{
+    now,
+    table::{Guarded, TableConfig},
+};
+use tokio::time::{Duration, Instant};
+
+use super::{assert_clean, job, product, ready_stores, settings, whole};
+use crate::fixture::{
+    WAIT_MAX,
+    api::Served,
+    gate::Gate,
+    http::{Http, ids, product_path},
+    stores::Stores,
+    wait_for,
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+fn text(text: &str) -> Option<AttributeValue> {
+    Some(AttributeValue::S(text.to_owned()))
+}
+
+/// Puts a comment without a revision by a plain PutItem, as a foreign tool does.
+async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
+    let model = stores.create_numbered(1_000, product(1)).await;
+    let mut item = stores.table.raw_primary_item(&model.id).await.unwrap().unwrap().into_inner();
+    stores.table.delete_comment(&model.id, None).await.unwrap();
+    let id = CommentId::parse(&format!("foreign-{number}")).unwrap();
+    let cd = format!("{}#{id}", model.created_at);
+    item.extend(
+        [("pk", format!("COMMENT#{id}")), ("cd", cd)].map(|(name, value)| (name.to_owned(), AttributeValue::S(value))),
+    );
+    item.insert("votes".to_owned(), AttributeValue::N("7".to_owned()));
+    item.remove(attribute::REVISION);
+    stores.put_raw(item.into()).await;
+    id
+}
+
+fn serve(stores: &Stores) -> Served {
+    Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default())
+}
+
+/// What the API says of the comment, and of its product.
+async fn shown(http: &Http, id: &CommentId) -> (u16, Vec<String>, Value) {
+    let comment = http.get(&format!("/api/v1/comments/{id}")).await.status;
+    let page = http.get(&format!("{}/comments", product_path(product(1).as_str()))).await.expect(200);
+    (comment, ids(&page), page["total"].clone())
+}
+
+/// The reasons of the batches in quarantine.
+fn reasons(stores: &Stores) -> Vec<String> {
+    let batches = stores.quarantined_batches();
+    batches.iter().map(|batch| batch["responseContext"]["functionError"].as_str().unwrap().to_owned()).collect()
+}
+
+fn assert_names(report: &Report, id: &CommentId, attribute: &str) {
+    let pk = format!("pk \"COMMENT#{id}\", sk \"PRODUCT#product%2F1/~/~\", attribute {attribute}: ");
+    assert!(report.unresolved.iter().all(|what| what.contains(&pk)), "{report}");
+}
+
+#[tokio::test]
+async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over() {
+    for is_found_by_audit in [false, true] {
+        let stores = ready_stores().await;
+        let fine = stores.create_numbered(1, product(1)).await;
+        let id = put_without_revision(&stores, 1).await;
+        stores.deliver_all().await;
+        let [one, other] = &reasons(&stores)[..] else { panic!("one batch of each function") };
+        let named = format!("pk \"COMMENT#{id}\", sk \"PRODUCT#product%2F1/~/~\", attribute revision: ");
+        assert!(one == other && one.contains(&named), "{one}");
+        stores.assert_invariants_beside(&[&id]).await;
+
+        let api = serve(&stores);
+        let http = &api.http;
+        assert_eq!(shown(http, &id).await, (404, vec![fine.id.to_string()], json!(1)));
+        assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 404);
+        assert_eq!(http.delete(id.as_str()).await.status, 404);
+
+        let quarantine = stores.quarantine();
+        let run = async |apply| match is_found_by_audit {
+            true => job(&stores, apply).audit(whole()).await,
+            false => job(&stores, apply).quarantine(&quarantine).await,
+        };
+        let looked = run(false).await;
+        assert_eq!(looked.drifted, [(DriftKind::MissingRevision, 1)].into(), "{looked}");
+        assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
+        assert_eq!(shown(http, &id).await.0, 404, "a dry run takes nothing over");
+        let taken_over = run(true).await;
+        assert_eq!(taken_over.exit_code(), exit::DRIFT_FOUND, "{taken_over}");
+        assert_eq!(taken_over.drifted[&DriftKind::MissingRevision], 1, "{taken_over}");
+        assert_clean(&run(true).await);
+
+        let (status, listed, total) = shown(http, &id).await;
+        assert_eq!((status, listed.len(), total), (200, 2, json!(2)));
+        let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+        assert_eq!(item["votes"], AttributeValue::N("7".to_owned()), "what the tool wrote stays");
+        let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+        assert_eq!(entries.iter().filter(|entry| entry.id == id).count(), 1, "{entries:?}");
+        assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 200);
+        api.finish().await;
+        job(&stores, true).quarantine(&quarantine).await;
+        assert_eq!(stores.quarantined_batches().len(), 0);
+        stores.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
+    let stores = ready_stores().await;
+    let id = put_without_revision(&stores, 1).await;
+    stores.deliver_all().await;
+    let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+    let model::item::PrimaryItem::WithoutRevision(placed, _) = model::item::PrimaryItem::read(&item) else {
+        panic!("{item:?}")
+    };
+    let soon = Instant::now() + Duration::from_secs(60);
+    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Done);
+    let records = stores.records().await;
+    stores.deliver(&records[records.len() - 1..]).await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
+    let stores = ready_stores().await;
+    let id = put_without_revision(&stores, 1).await;
+    let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+    let model::item::PrimaryItem::WithoutRevision(placed, _) = model::item::PrimaryItem::read(&item) else {
+        panic!("{item:?}")
+    };
+    let soon = Instant::now() + Duration::from_secs(60);
+    for (name, value) in [
+        (attribute::RATING, Some(AttributeValue::N("2".to_owned()))),
+        (attribute::LANGUAGE, text("fr")),
+        (attribute::CD, Some(AttributeValue::S(format!("2001-01-01T00:00:00.000Z#{id}")))),
+        (attribute::COMMENT_BLOB, None),
+        (attribute::REVISION, text("01HQTBRNKV0000000000000007")),
+        (attribute::AUTO, Some(AttributeValue::Bool(true))),
+    ] {
+        stores.put_raw(item.clone()).await;
+        stores.break_primary_item(&id, name, value).await;
+        let edited = stores.table.items_of(&id).await.unwrap();
+        assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed, "{name}");
+        assert_eq!(stores.table.items_of(&id).await.unwrap(), edited, "{name}");
+    }
+    let key = model::FilterKey::primary(product(1));
+    crate::fixture::damage::delete(&stores, &id, &key).await;
+    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed);
+    assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
+    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    assert!(entries.iter().all(|entry| entry.id != id), "{entries:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_edit_during_a_run_is_what_is_taken_over() {
+    let stores = ready_stores().await;
+    let id = put_without_revision(&stores, 1).await;
+    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    gate.hold_after(0);
+    let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
+    let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
+    let table = stores::Table::connect(&config).await;
+    let meter = stores::capacity::Meter::default();
+    let run = tokio::spawn({
+        let job = repair_job::Job::new(table, stores.index.clone(), settings(true), meter, repair_job::Stop::default());
+        let id = id.clone();
+        async move { job.check(&id, None).await }
+    });
+    wait_for("the take-over", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
+    gate.open();
+    let checked = run.await.unwrap();
+    assert_eq!(checked.report.drifted[&DriftKind::MissingRevision], 1, "{}", checked.report);
+    assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
+    assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+/// Ways to break a primary item that nobody can make up for.
+fn faults() -> [(&'static str, Option<AttributeValue>); 7] {
+    [
+        (attribute::RATING, Some(AttributeValue::N("6".to_owned()))),
+        (attribute::RATING, None),
+        (attribute::LANGUAGE, text("?")),
+        (attribute::CD, text("2001-01-01T00:00:00.000Z#another")),
+        (attribute::CD, text("2020-11-09 12:00:00.123")),
+        (attribute::COMMENT_BLOB, None),
+        (attribute::COMMENT_BLOB, Some(AttributeValue::B(b"\x07said in confidence".to_vec()))),
+    ]
+}
+
+#[tokio::test]
+async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() {
+    let stores = ready_stores().await;
+    let (broken, fine) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(6, product(1)).await);
+    stores.deliver_all().await;
+    let api = serve(&stores);
+    for (name, value) in faults() {
+        let before = stores.quarantined_batches().len();
+        let right = stores.break_primary_item(&broken.id, name, value).await;
+        let records = stores.records().await;
+        stores.deliver(&records[records.len() - 1..]).await;
+        stores.assert_invariants_beside(&[&broken.id]).await;
+        assert_eq!(stores.quarantined_batches().len(), before + 2, "{name}");
+        let named = format!("attribute {name}: ");
+        assert!(
+            reasons(&stores).iter().filter(|reason| reason.contains(&named)).count() >= 2,
+            "{:?}",
+            reasons(&stores)
+        );
+        assert_eq!(shown(&api.http, &broken.id).await, (404, vec![fine.id.to_string()], json!(1)), "{name}");
+        let filtered = format!("{}/comments?language={}", product_path("product/1"), broken.language);
+        assert_eq!(api.http.get(&filtered).await.expect(200)["total"], 0, "{name}");
+        // By its state it needs a person, and there is nothing left to remove.
+        let report = job(&stores, true).audit(whole()).await;
+        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{name}: {report}");
+        assert_names(&report, &broken.id, name);
+        // Both ways of reading leave it out as well, and say so.
+        for is_by_scan in [false, true] {
+            let report = match is_by_scan {
+                true => job(&stores, true).rebuild_by_scan(1).await,
+                false => job(&stores, true).rebuild(1).await,
+            };
+            assert!(report.exit_code() == exit::UNRESOLVED, "{name}: {report}");
+            assert_names(&report, &broken.id, name);
+            stores.assert_invariants_beside(&[&broken.id]).await;
+        }
+        stores.put_raw(right).await;
+        stores.deliver_all().await;
+        stores.assert_invariants().await;
+    }
+    assert!(reasons(&stores).iter().all(|reason| !reason.contains("confidence")));
+    api.finish().await;
+    job(&stores, true).quarantine(&stores.quarantine()).await;
+    assert_clean(&job(&stores, true).recent().await);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() {
+    let stores = ready_stores().await;
+    let broken = stores.create_numbered(1, product(1)).await;
+    stores.deliver_all().await;
+    for (name, value) in faults() {
+        // The functions never get to know of it.
+        let right = stores.break_primary_item(&broken.id, name, value).await;
+        let looked = job(&stores, false).check(&broken.id, None).await;
+        assert!(looked.table.contains(&format!("attribute {name}: ")), "{}", looked.table);
+        for is_first in [true, false] {
+            let report = job(&stores, true).audit(whole()).await;
+            let found = if is_first { exit::DRIFT_FOUND } else { 0 };
+            assert_eq!((report.exit_code(), report.left), (exit::UNRESOLVED | found, 0), "{name}: {report}");
+            assert_eq!(report.drifted.get(&DriftKind::OrphanDuplicate).copied(), is_first.then_some(31), "{report}");
+            assert_names(&report, &broken.id, name);
+            stores.assert_invariants_beside(&[&broken.id]).await;
+        }
+        stores.put_raw(right).await;
+        assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
