@@ -135,8 +135,8 @@ pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     read().map_err(|fault: Fault| fault.of_item(item))
 }
 
-/// The primary item of a comment after an edit. What another version or tool wrote stays: attributes that this version does
-/// not know, and unknown keys inside the map `comment_blob`, which therefore stays a map whatever the format.
+/// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map `comment_blob`:
+/// another version or tool wrote them. A map with such keys stays a map, whatever the format.
 ///
 /// # Errors
 /// The item cannot be written, which is a bug.
@@ -222,7 +222,8 @@ impl<'item> Attributes<'item> {
             id,
             key,
             created_at: cd.created_at,
-            language: language.map_err(|error| Fault::new(attribute::LANGUAGE, error.problem))?,
+            // What stands there instead may be anything, so it is not repeated.
+            language: language.map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?,
             rating: Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?,
         })
     }

@@ -13,8 +13,8 @@
 //! **Invariant:** nothing is mended in, or reported of, a page index that was lost or is being rebuilt: whatever is found
 //! wrong there, the markers and the servers are looked at once more after it was read (`tests/repair/lost.rs`).
 //!
-//! **Invariant:** an invalid primary item implies nothing. One that lacks a revision alone is given one and reconciled as any
-//! other; of any other, what is derived is removed, and a person has to look (`tests/repair/foreign.rs`).
+//! **Invariant:** an invalid primary item implies nothing. One that lacks only a revision gets one, and is reconciled. Of any
+//! other, what is derived is removed, and a person has to look (`tests/repair/foreign.rs`).
 //!
 //! **Invariant:** running it again finds nothing (the tests' fixture, when it ends, has an audit look at everything).
 

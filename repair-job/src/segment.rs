@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    BaseSet, CommentId,
+    BaseSet, CommentId, Malformed,
     item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
     plan::reconcile::{Collection, Places},
 };
@@ -165,7 +165,9 @@ impl Audit<'_> {
                 continue;
             }
             let Some(id) = comment_id_of_pk(pk) else {
-                self.run.add_unresolved(format!("items under {pk:?}, which is no comment's key"));
+                let sk = items.first().and_then(|item| text(item, attribute::SK)).unwrap_or_default();
+                let malformed = Malformed::of_item(pk, sk, attribute::PK, "is not a comment's");
+                self.run.add_unresolved(malformed.to_string());
                 continue;
             };
             checked += 1;

@@ -1,6 +1,10 @@
 //! Reading what is in quarantine: which comments a batch names.
 
-use model::{CommentId, FilterKey, Language, item::comment_id_of_pk, plan::reconcile::Places};
+use model::{
+    CommentId, FilterKey, Language, Malformed,
+    item::{attribute, comment_id_of_pk},
+    plan::reconcile::Places,
+};
 use serde_json::Value;
 
 /// A batch in quarantine.
@@ -43,8 +47,9 @@ fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
     let (Some(pk), Some(sk)) = (text("/dynamodb/Keys/pk/S"), text("/dynamodb/Keys/sk/S")) else {
         return Err("it has no keys".to_owned());
     };
-    let id = comment_id_of_pk(pk).ok_or_else(|| format!("{pk:?} is not a comment's key"))?;
-    let key = FilterKey::parse(sk).map_err(|error| error.to_string())?;
+    let malformed = |attribute, problem: &str| Malformed::of_item(pk, sk, attribute, problem).to_string();
+    let id = comment_id_of_pk(pk).ok_or_else(|| malformed(attribute::PK, "is not a comment's"))?;
+    let key = FilterKey::parse(sk).map_err(|_| malformed(attribute::SK, "is no filter key"))?;
     let mut places = Places::default();
     places.add(&key.product, key.filter.language());
     for image in ["/dynamodb/OldImage/language/S", "/dynamodb/NewImage/language/S"] {

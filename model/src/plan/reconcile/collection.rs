@@ -22,8 +22,8 @@ pub enum Unresolved {
     #[error("it has several primary items: {}", .0.join(", "))]
     SeveralPrimaryItems(Vec<String>),
     /// An item that is neither a primary item nor a duplicate.
-    #[error("the item {0:?} is under no filter key")]
-    UnknownItem(String),
+    #[error(transparent)]
+    UnknownItem(Malformed),
 }
 
 /// An item under the key of a primary item that is none. It implies nothing: no duplicates, no entries in the page index.
@@ -62,7 +62,10 @@ impl<'items> Collection<'items> {
         let mut duplicates = BTreeMap::new();
         for item in items {
             let sk = text(item, attribute::SK).unwrap_or_default();
-            let key = FilterKey::parse(sk).map_err(|_| Unresolved::UnknownItem(sk.to_owned()))?;
+            let key = FilterKey::parse(sk).map_err(|_| {
+                let pk = text(item, attribute::PK).unwrap_or_default();
+                Unresolved::UnknownItem(Malformed::of_item(pk, sk, attribute::SK, "is no filter key"))
+            })?;
             if key.is_primary() {
                 primary.push((key, item));
             } else {

@@ -276,7 +276,7 @@ fn a_person_looks_at_what_tells_nothing() {
     check(
         &unknown,
         expect![[r#"
-        unresolved: the item "PRODUCT#p/en/9" is under no filter key
+        unresolved: malformed item: pk "COMMENT#c1", sk "PRODUCT#p/en/9", attribute sk: is no filter key
     "#]],
     );
 }
