@@ -2,7 +2,7 @@
 //!
 //! The same types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
 //!
-//! **Invariant:** there is one definition of a valid primary item (ADR 40). Its rules stand in [`Attributes`] and `blob`. The
+//! **Invariant:** there is one definition of a valid primary item (ADR 40). Its rules stand in `Attributes` and `blob`. The
 //! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `stores`).
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};

@@ -3,7 +3,7 @@
 
 use api::ApiSettings;
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
-use repair_job::{Report, exit};
+use repair_job::{AuditOptions, Report, exit};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use stores::{
@@ -223,7 +223,7 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
         let filtered = format!("{}/comments?language={}", product_path("product/1"), broken.language);
         assert_eq!(api.http.get(&filtered).await.expect(200)["total"], 0, "{name}");
         // By its state it needs a person, and there is nothing left to remove.
-        let report = job(&stores, true).audit(whole()).await;
+        let report = job(&stores, false).audit(whole()).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{name}: {report}");
         assert_names(&report, &broken.id, name);
         // Both ways of reading leave it out as well, and say so.
@@ -252,13 +252,15 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
     let stores = ready_stores().await;
     let broken = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
+    // A sweep would remember the product without a language: an empty list, which the stream of DynamoDB Local does not show.
+    let without_sweep = AuditOptions { sweep: false, ..whole() };
     for (name, value) in faults() {
         // The functions never get to know of it.
         let right = stores.break_primary_item(&broken.id, name, value).await;
         let looked = job(&stores, false).check(&broken.id, None).await;
         assert!(looked.table.contains(&format!("attribute {name}: ")), "{}", looked.table);
         for is_first in [true, false] {
-            let report = job(&stores, true).audit(whole()).await;
+            let report = job(&stores, true).audit(without_sweep).await;
             let found = if is_first { exit::DRIFT_FOUND } else { 0 };
             assert_eq!((report.exit_code(), report.left), (exit::UNRESOLVED | found, 0), "{name}: {report}");
             assert_eq!(report.drifted.get(&DriftKind::OrphanDuplicate).copied(), is_first.then_some(31), "{report}");
