@@ -3,7 +3,7 @@
 
 use api::ApiSettings;
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
-use repair_job::{AuditOptions, Report, exit};
+use repair_job::{Report, exit};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use stores::{
@@ -252,15 +252,13 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
     let stores = ready_stores().await;
     let broken = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    // A sweep would remember the product without a language: an empty list, which the stream of DynamoDB Local does not show.
-    let without_sweep = AuditOptions { sweep: false, ..whole() };
     for (name, value) in faults() {
         // The functions never get to know of it.
         let right = stores.break_primary_item(&broken.id, name, value).await;
         let looked = job(&stores, false).check(&broken.id, None).await;
         assert!(looked.table.contains(&format!("attribute {name}: ")), "{}", looked.table);
         for is_first in [true, false] {
-            let report = job(&stores, true).audit(without_sweep).await;
+            let report = job(&stores, true).audit(whole()).await;
             let found = if is_first { exit::DRIFT_FOUND } else { 0 };
             assert_eq!((report.exit_code(), report.left), (exit::UNRESOLVED | found, 0), "{name}: {report}");
             assert_eq!(report.drifted.get(&DriftKind::OrphanDuplicate).copied(), is_first.then_some(31), "{report}");
@@ -271,5 +269,6 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
         assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
         stores.assert_invariants().await;
     }
-    stores.finish().await;
+    // The stream is not read again: DynamoDB Local shows the empty map that was remembered as a value without a type.
+    stores.index.clear().await.unwrap();
 }

@@ -203,7 +203,9 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
     for _ in 0..2 {
         assert_clean(&recent().await);
     }
-    stores.finish().await;
+    stores.assert_invariants().await;
+    // The stream is not read: DynamoDB Local shows the empty map that was remembered as a value without a type.
+    stores.index.clear().await.unwrap();
 }
 
 #[tokio::test]
