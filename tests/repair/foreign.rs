@@ -183,6 +183,9 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     assert_eq!(checked.report.drifted[&DriftKind::MissingRevision], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
     assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
+    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let after = entries.into_iter().find(|entry| entry.id == id).and_then(|entry| entry.after);
+    assert_eq!(after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
     stores.assert_invariants().await;
     stores.finish().await;
 }
