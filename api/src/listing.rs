@@ -132,7 +132,7 @@ struct Found {
 
 impl Found {
     /// The page of this size in the table's answer, without what is dated after `as_of`.
-    fn new(Page { comments, malformed, cut_short }: Page, size: PageSize, as_of: Option<Instant>) -> Self {
+    fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Instant>) -> Self {
         let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
         for item in malformed {
             // They come in order, so each finds all that stand before it.
@@ -280,11 +280,9 @@ async fn existing_total(
     let looked_into = count.min(LOOKED_INTO_MAX);
     let promised = state.promised(&query.page_start(skip, as_of), looked_into).await;
     let promised = promised.ok_or(ApiError::IndexUnavailable)?;
-    let looks = promised.iter().map(async |promised| match state.comment(&promised.id).await {
-        Ok(comment) => Ok(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement()))),
-        // No page can show it.
-        Err(StoreError::Malformed(_)) => Ok(None),
-        Err(error) => Err(error),
+    let looks = promised.iter().map(async |promised| {
+        let comment = state.comment(&promised.id).await?;
+        Ok::<_, StoreError>(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
     });
     let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
     while let Some(found) = looks.next().await {
