@@ -130,6 +130,7 @@ fn bad_fields() -> Vec<(&'static str, Value)> {
         ("title", json!({ "a": 1 })),
         ("body", json!("")),
         ("body", json!(" \n\t ")),
+        ("body", json!("\u{200b}\u{3164}\u{2800}\u{feff}")),
         ("body", json!(null)),
         ("body", json!("bell \u{7}")),
         ("body", json!("nul \0")),
@@ -186,11 +187,11 @@ async fn a_body_that_is_no_json_or_too_large_is_refused_with_the_limit() {
     let not_utf8 = b"{\"language\":\"en\",\"rating\":5,\"body\":\"\xff\xfe\"}";
     assert_eq!(http.write(Method::POST, &url, &[], not_utf8).await.status, 400);
 
-    let large = good_comment("en", 5, &"x".repeat(100_000));
+    let large = good_comment("en", 5, &"x".repeat(200_000));
     let answer = http.post("p", &large).await;
     assert_eq!(answer.status, 413, "{}", answer.body);
-    assert!(answer.problem()["detail"].as_str().unwrap().contains("64 KiB"), "{answer:?}");
-    let answer = http.patch(&id, &json!({ "body": "x".repeat(100_000) })).await;
+    assert!(answer.problem()["detail"].as_str().unwrap().contains("125 KiB"), "{answer:?}");
+    let answer = http.patch(&id, &json!({ "body": "x".repeat(200_000) })).await;
     assert_eq!(answer.status, 413, "{}", answer.body);
 
     for (name, value, status) in [
@@ -239,6 +240,39 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     assert_eq!(page.status, 200, "{page:?}");
     assert!(page.body.contains("&#60;script&#62;") || page.body.contains("&lt;script&gt;"), "{page:?}");
     assert!(!page.body.contains("<script>&"), "{page:?}");
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_longest_text_is_taken_however_it_is_encoded() {
+    let running = start().await;
+    let body = "😀".repeat(CommentText::BODY_MAX_CHARS);
+    let escaped = "\\ud83d\\ude00".repeat(CommentText::BODY_MAX_CHARS);
+    let whole = format!(r#"{{"language": "en", "rating": 5, "body": "{escaped}"}}"#);
+    let url = format!("{}/comments", product_path("p"));
+    let created = running.http.write(Method::POST, &url, &[], whole.as_bytes()).await.expect(201);
+    assert!(created["body"] == body, "{:.60}", created["body"].to_string());
+    let id = created["id"].as_str().unwrap();
+    let change = format!(r#"{{"body": "{escaped}", "title": "{}"}}"#, "\\ud83d\\ude00".repeat(200));
+    let of_comment = format!("/api/v1/comments/{id}");
+    let changed = running.http.write(Method::PATCH, &of_comment, &[], change.as_bytes()).await.expect(200);
+    assert_eq!(changed["title"], "😀".repeat(CommentText::TITLE_MAX_CHARS));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_title_or_an_author_without_a_visible_character_counts_as_absent() {
+    let running = start().await;
+    for blank in ["   ", "\u{200b}", "\u{3164}\u{2800}"] {
+        let mut comment = good_comment("en", 5, "Fine.");
+        (comment["title"], comment["author"]) = (json!(blank), json!(blank));
+        let created = running.http.post("p", &comment).await.expect(201);
+        assert_eq!((&created["title"], &created["author"]), (&Value::Null, &Value::Null), "{blank:?}");
+        let id = created["id"].as_str().unwrap();
+        running.http.patch(id, &json!({ "title": "Title", "author": "Ann" })).await.expect(200);
+        let changed = running.http.patch(id, &json!({ "title": blank, "author": blank })).await.expect(200);
+        assert_eq!((&changed["title"], &changed["author"]), (&Value::Null, &Value::Null), "{blank:?}");
+    }
     running.finish().await;
 }
 

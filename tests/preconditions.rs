@@ -1,15 +1,22 @@
-//! `If-Match` and `Idempotency-Key` over HTTP: a change happens to what the client has seen or not at all, and a request that
+//! `If-Match`, `If-None-Match` and `Idempotency-Key` over HTTP: a change happens to what the client has seen or not at all, and a request that
 //! is repeated does what it did the first time and is answered as it was then.
 
-use api::ApiSettings;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use api::{ApiSettings, WriteToken};
 use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
 use serde_json::{Value, json};
+use stores::{Table, table::TableConfig};
 
 use crate::fixture::{
     api::Served,
-    http::{Answer, Http, good_comment, product_path},
+    faults::table::{TableFault, chosen_faults_table},
+    http::{Answer, Http, WRITE_TOKEN, good_comment, product_path},
     invariants::Contents,
     stores::Stores,
 };
@@ -82,6 +89,115 @@ async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
         assert_eq!(delete(http, &id, if_match).await.problem()["type"], "urn:pagemark:problem:no-such-comment");
         assert_eq!(change(http, &id, &[if_match], &json!({ "rating": 1 })).await.status, 404);
     }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_change_does_not_happen_to_a_revision_that_if_none_match_excludes() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let http = &api.http;
+    let created = post(http, None, &good_comment("en", 5, "Body")).await;
+    let first = created.header("etag").unwrap().to_owned();
+    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+    let target = format!("/api/v1/comments/{id}");
+    let send = async |method: Method, headers: &[(&str, &str)]| {
+        let body: &[u8] = if method == Method::PATCH { b"{\"rating\": 4}" } else { b"" };
+        http.write(method, &target, headers, body).await
+    };
+    for excluding in ["*".to_owned(), first.clone(), format!("W/{first}"), format!("\"other\", {first}")] {
+        // If-Match is looked at first, and holds.
+        for headers in
+            [&[("if-none-match", excluding.as_str())][..], &[("if-match", &first), ("if-none-match", &excluding)]]
+        {
+            for method in [Method::PATCH, Method::DELETE] {
+                let answer = send(method, headers).await;
+                assert_eq!((answer.status, answer.header("etag")), (412, Some(first.as_str())), "{answer:?}");
+                assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-excluded");
+            }
+        }
+    }
+    let stale = [("if-match", "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\""), ("if-none-match", "*")];
+    assert_changed(&send(Method::PATCH, &stale).await, &first);
+    let garbage = send(Method::DELETE, &[("if-none-match", "no quotes")]).await;
+    assert_eq!((garbage.status, &garbage.problem()["field"]), (400, &json!("If-None-Match")));
+
+    assert_eq!(send(Method::PATCH, &[("if-none-match", "\"other\"")]).await.expect(200)["rating"], 4);
+    assert_eq!(
+        send(Method::DELETE, &[("if-none-match", &first)]).await.status,
+        204,
+        "it is no longer at that revision"
+    );
+    assert_eq!(send(Method::PATCH, &[("if-none-match", "*")]).await.status, 404, "what is not there is not excluded");
+    api.finish().await;
+    stores.finish().await;
+}
+
+/// A client of the table whose first transactions are all in conflict with another; changes are tried for so long.
+async fn conflicting_table(stores: &Stores, conflicts: usize, tried_within: Duration) -> Table {
+    let config = TableConfig {
+        started_within: tried_within,
+        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
+    };
+    let met = AtomicUsize::new(0);
+    chosen_faults_table(&config, move |body| {
+        let conflict = body.contains("TransactItems") && met.fetch_add(1, Ordering::Relaxed) < conflicts;
+        conflict.then_some(TableFault::DoNothing)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_change_outlasts_conflicts_that_pass_and_says_so_of_those_that_do_not() {
+    let stores = Stores::start().await;
+    let table = conflicting_table(&stores, 5, Duration::from_secs(20)).await;
+    let api = Served::start(table, stores.index.clone(), ApiSettings::default());
+    let id = post(&api.http, None, &good_comment("en", 5, "Body")).await.expect(201)["id"].as_str().unwrap().to_owned();
+    api.http.patch(&id, &json!({ "rating": 4 })).await.expect(200);
+    api.finish().await;
+
+    let table = conflicting_table(&stores, usize::MAX, Duration::from_millis(300)).await;
+    let api = Served::start(table, stores.index.clone(), ApiSettings::default());
+    for answer in [
+        api.http.patch(&id, &json!({ "rating": 1 })).await,
+        api.http.delete(&id).await,
+        post(&api.http, Some("k1"), &good_comment("en", 5, "Body")).await,
+    ] {
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "{answer:?}");
+        let problem = answer.problem();
+        assert_eq!(problem["type"], "urn:pagemark:problem:contended");
+        assert!(problem["detail"].as_str().unwrap().contains("Nothing was written"), "{problem}");
+    }
+    assert_eq!(api.http.get(&format!("/api/v1/comments/{id}")).await.expect(200)["rating"], 4);
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_key_of_another_product_or_another_token_is_another_key() {
+    let stores = Stores::start().await;
+    let another: WriteToken = "another-token".parse().unwrap();
+    let settings = ApiSettings { write_tokens: vec![another.hash()], ..ApiSettings::default() };
+    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let comment = good_comment("en", 5, "Body").to_string();
+    let send = async |product: &str, token: &str| {
+        let authorization = format!("Bearer {token}");
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("content-type", "application/json"),
+            ("idempotency-key", "k1"),
+        ];
+        let target = format!("{}/comments", product_path(product));
+        api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)["id"].clone()
+    };
+    let mut created = Vec::new();
+    for (product, token) in [("p1", WRITE_TOKEN), ("p2", WRITE_TOKEN), ("p1", "another-token")] {
+        let id = send(product, token).await;
+        assert_eq!(send(product, token).await, id);
+        created.push(id);
+    }
+    assert!(created.iter().all_unique(), "{created:?}");
     api.finish().await;
     stores.finish().await;
 }

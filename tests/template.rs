@@ -192,7 +192,7 @@ async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
         created_at: again.created_at,
         text: again.text,
     };
-    let idempotency = Idempotency { key: "key".to_owned(), body_hash: "hash".to_owned() };
+    let idempotency = Idempotency { client: "client".to_owned(), key: "key".to_owned(), body_hash: "hash".to_owned() };
     stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
     stores.deliver_all().await;
     let change = CommentPatch { body: Some("Changed.".to_owned()), ..CommentPatch::default() };

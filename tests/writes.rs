@@ -10,6 +10,7 @@ use model::{
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},
 };
+use serde_dynamo::Item;
 use stores::{
     now,
     table::{CommentPatch, Created, Idempotency, NewComment, WriteError},
@@ -32,6 +33,25 @@ fn new_comment(id: &str, rating: u64) -> NewComment {
 
 fn rate(rating: u64) -> CommentPatch {
     CommentPatch { rating: Some(Rating::new(rating).unwrap()), ..CommentPatch::default() }
+}
+
+fn idempotency(key: &str, body_hash: &str) -> Idempotency {
+    Idempotency { client: "ann".to_owned(), key: key.to_owned(), body_hash: body_hash.to_owned() }
+}
+
+/// The record of a key as earlier versions wrote it: under the key alone.
+fn record_of_an_earlier_version(key: &str, body_hash: &str, id: &CommentId, expires_in_seconds: i64) -> Item {
+    let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
+    let expires_at = (now().epoch_seconds() + expires_in_seconds).to_string();
+    let record = [
+        ("pk", text(&format!("IDEMPOTENCY#{key}"))),
+        ("sk", text("IDEMPOTENCY")),
+        ("body_hash", text(body_hash)),
+        ("comment_id", text(id.as_str())),
+        ("expires_at", serde_dynamo::AttributeValue::N(expires_at)),
+    ];
+    let record: HashMap<String, _> = record.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    record.into()
 }
 
 impl Stores {
@@ -211,7 +231,7 @@ async fn an_id_is_created_once() {
 #[tokio::test]
 async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
     let stores = Stores::start().await;
-    let key = |key: &str, body: &str| Some(Idempotency { key: key.to_owned(), body_hash: body.to_owned() });
+    let key = |key: &str, body: &str| Some(idempotency(key, body));
     let create = async |id: &str, idempotency| stores.table.create_comment(new_comment(id, 4), idempotency).await;
 
     let Created::New(first) = create("c1", key("k1", "h1")).await.unwrap() else { panic!("it is new") };
@@ -247,26 +267,73 @@ async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
 #[tokio::test]
 async fn a_record_that_does_not_tell_what_was_made_answers_with_what_there_is() {
     let stores = Stores::start().await;
-    let again = async || {
-        let idempotency = Idempotency { key: "k1".to_owned(), body_hash: "h1".to_owned() };
-        stores.table.create_comment(new_comment("c2", 4), Some(idempotency)).await
-    };
+    let again = async || stores.table.create_comment(new_comment("c2", 4), Some(idempotency("k1", "h1"))).await;
     let created = stores.create("c1", 4).await;
-    // As earlier versions wrote it.
-    let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
-    let record = [
-        ("pk", text("IDEMPOTENCY#k1")),
-        ("sk", text("IDEMPOTENCY")),
-        ("body_hash", text("h1")),
-        ("comment_id", text(created.id.as_str())),
-        ("expires_at", serde_dynamo::AttributeValue::N((now().epoch_seconds() + 3600).to_string())),
-    ];
-    let record: HashMap<String, _> = record.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    stores.put_raw(record.into()).await;
+    stores.put_raw(record_of_an_earlier_version("k1", "h1", &created.id, 3_600)).await;
     let patched = stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
     assert_eq!(again().await.unwrap(), Created::Before(patched));
     stores.table.delete_comment(&created.id, None).await.unwrap();
     assert!(matches!(again().await, Err(WriteError::DeletedSince)));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_record_that_names_only_its_key_counts_for_its_own_request_alone() {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 4).await;
+    for (key, expires_in_seconds) in [("k1", 3_600), ("expired", -1)] {
+        let mut record = record_of_an_earlier_version(key, "h1", &created.id, expires_in_seconds);
+        for (name, value) in
+            [("created_at", created.created_at.to_string()), ("revision", created.revision.to_string())]
+        {
+            record.insert(name.to_owned(), serde_dynamo::AttributeValue::S(value));
+        }
+        stores.put_raw(record).await;
+    }
+    let create = async |id: &str, product: &str, key: &str, body: &str| {
+        let new = NewComment { product: ProductId::parse(product).unwrap(), ..new_comment(id, 4) };
+        stores.table.create_comment(new, Some(idempotency(key, body))).await.unwrap()
+    };
+    stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
+    assert_eq!(create("c2", "a/b", "k1", "h1").await, Created::Before(created.clone()), "as the first time");
+    assert!(matches!(create("c3", "other", "k1", "h2").await, Created::New(_)), "another product's key is another");
+    assert!(matches!(create("c4", "a/b", "expired", "h1").await, Created::New(_)));
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn an_idempotency_key_belongs_to_its_client_and_product() {
+    let stores = Stores::start().await;
+    let create = async |id: &str, client: &str, product: &str| {
+        let idempotency = Idempotency { client: client.to_owned(), ..idempotency("k1", product) };
+        let new = NewComment { product: ProductId::parse(product).unwrap(), ..new_comment(id, 4) };
+        stores.table.create_comment(new, Some(idempotency)).await.unwrap()
+    };
+    for (id, client, product) in [("c1", "ann", "p1"), ("c2", "ann", "p2"), ("c3", "bob", "p1")] {
+        let Created::New(created) = create(id, client, product).await else { panic!("{id} is new") };
+        assert_eq!(create("again", client, product).await, Created::Before(created));
+    }
+    stores.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unconditional_changes_of_one_comment_at_once_all_happen() {
+    const WRITERS: usize = 32;
+    let stores = Stores::start().await;
+    let created = stores.create("c1", 1).await;
+    let changes = (0..WRITERS).map(async |number| {
+        let patch = CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() };
+        stores.table.patch_comment(&created.id, None, &patch).await.unwrap().revision
+    });
+    let revisions: BTreeSet<Revision> = join_all(changes).await.into_iter().collect();
+    assert_eq!(revisions.len(), WRITERS);
+    let journal = stores.journal_of(&created.id).await;
+    assert_eq!(journal.iter().skip(1).map(|entry| entry.revision).collect::<BTreeSet<_>>(), revisions);
+
+    let deletions = join_all((0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, None).await)).await;
+    let (done, refused): (Vec<_>, Vec<_>) = deletions.into_iter().partition_result();
+    assert_eq!(done.len(), 1, "{refused:?}");
+    assert!(refused.iter().all(|error| matches!(error, WriteError::NotFound)), "{refused:?}");
     stores.finish().await;
 }
 

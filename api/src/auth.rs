@@ -14,13 +14,13 @@ impl WriteTokens {
         Self(hashes)
     }
 
-    /// Lets a request pass that carries one of the tokens.
-    pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), ApiError> {
+    /// Lets a request pass that carries one of the tokens, and says which by its hash.
+    pub(crate) fn check(&self, request: &HttpRequest) -> Result<WriteTokenHash, ApiError> {
         self.check_token(bearer_token(request))
     }
 
-    /// Lets whoever has one of the tokens pass.
-    pub(crate) fn check_token(&self, token: Option<&str>) -> Result<(), ApiError> {
+    /// Lets whoever has one of the tokens pass, and says which by its hash.
+    pub(crate) fn check_token(&self, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
         if self.0.is_empty() {
             return Err(ApiError::WritesOff);
         }
@@ -28,7 +28,7 @@ impl WriteTokens {
         let given = WriteTokenHash::of(token);
         // Every hash is compared, also after a match.
         let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.is_of(&given));
-        if bool::from(known) { Ok(()) } else { Err(ApiError::Unauthorized) }
+        if bool::from(known) { Ok(given) } else { Err(ApiError::Unauthorized) }
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use actix_web::test::TestRequest;
 
-    fn check(tokens: &[&str], authorization: Option<&str>) -> Result<(), ApiError> {
+    fn check(tokens: &[&str], authorization: Option<&str>) -> Result<WriteTokenHash, ApiError> {
         let hashes = tokens.iter().map(|token| WriteTokenHash::of(token)).collect();
         let mut request = TestRequest::post();
         if let Some(value) = authorization {
@@ -54,8 +54,9 @@ mod tests {
 
     #[test]
     fn one_of_the_tokens_is_enough() {
-        assert!(check(&["one", "two"], Some("Bearer two")).is_ok());
-        assert!(check(&["one", "two"], Some("bearer one")).is_ok());
+        for (authorization, token) in [("Bearer two", "two"), ("bearer one", "one")] {
+            assert_eq!(check(&["one", "two"], Some(authorization)).unwrap(), WriteTokenHash::of(token));
+        }
     }
 
     #[test]

@@ -15,8 +15,16 @@ use stores::table::CommentPatch;
 
 use crate::{error::ApiError, state::State};
 
-/// The largest body. The longest allowed texts take 41 KB of UTF-8.
-pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
+/// The most bytes that a character of a text takes in a body: in JSON one beyond the Basic Multilingual Plane may be two
+/// escapes (`\ud83d\ude00`); in a form each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
+const CHAR_MAX_BYTES: usize = 12;
+
+/// The most bytes of all else in a body: the other fields, the fields' names, white space.
+const OVERHEAD_BYTES: usize = 4 * 1024;
+
+/// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
+pub(crate) const BODY_MAX_BYTES: usize =
+    (CommentText::MAX_CHARS * CHAR_MAX_BYTES + OVERHEAD_BYTES).next_multiple_of(1024);
 
 /// The longest that a body may take to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +46,7 @@ impl Fields {
         payload: web::Payload,
         accepted: &'static [&'static str],
     ) -> Result<Self, ApiError> {
-        Self::parse(&read(request, payload, accepted).await?)
+        Self::parse(&read(request, payload, accepted, BODY_MAX_BYTES).await?)
     }
 
     /// The fields of a form: texts, but the rating, which is a number. Empty ones were not filled in.
@@ -95,15 +103,16 @@ impl Fields {
     /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
     ///
     /// # Errors
-    /// Names the field that is wrong; what only the whole comment can tell is checked when the patch is applied.
+    /// Names the field that is wrong.
     pub(crate) fn patch(&self) -> Result<CommentPatch, ApiError> {
         let optional = |field| self.get(field).map(|value| parse_optional_text(field, value)).transpose();
+        let body = self.get("body").map(|value| parse_text("body", value)).transpose()?;
         Ok(CommentPatch {
             language: self.get("language").map(parse_language).transpose()?,
             rating: self.get("rating").map(parse_rating).transpose()?,
-            title: optional("title")?,
-            body: self.get("body").map(|value| parse_text("body", value)).transpose()?,
-            author: optional("author")?,
+            title: optional("title")?.map(CommentText::new_title).transpose()?,
+            body: body.map(CommentText::new_body).transpose()?,
+            author: optional("author")?.map(CommentText::new_author).transpose()?,
         })
     }
 }
@@ -125,7 +134,7 @@ impl Content {
     }
 }
 
-/// Reads the body of a request, which must be sent as one of the media types `accepted`.
+/// Reads the body of a request, of at most `max_bytes`, which must be sent as one of the media types `accepted`.
 ///
 /// # Errors
 /// Another media type, too large, or too slow.
@@ -133,19 +142,21 @@ pub(crate) async fn read(
     request: &HttpRequest,
     payload: web::Payload,
     accepted: &'static [&'static str],
+    max_bytes: usize,
 ) -> Result<web::Bytes, ApiError> {
     check_media_type(request, accepted)?;
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
-        return Err(ApiError::BodyTooLarge);
+    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max_bytes) {
+        return Err(ApiError::BodyTooLarge { max_bytes });
     }
     let state = request.app_data::<web::Data<State>>();
     let timeout = state.map_or(BODY_TIMEOUT, |state| state.body_timeout);
-    tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
+    let body = tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
         .await
         .map_err(|_| ApiError::BodyTooSlow)?
-        .map_err(|_| ApiError::BodyTooLarge)?
-        .map_err(|error| ApiError::BrokenBody(error.to_string()))
+        .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
+        .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+    Ok(body)
 }
 
 fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
@@ -294,6 +305,30 @@ mod tests {
         assert!(told(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
     }
 
+    /// Every text that may be sent at its limit, each character in its longest encoding.
+    #[test]
+    fn the_longest_texts_in_the_longest_encodings_are_no_larger_than_a_body() {
+        let escaped = |chars: usize| "\\ud83d\\ude00".repeat(chars);
+        let name = |name: &str| name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect::<String>();
+        let language = format!("x{}", "-abcdefgh".repeat(Language::MAX_LEN / 9));
+        let json = format!(
+            r#"{{ "{}": "{}", "{}": 5.0e0, "{}": "{}", "{}": "{}", "{}": "{}" }}"#,
+            name("language"),
+            name(&language),
+            name("rating"),
+            name("title"),
+            escaped(CommentText::TITLE_MAX_CHARS),
+            name("body"),
+            escaped(CommentText::BODY_MAX_CHARS),
+            name("author"),
+            escaped(CommentText::AUTHOR_MAX_CHARS),
+        );
+        assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());
+        let content = content(&json).unwrap();
+        assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
+        assert!(json.len() > BODY_MAX_BYTES - 8 * 1024, "the limit is no larger than it has to be: {}", json.len());
+    }
+
     #[test]
     fn spelling_does_not_change_what_a_request_says() {
         let product = ProductId::parse("p").unwrap();
@@ -313,5 +348,13 @@ mod tests {
         for field in ["language", "rating", "body"] {
             assert_eq!(field_of(patch(&format!(r#"{{"{field}": null}}"#))), field);
         }
+    }
+
+    #[test]
+    fn a_change_is_refused_for_its_texts_before_the_comment_is_looked_at() {
+        for (field, text) in [("title", "a\\nb"), ("body", "\u{200b}"), ("author", "\\u0007")] {
+            assert_eq!(field_of(patch(&format!(r#"{{"{field}": "{text}"}}"#))), field);
+        }
+        assert_eq!(patch(r#"{"title": " "}"#).unwrap().title, Some(None));
     }
 }

@@ -28,19 +28,73 @@ impl IfMatch {
     /// # Errors
     /// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        let refuse = || ApiError::invalid("If-Match", "must be * or entity tags: revisions in double quotes");
-        let values: Vec<_> = request.headers().get_all(header::IF_MATCH).collect();
-        if values.is_empty() {
-            return Ok(Self::Any);
+        Ok(match Tags::read(request, header::IF_MATCH)? {
+            None | Some(Tags::Star) => Self::Any,
+            Some(Tags::List(tags)) => {
+                Self::OneOf(tags.into_iter().filter_map(|(strong, revision)| revision.filter(|_| strong)).collect())
+            }
+        })
+    }
+}
+
+/// What the header `If-None-Match` excludes, of a request that changes something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IfNoneMatch {
+    /// `*`: any revision, so only what does not exist passes.
+    Any,
+    /// These revisions; none without the header.
+    OneOf(Vec<Revision>),
+}
+
+impl IfNoneMatch {
+    /// Reads the header. A weak entity tag matches like a strong one (RFC 9110 section 13.1.2).
+    ///
+    /// # Errors
+    /// Neither `*` nor entity tags.
+    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        Ok(match Tags::read(request, header::IF_NONE_MATCH)? {
+            None => Self::OneOf(Vec::new()),
+            Some(Tags::Star) => Self::Any,
+            Some(Tags::List(tags)) => Self::OneOf(tags.into_iter().filter_map(|(_, revision)| revision).collect()),
+        })
+    }
+
+    /// Whether it excludes nothing, so that nobody has to look.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::OneOf(revisions) if revisions.is_empty())
+    }
+
+    /// Whether it excludes a comment at this revision.
+    pub(crate) fn excludes(&self, current: Revision) -> bool {
+        match self {
+            Self::Any => true,
+            Self::OneOf(revisions) => revisions.contains(&current),
         }
+    }
+}
+
+/// The value of a header that lists entity tags.
+enum Tags {
+    /// `*`.
+    Star,
+    /// Each with whether it is strong, and the revision that it stands for: `None` when no comment ever has it.
+    List(Vec<(bool, Option<Revision>)>),
+}
+
+impl Tags {
+    fn read(request: &HttpRequest, name: HeaderName) -> Result<Option<Self>, ApiError> {
+        let values: Vec<_> = request.headers().get_all(&name).collect();
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let refuse = || ApiError::invalid(title_case(&name), "must be * or entity tags: revisions in double quotes");
         let values: Option<Vec<&str>> = values.into_iter().map(|value| value.to_str().ok()).collect();
         let value = values.ok_or_else(refuse)?.join(",");
         if value.trim() == "*" {
-            return Ok(Self::Any);
+            return Ok(Some(Self::Star));
         }
         let tags = entity_tags(&value).filter(|tags| !tags.is_empty()).ok_or_else(refuse)?;
-        let strong = tags.into_iter().filter_map(|(strong, tag)| Revision::parse(tag).ok().filter(|_| strong));
-        Ok(Self::OneOf(strong.collect()))
+        Ok(Some(Self::List(tags.into_iter().map(|(strong, tag)| (strong, Revision::parse(tag).ok())).collect())))
     }
 }
 
@@ -122,5 +176,23 @@ mod tests {
             let refused = if_match(wrong).unwrap_err();
             assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn if_none_match_excludes_revisions_by_weak_tags_too() {
+        let revision = Revision::parse(REVISION).unwrap();
+        let read = |value: &str| {
+            IfNoneMatch::read(&TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)).to_http_request())
+        };
+        let without = IfNoneMatch::read(&TestRequest::patch().to_http_request()).unwrap();
+        assert!(without.is_open() && !without.excludes(revision));
+        for excluding in ["*", &etag(revision), &format!("W/{}", etag(revision)), &format!("\"a\", {}", etag(revision))]
+        {
+            let read = read(excluding).unwrap();
+            assert!(!read.is_open() && read.excludes(revision), "{excluding}");
+        }
+        assert!(!read("\"other\"").unwrap().excludes(revision));
+        let refused = read("a").unwrap_err();
+        assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-None-Match"));
     }
 }

@@ -14,7 +14,7 @@ use stores::{Remedy, StoreError, table::WriteError};
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{body::BODY_MAX_BYTES, conditional::etag, pages};
+use crate::{conditional::etag, pages};
 
 /// Seconds after which a client may try again. Stores that fail over, and an index that is being rebuilt, take some.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -36,8 +36,11 @@ pub(crate) enum ApiError {
     /// The body is not the JSON that it must be.
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
-    #[error("The body is larger than {} KiB.", BODY_MAX_BYTES / 1024)]
-    BodyTooLarge,
+    #[error("The body is larger than {} KiB.", max_bytes / 1024)]
+    BodyTooLarge {
+        /// How large it may be.
+        max_bytes: usize,
+    },
     #[error("The body did not arrive in time.")]
     BodyTooSlow,
     #[error("The body must be sent as {accepted}, without Content-Encoding.")]
@@ -85,6 +88,15 @@ pub(crate) enum ApiError {
         /// The present revision.
         current: Revision,
     },
+    #[error("The comment exists, at revision {current}, which If-None-Match excludes.")]
+    RevisionExcluded {
+        /// The present revision.
+        current: Revision,
+    },
+    #[error(
+        "Too many requests changed this comment at the same time, and others were faster. Nothing was written. Try again later."
+    )]
+    Contended,
     #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
     IndexUnavailable,
     #[error(
@@ -120,7 +132,7 @@ impl ApiError {
         match self {
             Self::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid-input"),
             Self::BrokenBody(_) => (StatusCode::BAD_REQUEST, "broken-body"),
-            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
             Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
@@ -135,6 +147,8 @@ impl ApiError {
             Self::DeletedSince => (StatusCode::CONFLICT, "deleted-since"),
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
             Self::RevisionMismatch { .. } => (StatusCode::PRECONDITION_FAILED, "revision-mismatch"),
+            Self::RevisionExcluded { .. } => (StatusCode::PRECONDITION_FAILED, "revision-excluded"),
+            Self::Contended => (StatusCode::SERVICE_UNAVAILABLE, "contended"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
             Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
             Self::TableUnavailable(_) | Self::TableRefuses(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
@@ -151,6 +165,7 @@ impl ApiError {
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
             Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
+            Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
             // Why the index is unavailable is logged where it is found out, requests turned away are counted; the rest
             // is the client's to know.
             Self::IndexUnavailable
@@ -158,7 +173,7 @@ impl ApiError {
             | Self::Overloaded
             | Self::Invalid { .. }
             | Self::BrokenBody(_)
-            | Self::BodyTooLarge
+            | Self::BodyTooLarge { .. }
             | Self::BodyTooSlow
             | Self::UnsupportedMediaType { .. }
             | Self::Unauthorized
@@ -172,7 +187,8 @@ impl ApiError {
             | Self::AlreadyExists
             | Self::DeletedSince
             | Self::IdempotencyMismatch
-            | Self::RevisionMismatch { .. } => {}
+            | Self::RevisionMismatch { .. }
+            | Self::RevisionExcluded { .. } => {}
         }
     }
 
@@ -190,10 +206,10 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             answer.insert_header((header::ALLOW, *allow));
         }
-        if let Self::RevisionMismatch { current } = self {
+        if let Self::RevisionMismatch { current } | Self::RevisionExcluded { current } = self {
             answer.insert_header((header::ETAG, etag(*current)));
         }
-        if let Self::BodyTooLarge | Self::BodyTooSlow = self {
+        if let Self::BodyTooLarge { .. } | Self::BodyTooSlow = self {
             // The rest of the body is not read.
             answer.force_close();
         }
@@ -332,6 +348,7 @@ impl From<WriteError> for ApiError {
             WriteError::RevisionMismatch { current } => Self::RevisionMismatch { current },
             WriteError::IdempotencyMismatch => Self::IdempotencyMismatch,
             WriteError::DeletedSince => Self::DeletedSince,
+            WriteError::Contended => Self::Contended,
             WriteError::Invalid(error) => error.into(),
             WriteError::Store(error) => error.into(),
         }

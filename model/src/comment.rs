@@ -12,6 +12,7 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    visible::has_visible_char,
 };
 
 /// A comment as its primary item holds it.
@@ -66,27 +67,62 @@ impl CommentText {
     pub const BODY_MAX_CHARS: usize = 10_000;
     /// The longest author's name, in characters.
     pub const AUTHOR_MAX_CHARS: usize = 100;
+    /// The most characters of all its texts together.
+    pub const MAX_CHARS: usize = Self::TITLE_MAX_CHARS + Self::BODY_MAX_CHARS + Self::AUTHOR_MAX_CHARS;
 
-    /// The text, when it keeps the limits; an empty title or author is none.
+    /// The text, when it keeps the limits.
     ///
     /// # Errors
-    /// Names the field that is too long, empty, or holds a control character (line feeds, carriage returns and
-    /// tabs are allowed in the body).
+    /// Names the field that breaks a rule: see the functions below.
     pub fn new(title: Option<String>, body: String, author: Option<String>) -> Result<Self, InvalidInput> {
-        let title = title.filter(|text| !text.is_empty());
-        let author = author.filter(|text| !text.is_empty());
-        if let Some(title) = &title {
-            check_text("title", title, Self::TITLE_MAX_CHARS, char::is_control)?;
-        }
-        if let Some(author) = &author {
-            check_text("author", author, Self::AUTHOR_MAX_CHARS, char::is_control)?;
-        }
-        if body.trim().is_empty() {
-            return Err(InvalidInput::new("body", "is empty"));
-        }
-        check_text("body", &body, Self::BODY_MAX_CHARS, |c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
-        Ok(Self { title, body, author })
+        Ok(Self { title: Self::new_title(title)?, body: Self::new_body(body)?, author: Self::new_author(author)? })
     }
+
+    /// A title; one without a visible character is none.
+    ///
+    /// # Errors
+    /// Too long, or with a control character.
+    pub fn new_title(title: Option<String>) -> Result<Option<String>, InvalidInput> {
+        new_line("title", title, Self::TITLE_MAX_CHARS)
+    }
+
+    /// A body.
+    ///
+    /// # Errors
+    /// Too long, without a visible character, or with a control character other than line feeds, carriage returns and
+    /// tabs.
+    pub fn new_body(body: String) -> Result<String, InvalidInput> {
+        check_text("body", &body, Self::BODY_MAX_CHARS, |c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
+        if !has_visible_char(&body) {
+            return Err(InvalidInput::new("body", "is empty: it has no visible character"));
+        }
+        Ok(body)
+    }
+
+    /// An author's name; one without a visible character is none.
+    ///
+    /// # Errors
+    /// Too long, or with a control character.
+    pub fn new_author(author: Option<String>) -> Result<Option<String>, InvalidInput> {
+        new_line("author", author, Self::AUTHOR_MAX_CHARS)
+    }
+
+    /// A stored text as it is shown: earlier versions kept titles and authors without a visible character.
+    pub fn shown(self) -> Self {
+        Self { title: visible(self.title), author: visible(self.author), ..self }
+    }
+}
+
+/// A text of one line; one without a visible character is none.
+fn new_line(field: &'static str, text: Option<String>, max_chars: usize) -> Result<Option<String>, InvalidInput> {
+    if let Some(text) = &text {
+        check_text(field, text, max_chars, char::is_control)?;
+    }
+    Ok(visible(text))
+}
+
+fn visible(text: Option<String>) -> Option<String> {
+    text.filter(|text| has_visible_char(text))
 }
 
 fn check_text(
@@ -183,6 +219,22 @@ mod tests {
         assert_eq!(field("t", &"x".repeat(10_001), "a"), "body");
         assert_eq!(field("t", "bell\u{7}", "a"), "body");
         assert_eq!(field("t", "b", &"x".repeat(101)), "author");
+    }
+
+    #[test]
+    fn a_text_without_a_visible_character_counts_as_absent() {
+        let some = |text: &str| Some(text.to_owned());
+        for blank in ["", "   ", "\u{200b}", "\u{3164}\u{2800}", "\u{a0}\u{feff}"] {
+            let text = CommentText::new(some(blank), "b".to_owned(), some(blank)).unwrap();
+            assert_eq!((text.title, text.author), (None, None), "{blank:?}");
+            let refused = CommentText::new(None, blank.to_owned(), None).unwrap_err();
+            assert_eq!(refused.to_string(), "body: is empty: it has no visible character");
+            let stored = CommentText { title: some(blank), body: blank.to_owned(), author: some(blank) };
+            let shown = CommentText { title: None, body: blank.to_owned(), author: None };
+            assert_eq!(stored.shown(), shown, "{blank:?}");
+        }
+        let kept = CommentText::new(some(" t "), "\u{200b}b".to_owned(), some("\u{202e}a")).unwrap();
+        assert_eq!(kept.clone().shown(), kept);
     }
 
     #[test]

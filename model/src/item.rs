@@ -106,7 +106,8 @@ impl CommentItem {
     /// The comment that the item, primary or duplicate, holds.
     ///
     /// # Errors
-    /// Names the attribute that is wrong. Limits of texts are not checked: what is stored is shown.
+    /// Names the attribute that is wrong. Limits of texts are not checked: what is stored is shown,
+    /// except titles and authors without a visible character.
     pub fn into_comment(self) -> Result<Comment, Malformed> {
         let Self { pk, sk, cd, language, rating, revision, comment_blob, auto } = self;
         let attributes =
@@ -232,7 +233,7 @@ impl<'item> Attributes<'item> {
 impl Head {
     fn comment(self, revision: Revision, text: CommentText) -> Comment {
         let Self { id, key, created_at, language, rating } = self;
-        Comment { id, product: key.product, language, rating, created_at, revision, text }
+        Comment { id, product: key.product, language, rating, created_at, revision, text: text.shown() }
     }
 }
 

@@ -21,6 +21,7 @@ mod rating;
 pub mod record;
 mod revision;
 pub mod size;
+pub mod visible;
 
 pub use blob::{BlobFormat, CommentBlob};
 pub use comment::{Cd, Comment, CommentText, Placement};

@@ -25,7 +25,7 @@ async function violations(page) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
 }
 
-/** Elements that are empty, or wider than the page, and texts of templates. */
+/** Elements that are empty, or wider than the page, comments that are a page of their own, and texts of templates. */
 function oddities() {
   const odd = [];
   const width = document.documentElement.clientWidth;
@@ -36,6 +36,10 @@ function oddities() {
     const box = element.getBoundingClientRect();
     const isShown = box.width > 1 && box.height > 1 && !element.closest(".hidden, .skip, details:not([open])");
     if (isShown && (box.right > width + 1 || box.left < -1)) odd.push(`outside: ${element.outerHTML.slice(0, 200)}`);
+  }
+  for (const article of document.querySelectorAll("article")) {
+    const { height } = article.getBoundingClientRect();
+    if (height > 3000) odd.push(`${height} px tall: ${article.outerHTML.slice(0, 200)}`);
   }
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
   odd.push(...ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `twice: ${id}`));

@@ -115,6 +115,36 @@ async fn a_mistake_is_shown_in_the_form_with_what_was_typed() {
 }
 
 #[tokio::test]
+async fn the_longest_text_is_taken_and_one_that_is_too_long_is_not_lost() {
+    let mut running = Running::start().await;
+    let http = running.http.clone();
+    let longest = "の".repeat(10_000);
+    assert_eq!(send(&http, &fields(&[("body", &longest)])).await.status, 303);
+    let emoji = "😀".repeat(10_000);
+    assert_eq!(send(&http, &fields(&[("body", &emoji), ("key", "another-key")])).await.status, 303);
+    assert_eq!(total(&mut running).await, 2);
+
+    let shown = async |body: &str, status: u16| {
+        let answer = send(&http, &fields(&[("body", body)])).await;
+        assert_eq!(answer.status, status, "{:.200}", answer.body);
+        let document = scraper::Html::parse_document(&answer.body);
+        let text = |selector: &str| {
+            let selector = scraper::Selector::parse(selector).unwrap();
+            document.select(&selector).next().unwrap().text().collect::<String>()
+        };
+        (text("[role=alert]"), text("textarea"))
+    };
+    for long in ["の".repeat(10_001), "の".repeat(40_000), "😀".repeat(60_000)] {
+        let (told, typed) = shown(&long, 400).await;
+        assert!(told.contains("at most 10000 are allowed"), "{told}");
+        assert!(typed == long, "{} characters are kept", typed.chars().count());
+    }
+    let (told, typed) = shown(&"😀".repeat(100_000), 413).await;
+    assert!(told.contains("1000 KiB") && typed.is_empty(), "{told}");
+    running.finish().await;
+}
+
+#[tokio::test]
 async fn a_form_from_another_site_is_refused() {
     let mut running = Running::start().await;
     let http = running.http.clone();

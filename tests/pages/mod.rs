@@ -4,6 +4,7 @@
 //! - `addresses`: which address leads where.
 //! - `head`: what pages say of themselves.
 //! - `structured_data`: what they say in the words of schema.org.
+//! - `texts`: what people wrote, on a page.
 //! - `sitemap`: which pages there are.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
@@ -15,6 +16,7 @@ mod head;
 mod html;
 mod sitemap;
 mod structured_data;
+mod texts;
 
 use local_stack::stack::StackSettings;
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};

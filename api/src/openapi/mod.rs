@@ -21,8 +21,8 @@ use utoipa::{
 };
 
 pub(crate) use parameters::{
-    CommentPath, IdempotencyKeyHeader, IfMatchHeader, LanguageParameter, PlaceParameters, PortionParameters,
-    ProductPath, RatingParameter,
+    CommentPath, IdempotencyKeyHeader, IfMatchHeader, IfNoneMatchHeader, LanguageParameter, PlaceParameters,
+    PortionParameters, ProductPath, RatingParameter,
 };
 pub(crate) use requests::{CommentChange, NewComment};
 pub(crate) use responses::{

@@ -32,6 +32,9 @@ pub(crate) struct PlaceParameters;
 /// On which condition a comment is changed.
 pub(crate) struct IfMatchHeader;
 
+/// On which condition a comment is not changed.
+pub(crate) struct IfNoneMatchHeader;
+
 /// What makes a repeated request known.
 pub(crate) struct IdempotencyKeyHeader;
 
@@ -118,9 +121,18 @@ impl IntoParams for IfMatchHeader {
     }
 }
 
+impl IntoParams for IfNoneMatchHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "Only when the comment is at none of these revisions: entity tags, or `*` for any, so never";
+        let value = json!("\"01JCP3D7W0Q4N1R5Y8B3C6D9EF\"");
+        vec![example(("If-None-Match", ParameterIn::Header), description, schemas::if_match(), value)]
+    }
+}
+
 impl IntoParams for IdempotencyKeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let description = "Names this comment among all that are ever created; it is kept for a day";
+        let description = "Names this comment among all that are created with the same token for the same product; it is \
+                           kept for a day";
         vec![example(
             ("Idempotency-Key", ParameterIn::Header),
             description,

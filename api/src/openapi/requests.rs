@@ -25,9 +25,18 @@ fn fields() -> ObjectBuilder {
     ObjectBuilder::new()
         .property("language", described(schemas::language(), "The language it is written in: a BCP 47 tag"))
         .property("rating", schemas::rating())
-        .property("title", described(schemas::title(), "One line"))
-        .property("body", described(schemas::body(), "The text; line breaks and tabs are its only control characters"))
-        .property("author", described(schemas::author(), "The name to show, one line"))
+        .property("title", described(schemas::title(), "One line; without a visible character it is none"))
+        .property(
+            "body",
+            described(
+                schemas::body(),
+                "The text, with at least one visible character; line breaks and tabs are its only control characters",
+            ),
+        )
+        .property(
+            "author",
+            described(schemas::author(), "The name to show, one line; without a visible character it is none"),
+        )
         .additional_properties(Some(AdditionalProperties::FreeForm(false)))
 }
 

@@ -9,7 +9,7 @@ use utoipa::{
     },
 };
 
-use crate::error::PROBLEM_JSON;
+use crate::{body::BODY_MAX_BYTES, error::PROBLEM_JSON};
 
 /// What any reading may be answered instead of what was asked for.
 pub(crate) struct ReadErrors;
@@ -23,7 +23,7 @@ pub(crate) struct BodyErrors;
 /// What a request about one comment may be answered besides.
 pub(crate) struct NotFound;
 
-/// What a request with `If-Match` may be answered besides.
+/// What a request with `If-Match` or `If-None-Match` may be answered besides.
 pub(crate) struct NotAtRevision;
 
 /// What a request with `Idempotency-Key` may be answered besides.
@@ -69,7 +69,11 @@ impl IntoResponses for WriteErrors {
             ("500", problem("A mistake of the server's; it has been logged")),
             (
                 "503",
-                later("A store is away, or too many requests are under way: later. The write may have happened or not"),
+                later(
+                    "Later: a store is away, or too many requests are under way, and the write may have happened or not. \
+                     Or, with the type `urn:pagemark:problem:contended`, too many requests changed the comment at the \
+                     same time, and nothing was written",
+                ),
             ),
         ])
     }
@@ -79,7 +83,7 @@ impl IntoResponses for BodyErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         by_status([
             ("408", problem("The body did not arrive in time")),
-            ("413", problem("The body is larger than 64 KiB")),
+            ("413", problem(&format!("The body is larger than {} KiB", BODY_MAX_BYTES / 1024))),
             ("415", problem("The body is not sent as JSON, or it is compressed")),
         ])
     }
@@ -93,7 +97,7 @@ impl IntoResponses for NotFound {
 
 impl IntoResponses for NotAtRevision {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let description = "The comment is not at the revision in `If-Match`";
+        let description = "The comment is not at a revision in `If-Match`, or at one in `If-None-Match`";
         by_status([("412", problem(description).header("ETag", header(Type::String, "The present revision")))])
     }
 }

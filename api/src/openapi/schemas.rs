@@ -2,6 +2,8 @@
 //!
 //! A value that a schema allows is taken, any other is refused.
 
+use std::ops::RangeInclusive;
+
 use model::{CommentId, CommentText, Language, PageNumber, PageSize, ProductId, Rating};
 use serde_json::Value;
 use utoipa::openapi::{
@@ -15,14 +17,51 @@ use crate::routes::create::IDEMPOTENCY_KEY_MAX_LEN;
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
 /// The same and line feeds, carriage returns and tabs.
 const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
-/// A character that can be seen.
-const VISIBLE: &str = r"[^\s\u0000-\u001f\u007f-\u009f]";
+/// The characters that cannot be seen: the rule of `model::visible`, as a pattern needs it.
+const INVISIBLE: [RangeInclusive<char>; 25] = [
+    '\0'..=' ',
+    '\u{7f}'..='\u{a0}',
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{1680}'..='\u{1680}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{2000}'..='\u{200f}',
+    '\u{2028}'..='\u{202f}',
+    '\u{205f}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3000}'..='\u{3000}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{13430}'..='\u{1343f}',
+    '\u{13441}'..='\u{13442}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d159}'..='\u{1d159}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
 
 /// A well-formed language tag (RFC 5646 section 2.1), without the grandfathered ones that are irregular.
 const LANGUAGE: &str = "^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?\
                         (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
                         (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
                         |[xX](?:-[A-Za-z0-9]{1,8})+)$";
+
+/// A character that can be seen, as a pattern.
+fn visible() -> String {
+    // Only the first plane has escapes that all dialects of patterns read alike.
+    let escaped = |c: char| if c <= '\u{ffff}' { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    let range = |range: &RangeInclusive<char>| match (*range.start(), *range.end()) {
+        (start, end) if start == end => escaped(start),
+        (start, end) => format!("{}-{}", escaped(start), escaped(end)),
+    };
+    format!("[^{}]", INVISIBLE.iter().map(range).collect::<String>())
+}
 
 fn text(pattern: impl Into<String>) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
@@ -90,7 +129,7 @@ pub(super) fn author() -> Object {
 }
 
 pub(super) fn body() -> Object {
-    let pattern = format!("^{LINES}*{VISIBLE}{LINES}*$");
+    let pattern = format!("^{LINES}*{}{LINES}*$", visible());
     text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS)).build()
 }
 
@@ -102,4 +141,18 @@ pub(super) fn if_match() -> Schema {
 
 pub(super) fn idempotency_key() -> Object {
     text("^[!-~]+$").max_length(Some(IDEMPOTENCY_KEY_MAX_LEN)).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_of_a_visible_character_is_the_rule_by_which_bodies_are_taken() {
+        let differing: Vec<char> = ('\0'..=char::MAX)
+            .filter(|c| INVISIBLE.iter().any(|range| range.contains(c)) == model::visible::is_visible(*c))
+            .collect();
+        assert!(differing.is_empty(), "{differing:?}");
+        assert!(visible().starts_with(r"[^\u0000-\u0020\u007f-\u00a0\u00ad\u034f"), "{}", visible());
+    }
 }

@@ -5,7 +5,7 @@
 //! and a token that the browser keeps by itself would be sent by any site's pages.
 //!
 //! A form is sent with a key, so that sending it twice makes one comment. What goes wrong is shown in the form, with
-//! everything as it was typed but the token.
+//! everything as it was typed but the token. A text far above its limit is therefore read, too, up to [`FORM_MAX_BYTES`].
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -17,7 +17,7 @@ use model::{CommentText, ProductId, Rating};
 
 use super::head::{Head, Robots};
 use crate::{
-    body::{self, Fields},
+    body::{self, BODY_MAX_BYTES, Fields},
     error::{ApiError, PageError},
     links, request,
     routes::create,
@@ -27,6 +27,9 @@ use crate::{
 /// As that of the other pages, but the form may be sent here.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                                        base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// The largest form that is read. It is larger than what may be posted, so that a text that is too long can be shown again.
+const FORM_MAX_BYTES: usize = 8 * BODY_MAX_BYTES;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -43,6 +46,11 @@ struct Typed {
 }
 
 impl Typed {
+    /// The fields before anything is typed.
+    fn nothing() -> Self {
+        Self { language: "en".to_owned(), ..Self::default() }
+    }
+
     /// # Errors
     /// Names the field that is unknown.
     fn read(pairs: Vec<(String, String)>) -> Result<Self, ApiError> {
@@ -105,6 +113,12 @@ impl Problem {
             (field.to_string(), format!("{} {problem}", capital.chain(name).collect::<String>()))
         } else if let ApiError::Unauthorized = error {
             ("token".to_owned(), "This is not the write token.".to_owned())
+        } else if let ApiError::BodyTooLarge { max_bytes } = error {
+            let told = format!(
+                "The form is larger than {} KiB, so it was not read. Go back to find what you typed, and shorten it.",
+                max_bytes / 1024
+            );
+            ("body".to_owned(), told)
         } else if let ApiError::IdempotencyMismatch = error {
             let told = "This form was sent before, with another text. Send it again to post this one too.";
             (String::new(), told.to_owned())
@@ -124,8 +138,7 @@ impl FormPage<'_> {
 /// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &state)?;
-    let typed = Typed { language: "en".to_owned(), ..Typed::default() };
-    let body = render(&product, &typed, stores::new_ulid(), None)?;
+    let body = render(&product, &Typed::nothing(), stores::new_ulid(), None)?;
     Ok(HttpResponse::Ok()
         .insert_header(ContentType::html())
         .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
@@ -142,7 +155,12 @@ pub(super) async fn post(
 ) -> Result<HttpResponse, PageError> {
     let product = product(&request, &state)?;
     check_origin(&request, &state)?;
-    let sent = body::read(&request, payload, &["application/x-www-form-urlencoded"]).await?;
+    let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
+        Err(error @ ApiError::BodyTooLarge { .. }) => {
+            return show_again(&product, &Typed::nothing(), stores::new_ulid(), &error);
+        }
+        sent => sent?,
+    };
     let sent = std::str::from_utf8(&sent).map_err(|_| ApiError::invalid("form", "is not percent-encoded UTF-8"))?;
     let typed = Typed::read(request::form_pairs(sent)?)?;
     match create(&state, &product, &typed).await {
@@ -150,21 +168,26 @@ pub(super) async fn post(
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
             let key = if was_used { stores::new_ulid() } else { typed.key.clone() };
-            let body = render(&product, &typed, key, Some(Problem::of(&error)))?;
-            Ok(error
-                .answer()
-                .insert_header(ContentType::html())
-                .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-                .body(body))
+            show_again(&product, &typed, key, &error)
         }
     }
+}
+
+/// Shows the form with what was typed and what is wrong with it.
+fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError) -> Result<HttpResponse, PageError> {
+    let body = render(product, typed, key, Some(Problem::of(error)))?;
+    Ok(error
+        .answer()
+        .insert_header(ContentType::html())
+        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+        .body(body))
 }
 
 async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<String, ApiError> {
     let content = typed.fields()?.content()?;
     // Last, so that the token has to be typed again as seldom as possible.
-    state.write_tokens.check_token(Some(typed.token.trim()))?;
-    let key = create::parse_idempotency_key(&typed.key)?;
+    let writer = state.write_tokens.check_token(Some(typed.token.trim()))?;
+    let key = create::OwnedKey { writer, key: create::parse_idempotency_key(&typed.key)? };
     let comment = create::create(state, product.clone(), content, Some(key)).await?;
     Ok(links::product_page(product) + &links::fragment(&comment.id))
 }

@@ -4,6 +4,7 @@
 //! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
 //! - `compared`: such a page of comments that another design has read, for benchmarks.
 //! - `assets`: the files that pages load.
+//! - `fold`: long texts, of which the beginning is shown.
 //! - `form`: a comment to post, in the local stack only.
 //! - `help`: errors, and what leads on from there.
 //! - `words`, `language_name`: how people write what programs know.
@@ -16,6 +17,7 @@ mod assets;
 mod comments;
 pub(crate) mod compared;
 mod filters;
+mod fold;
 mod form;
 mod head;
 mod help;

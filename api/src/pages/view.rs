@@ -7,6 +7,7 @@ use stores::page_index::Stats;
 use super::{
     address::Address,
     filters::{FilterLink, Filters},
+    fold::Folded,
     head::{Head, Neighbours, Robots},
     language_name::{LanguageName, direction, text_direction},
     page_bar::PageBar,
@@ -57,9 +58,17 @@ struct CommentView {
     stars: String,
     title: Option<DirectedText>,
     body: DirectedText,
+    /// What stands below the beginning of a long body, folded.
+    rest: Option<FoldedText>,
     author: Option<String>,
     instant: String,
     time: String,
+}
+
+struct FoldedText {
+    text: String,
+    /// "8,500 more characters".
+    length: String,
 }
 
 struct DirectedText {
@@ -156,6 +165,8 @@ impl CommentView {
         let language_direction = direction(&comment.language);
         let directed =
             |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
+        let body = displayed(&comment.text.body);
+        let Folded { beginning, rest } = Folded::new(body);
         Self {
             element_id: links::element_id(&comment.id),
             permalink: links::permalink(&comment.id),
@@ -165,7 +176,8 @@ impl CommentView {
             rating: comment.rating,
             stars: stars(comment.rating),
             title: comment.text.title.as_deref().map(directed),
-            body: directed(displayed(&comment.text.body)),
+            body: DirectedText { text: beginning, direction: text_direction(language_direction, body) },
+            rest: rest.map(FoldedText::new),
             author: comment.text.author.clone(),
             instant: comment.created_at.to_string(),
             time: minute(comment.created_at),
@@ -179,6 +191,13 @@ fn pages_led_to(address: &Address, listing: &Listing, total: u64) -> u64 {
     let total_pages = address.query.page_size.total_pages(total);
     let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());
     if is_full && listing.next.is_some() { total_pages.max(address.number.get() + 1) } else { total_pages }
+}
+
+impl FoldedText {
+    fn new(text: String) -> Self {
+        let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        Self { length: format!("{} more characters", grouped(chars)), text }
+    }
 }
 
 /// What search engines may show below the title: distinct for every page.

@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 use super::CommentBody;
 use crate::{
     body::Fields,
-    conditional::{IfMatch, etag},
+    conditional::{IfMatch, IfNoneMatch, etag},
     error::ApiError,
     openapi::{
-        self, BodyErrors, CommentPath, IfMatchHeader, LanguageParameter, NotAtRevision, NotFound, PortionParameters,
-        RatingParameter, ReadErrors, WriteErrors,
+        self, BodyErrors, CommentPath, IfMatchHeader, IfNoneMatchHeader, LanguageParameter, NotAtRevision, NotFound,
+        PortionParameters, RatingParameter, ReadErrors, WriteErrors,
     },
     request::{self, Parameters},
     state::State,
@@ -52,7 +52,7 @@ pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result
     path = "/api/v1/comments/{id}",
     operation_id = "change_comment",
     tag = "comments",
-    params(CommentPath, IfMatchHeader),
+    params(CommentPath, IfMatchHeader, IfNoneMatchHeader),
     request_body(content(
         (openapi::CommentChange = "application/merge-patch+json"),
         (openapi::CommentChange = "application/json"),
@@ -79,10 +79,10 @@ pub(crate) async fn patch(
     state.write_tokens.check(&request)?;
     let id = request::comment_id(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
-    let if_match = IfMatch::read(&request)?;
+    let preconditions = (IfMatch::read(&request)?, IfNoneMatch::read(&request)?);
     let accepted = &["application/json", "application/merge-patch+json"];
     let patch = Fields::read(&request, payload, accepted).await?.patch()?;
-    let expected = expected_revision(&state, &id, if_match).await?;
+    let expected = expected_revision(&state, &id, preconditions).await?;
     Ok(answer(&state.patch(&id, expected, &patch).await?))
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn patch(
     path = "/api/v1/comments/{id}",
     operation_id = "delete_comment",
     tag = "comments",
-    params(CommentPath, IfMatchHeader),
+    params(CommentPath, IfMatchHeader, IfNoneMatchHeader),
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
         NotFound,
@@ -105,24 +105,36 @@ pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Res
     state.write_tokens.check(&request)?;
     let id = request::comment_id(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
-    let expected = expected_revision(&state, &id, IfMatch::read(&request)?).await?;
+    let preconditions = (IfMatch::read(&request)?, IfNoneMatch::read(&request)?);
+    let expected = expected_revision(&state, &id, preconditions).await?;
     state.delete(&id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 /// The revision that a write must find; `None` when any will do.
-async fn expected_revision(state: &State, id: &CommentId, if_match: IfMatch) -> Result<Option<Revision>, ApiError> {
-    match if_match {
-        IfMatch::Any => Ok(None),
-        IfMatch::OneOf(revisions) => match revisions.as_slice() {
-            [revision] => Ok(Some(*revision)),
-            // The write itself expects the one that the comment has now.
-            several => {
-                let current = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
-                if several.contains(&current) { Ok(Some(current)) } else { Err(ApiError::RevisionMismatch { current }) }
-            }
-        },
+///
+/// `If-Match` is looked at first (RFC 9110 section 13.2.2). A comment never has a revision twice, so what `If-None-Match`
+/// does not exclude now it does not exclude when the write happens.
+async fn expected_revision(
+    state: &State,
+    id: &CommentId,
+    (if_match, if_none_match): (IfMatch, IfNoneMatch),
+) -> Result<Option<Revision>, ApiError> {
+    match &if_match {
+        IfMatch::Any if if_none_match.is_open() => return Ok(None),
+        IfMatch::OneOf(revisions) if if_none_match.is_open() && revisions.len() == 1 => {
+            return Ok(revisions.first().copied());
+        }
+        IfMatch::Any | IfMatch::OneOf(_) => {}
     }
+    let current = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let expected = match if_match {
+        IfMatch::Any => None,
+        // The write itself expects the one that the comment has now.
+        IfMatch::OneOf(revisions) if revisions.contains(&current) => Some(current),
+        IfMatch::OneOf(_) => return Err(ApiError::RevisionMismatch { current }),
+    };
+    if if_none_match.excludes(current) { Err(ApiError::RevisionExcluded { current }) } else { Ok(expected) }
 }
 
 fn answer(comment: &Comment) -> HttpResponse {

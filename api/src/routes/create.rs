@@ -16,6 +16,7 @@ use crate::{
     links,
     openapi::{self, BodyErrors, IdempotencyKeyHeader, ProductPath, RepeatedDifferently, WriteErrors},
     request::{self, Parameters},
+    settings::WriteTokenHash,
     state::State,
 };
 
@@ -27,7 +28,8 @@ pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 /// A new comment.
 ///
 /// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time, whatever has happened to
-/// the comment since, and creates nothing.
+/// the comment since, and creates nothing. A key belongs to the token and the product: with another token, or for another
+/// product, it is another key.
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",
@@ -62,16 +64,22 @@ pub(crate) async fn comment(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, ApiError> {
-    state.write_tokens.check(&request)?;
+    let writer = state.write_tokens.check(&request)?;
     let product = request::product(&request, 4)?;
     Parameters::read(&request, &[], &[])?;
-    let idempotency_key = idempotency_key(&request)?;
+    let key = idempotency_key(&request)?.map(|key| OwnedKey { writer, key });
     let content = Fields::read(&request, payload, &["application/json"]).await?.content()?;
-    let comment = create(&state, product, content, idempotency_key).await?;
+    let comment = create(&state, product, content, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, etag(comment.revision)))
         .json(CommentBody::from(&comment)))
+}
+
+/// A client's key, and the token that it was sent with: only together do they tell requests apart.
+pub(crate) struct OwnedKey {
+    pub(crate) writer: WriteTokenHash,
+    pub(crate) key: String,
 }
 
 /// Creates a comment, made now; what was asked for before under the same key gives the comment that was made then.
@@ -82,10 +90,12 @@ pub(crate) async fn create(
     state: &State,
     product: ProductId,
     content: Content,
-    idempotency_key: Option<String>,
+    key: Option<OwnedKey>,
 ) -> Result<Comment, ApiError> {
-    let idempotency = match idempotency_key {
-        Some(key) => Some(Idempotency { key, body_hash: content.hash(&product)? }),
+    let idempotency = match key {
+        Some(OwnedKey { writer, key }) => {
+            Some(Idempotency { client: writer.to_string(), key, body_hash: content.hash(&product)? })
+        }
         None => None,
     };
     // One instant for both makes cursors at the comment shorter.

@@ -78,6 +78,14 @@ mod tests {
     }
 
     #[test]
+    fn a_title_or_an_author_without_a_visible_character_is_none() {
+        let line =
+            GOOD.replace("\"title\":null", "\"title\":\"  \"").replace("\"author\":null", "\"author\":\"\u{200b}\"");
+        let text = parse_line(line.as_bytes()).unwrap().text;
+        assert_eq!((text.title, text.author), (None, None));
+    }
+
+    #[test]
     fn a_bad_line_says_what_is_wrong() {
         for (old, new, expected) in [
             ("\"rating\":4", "\"rating\":6", "rating"),
@@ -89,6 +97,7 @@ mod tests {
             ("c-1", "..", "URL clients remove it"),
             ("a/b", "..", "product: \"..\" cannot be a product id"),
             ("Fine.", " ", "body"),
+            ("Fine.", "\u{200b}", "body"),
             ("\"title\"", "\"tilte\"", "tilte"),
             ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),

@@ -2,6 +2,7 @@
 //!
 //! - `definition`: what the table looks like; creating it and finding its id.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
+//! - `idempotency`: the keys by which a repeated creation is known.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
 //! - `guarded`: the same writes of the repair job, on condition that the primary item is as it was read.
@@ -14,6 +15,7 @@ mod catalogue;
 mod definition;
 mod duplicates;
 mod guarded;
+mod idempotency;
 mod inspection;
 mod item_json;
 mod page_answer;
@@ -38,6 +40,7 @@ pub use catalogue::ProductPosition;
 pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use guarded::Guarded;
+pub use idempotency::Idempotency;
 pub use inspection::{
     ItemKey, JournalPart, JournalPosition, JournalRow, PrimaryPart, PrimaryPosition, ScanOf, Scanned,
 };
@@ -45,7 +48,7 @@ pub use item_json::ItemJson;
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use state::Lease;
-pub use writer::{CommentPatch, Created, Idempotency, NewComment, WriteError};
+pub use writer::{CommentPatch, Created, NewComment, WriteError};
 
 /// An item as the SDK holds it.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
@@ -64,8 +67,8 @@ pub struct TableConfig {
     pub call_timeout: Duration,
     /// How often the SDK sends one call, the first time included.
     pub max_attempts: u32,
-    /// How long after its instant the transaction of a change may still be started: with `call_timeout`, clearly less than the
-    /// repair job's settle delay.
+    /// How long a change is tried while other writers of its comment are faster, and how long after its instant its
+    /// transaction may still be started: with `call_timeout`, clearly less than the repair job's settle delay.
     pub started_within: Duration,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,

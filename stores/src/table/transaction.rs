@@ -18,6 +18,12 @@ pub fn reasons(error: &TransactionError) -> Vec<String> {
     }
 }
 
+/// Whether these reasons say that another transaction was in the way, and nothing else.
+pub(crate) fn is_conflict(reasons: &[String]) -> bool {
+    let mut at_fault = reasons.iter().filter(|code| *code != "None").peekable();
+    at_fault.peek().is_some() && at_fault.all(|code| code == "TransactionConflict")
+}
+
 /// The error of a transaction.
 pub fn sort(error: TransactionError) -> StoreError {
     match reasons(&error) {

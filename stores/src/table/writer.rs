@@ -16,13 +16,14 @@ use model::{
     item::{CommentItem, Image, attribute, comment_pk, edited},
     journal::JournalEntry,
 };
-use serde::{Deserialize, Serialize};
 use serde_dynamo::Item;
 use thiserror::Error;
 
 use super::{
-    Table, from_sdk_item, to_sdk_item,
-    transaction::{reasons, sort},
+    Table, from_sdk_item,
+    idempotency::Idempotency,
+    to_sdk_item,
+    transaction::{is_conflict, reasons, sort},
 };
 use crate::{
     error::{Store, StoreError},
@@ -30,15 +31,10 @@ use crate::{
     retry::Backoff,
 };
 
-/// How long after its revision's instant a transaction may still be started, unless the table is configured otherwise.
-/// With the SDK's own attempts, 8 s at most, that stays below the 30 s that the repair job counts on.
+/// How long a change is tried, unless the table is configured otherwise: planned anew after other writers were faster, and
+/// sent again after conflicts. No transaction is started later than that after its revision's instant. With the SDK's own
+/// attempts, 8 s at most, that stays below the 30 s that the repair job counts on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
-
-/// How often a change is planned anew because another writer was faster, or its journal key was taken.
-const PLANS_MAX: usize = 8;
-
-/// How long an `Idempotency-Key` is remembered.
-const IDEMPOTENCY_HOURS: i64 = 24;
 
 /// A comment to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,19 +54,10 @@ pub struct NewComment {
 }
 
 impl NewComment {
-    fn at(self, revision: Revision) -> Comment {
+    pub(super) fn at(self, revision: Revision) -> Comment {
         let Self { id, product, language, rating, created_at, text } = self;
         Comment { id, product, language, rating, created_at, revision, text }
     }
-}
-
-/// A client's promise that a request with the same key is the same request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idempotency {
-    /// The client's key.
-    pub key: String,
-    /// A hash of everything the request says.
-    pub body_hash: String,
 }
 
 /// What creating a comment did.
@@ -100,12 +87,17 @@ pub struct CommentPatch {
 
 impl CommentPatch {
     fn apply(&self, comment: &Comment) -> Result<Comment, InvalidInput> {
-        let old = &comment.text;
-        let text = CommentText::new(
-            self.title.clone().unwrap_or_else(|| old.title.clone()),
-            self.body.clone().unwrap_or_else(|| old.body.clone()),
-            self.author.clone().unwrap_or_else(|| old.author.clone()),
-        )?;
+        // Only what is new must keep the rules: those for what is stored may have been others.
+        let mut text = comment.text.clone();
+        if let Some(title) = &self.title {
+            text.title = CommentText::new_title(title.clone())?;
+        }
+        if let Some(body) = &self.body {
+            text.body = CommentText::new_body(body.clone())?;
+        }
+        if let Some(author) = &self.author {
+            text.author = CommentText::new_author(author.clone())?;
+        }
         Ok(Comment {
             language: self.language.clone().unwrap_or_else(|| comment.language.clone()),
             rating: self.rating.unwrap_or(comment.rating),
@@ -137,40 +129,15 @@ pub enum WriteError {
     /// not tell what it was like.
     #[error("the comment that this Idempotency-Key created has been deleted")]
     DeletedSince,
+    /// Other writers were faster, or in the way, for as long as a change is tried. Nothing was written.
+    #[error("other writers kept changing the comment; nothing was written")]
+    Contended,
     /// The patched comment would break a rule.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
     /// The store's error; when it is unavailable, the write may have happened or not.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct IdempotencyItem {
-    pk: String,
-    sk: String,
-    body_hash: String,
-    comment_id: CommentId,
-    /// With the equal body, what the first answer said. Records of earlier versions lack it; they last for
-    /// [`IDEMPOTENCY_HOURS`].
-    #[serde(flatten)]
-    made: Option<Made>,
-    expires_at: i64,
-}
-
-/// What a creation added to what was asked for.
-#[derive(Debug, Serialize, Deserialize)]
-struct Made {
-    created_at: Instant,
-    revision: Revision,
-}
-
-impl IdempotencyItem {
-    const SK: &str = "IDEMPOTENCY";
-
-    fn pk(key: &str) -> String {
-        format!("IDEMPOTENCY#{key}")
-    }
 }
 
 /// What a transaction did.
@@ -187,13 +154,20 @@ impl Table {
     /// Creates a comment.
     ///
     /// # Errors
-    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`], the store's.
+    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`],
+    /// [`WriteError::Contended`], the store's.
     pub async fn create_comment(
         &self,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        for _ in 0..PLANS_MAX {
+        if let Some(idempotency) = &idempotency
+            && let Some(before) = self.created_by_earlier_version(idempotency, &new).await?
+        {
+            return Ok(Created::Before(before));
+        }
+        let mut backoff = self.change_backoff();
+        loop {
             let revision = Revision::after(None, now(), rand::random());
             let comment = new.clone().at(revision);
             let primary = Put::builder()
@@ -209,7 +183,7 @@ impl Table {
             if let Some(idempotency) = &idempotency {
                 actions.push(self.put_idempotency(idempotency, &comment)?);
             }
-            match self.transact(actions, revision).await? {
+            match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(Created::New(comment)),
                 Outcome::ConditionsFailed(failed) if failed.contains(&IDEMPOTENCY) => {
                     if let Some(idempotency) = &idempotency
@@ -224,39 +198,7 @@ impl Table {
                 // The journal key is taken: another revision has another.
                 Outcome::ConditionsFailed(_) => {}
             }
-        }
-        Err(gave_up().into())
-    }
-
-    /// The comment that an earlier request with this key created, as it was then: the same as what is to be made `again`,
-    /// but for what the record tells. `None` when the record has just gone.
-    async fn created_before(
-        &self,
-        idempotency: &Idempotency,
-        again: &NewComment,
-    ) -> Result<Option<Comment>, WriteError> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.name)
-            .key(attribute::PK, AttributeValue::S(IdempotencyItem::pk(&idempotency.key)))
-            .key(attribute::SK, AttributeValue::S(IdempotencyItem::SK.to_owned()))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(StoreError::of_sdk)?;
-        let Some(item) = answer.item else { return Ok(None) };
-        let record: IdempotencyItem = from_sdk_item(item)?;
-        if record.body_hash != idempotency.body_hash {
-            return Err(WriteError::IdempotencyMismatch);
-        }
-        if let Some(Made { created_at, revision }) = record.made {
-            let again = NewComment { id: record.comment_id, created_at, ..again.clone() };
-            return Ok(Some(again.at(revision)));
-        }
-        match self.comment(&record.comment_id).await? {
-            Some(comment) => Ok(Some(comment)),
-            None => Err(WriteError::DeletedSince),
+            wait_for_others(&mut backoff).await?;
         }
     }
 
@@ -266,14 +208,15 @@ impl Table {
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
-    /// [`WriteError::Invalid`], the store's, that its primary item is invalid.
+    /// [`WriteError::Invalid`], [`WriteError::Contended`], the store's, that its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        for _ in 0..PLANS_MAX {
+        let mut backoff = self.change_backoff();
+        loop {
             let (old, item) = self.read_for_change(id, expected).await?;
             let patched = patch.apply(&old)?;
             if patched == old {
@@ -293,22 +236,22 @@ impl Table {
                 TransactWriteItem::builder().put(primary).build(),
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
-            match self.transact(actions, revision).await? {
+            match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(new),
                 // Another writer was faster; what it wrote decides how to go on.
-                Outcome::ConditionsFailed(_) => {}
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
-        Err(gave_up().into())
     }
 
     /// Deletes a comment. An invalid primary item is no comment and is left as it is.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, the store's, that its primary
-    /// item is invalid.
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
+    /// the store's, that its primary item is invalid.
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        for _ in 0..PLANS_MAX {
+        let mut backoff = self.change_backoff();
+        loop {
             let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
             let image = Image::of_primary(&item).map_err(StoreError::from)?;
             let (replaced, placement) = (image.revision, image.placement);
@@ -328,12 +271,11 @@ impl Table {
                 TransactWriteItem::builder().delete(primary).build(),
                 self.put_journal(id, revision, Some(placement), None)?,
             ];
-            match self.transact(actions, revision).await? {
+            match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
-                Outcome::ConditionsFailed(_) => {}
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
-        Err(gave_up().into())
     }
 
     async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
@@ -364,33 +306,18 @@ impl Table {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    fn put_idempotency(&self, idempotency: &Idempotency, made: &Comment) -> Result<TransactWriteItem, StoreError> {
-        let now_seconds = now().epoch_seconds();
-        let item = IdempotencyItem {
-            pk: IdempotencyItem::pk(&idempotency.key),
-            sk: IdempotencyItem::SK.to_owned(),
-            body_hash: idempotency.body_hash.clone(),
-            comment_id: made.id.clone(),
-            made: Some(Made { created_at: made.created_at, revision: made.revision }),
-            expires_at: now_seconds + IDEMPOTENCY_HOURS * 3600,
-        };
-        let put = Put::builder()
-            .table_name(&self.name)
-            .set_item(Some(to_sdk_item(&item)?))
-            // DynamoDB removes expired items late.
-            .condition_expression("attribute_not_exists(pk) OR expires_at < :now")
-            .expression_attribute_values(":now", AttributeValue::N(now_seconds.to_string()))
-            .build()
-            .map_err(refused)?;
-        Ok(TransactWriteItem::builder().put(put).build())
+    /// How long a change is tried, from now on.
+    fn change_backoff(&self) -> Backoff {
+        Backoff::until(tokio::time::Instant::now() + self.started_within)
     }
 
     /// Sends a transaction, again while others get in its way.
-    async fn transact(&self, actions: Vec<TransactWriteItem>, revision: Revision) -> Result<Outcome, StoreError> {
-        let passed =
-            Duration::from_millis(u64::try_from(now().epoch_ms() - revision.instant().epoch_ms()).unwrap_or(0));
-        let left = self.started_within.saturating_sub(passed);
-        let mut backoff = Backoff::until(tokio::time::Instant::now() + left);
+    async fn transact(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        revision: Revision,
+        backoff: &mut Backoff,
+    ) -> Result<Outcome, WriteError> {
         loop {
             let sent = self
                 .client
@@ -417,24 +344,25 @@ impl Table {
             let error = sort(error);
             // Only what the SDK did not retry itself; other errors it has retried already.
             let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
-            if !cancelled_for_now || !backoff.wait().await {
-                return Err(error);
+            if !cancelled_for_now {
+                return Err(error.into());
+            }
+            if !backoff.wait().await {
+                return Err(if is_conflict(&reasons) { WriteError::Contended } else { error.into() });
             }
         }
     }
+}
+
+/// Gives other writers of the same comment time before the change is planned anew.
+async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
+    if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
 }
 
 fn expect_revision(current: Revision, expected: Revision) -> Result<(), WriteError> {
     if current == expected { Ok(()) } else { Err(WriteError::RevisionMismatch { current }) }
 }
 
-fn refused(error: BuildError) -> StoreError {
+pub(super) fn refused(error: BuildError) -> StoreError {
     StoreError::refused(Store::Table, error.to_string())
-}
-
-fn gave_up() -> StoreError {
-    StoreError::unavailable(
-        Store::Table,
-        format!("{PLANS_MAX} attempts lost against other writers of the same comment"),
-    )
 }

@@ -1,0 +1,138 @@
+//! Long texts on a page: their beginning is shown, the rest opens on demand, without JavaScript.
+//!
+//! The whole text stands in the page, so search engines and the browser's own search find it. Only blank lines in a row
+//! are left out, beyond a few.
+
+use icu_properties::props::{EnumeratedProperty, GraphemeClusterBreak};
+use model::visible::has_visible_char;
+
+/// The most lines and characters of a text that are shown at once. On a phone the longest take some 2,000 px.
+const SHOWN_LINES: usize = 20;
+const SHOWN_CHARS: usize = 1_500;
+
+/// A rest below both is shown with the beginning: there is little to open.
+const REST_LINES_MIN: usize = 5;
+const REST_CHARS_MIN: usize = 300;
+
+/// How many blank lines in a row are shown.
+const BLANK_LINES_MAX: usize = 2;
+
+/// How far before the longest beginning a place between words is looked for, in characters.
+const WORD_MAX_CHARS: usize = 100;
+
+/// A text, divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Folded {
+    pub(super) beginning: String,
+    pub(super) rest: Option<String>,
+}
+
+impl Folded {
+    pub(super) fn new(text: &str) -> Self {
+        let text = without_blank_runs(text);
+        let end = beginning_end(&text);
+        let (beginning, rest) = text.split_at_checked(end).unwrap_or((&text, ""));
+        // The break between the two takes the place of the one in the text.
+        let rest = rest.strip_prefix('\n').unwrap_or(rest);
+        let is_short = rest.lines().count() < REST_LINES_MIN && rest.chars().count() < REST_CHARS_MIN;
+        match is_short {
+            true => Self { beginning: text, rest: None },
+            false => Self { beginning: beginning.to_owned(), rest: Some(rest.to_owned()) },
+        }
+    }
+}
+
+/// The text with line feeds as its only line breaks, and at most [`BLANK_LINES_MAX`] blank lines in a row.
+fn without_blank_runs(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let mut blank = 0;
+    let kept = text.split('\n').filter(|line| {
+        blank = if has_visible_char(line) { 0 } else { blank + 1 };
+        blank <= BLANK_LINES_MAX
+    });
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// Where the beginning ends, in bytes: at a line's end, else between words, else between characters as people see them.
+fn beginning_end(text: &str) -> usize {
+    let line_end = text.match_indices('\n').nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
+    let Some((char_end, _)) = text.char_indices().nth(SHOWN_CHARS) else { return line_end };
+    if line_end <= char_end {
+        return line_end;
+    }
+    let before = text.get(..char_end).unwrap_or_default();
+    let near = || before.char_indices().rev().take(WORD_MAX_CHARS);
+    if let Some((at, space)) = near().find(|(_, c)| c.is_whitespace()) {
+        return if space == '\n' { at } else { at + space.len_utf8() };
+    }
+    let boundary = near().find(|(at, c)| begins_a_character(text.get(..*at).unwrap_or_default(), *c));
+    boundary.map_or(char_end, |(at, _)| at)
+}
+
+/// Whether a character as people see it may begin with `c`: no accent, no part of an emoji or of a Hangul syllable.
+///
+/// That is a simple form of the rules of UAX #29: it may also refuse a place where one does begin.
+fn begins_a_character(before: &str, c: char) -> bool {
+    let continues = [
+        GraphemeClusterBreak::Extend,
+        GraphemeClusterBreak::ZWJ,
+        GraphemeClusterBreak::SpacingMark,
+        GraphemeClusterBreak::RegionalIndicator,
+        GraphemeClusterBreak::V,
+        GraphemeClusterBreak::T,
+    ];
+    let joined = before.chars().next_back().map(GraphemeClusterBreak::for_char) == Some(GraphemeClusterBreak::ZWJ);
+    !joined && !continues.contains(&GraphemeClusterBreak::for_char(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beginning(text: &str) -> String {
+        let Folded { beginning, rest } = Folded::new(text);
+        assert!(rest.is_some(), "it is whole: {beginning}");
+        beginning
+    }
+
+    #[test]
+    fn a_text_of_the_usual_length_is_shown_whole() {
+        for text in ["Fine.".to_owned(), "word ".repeat(300), "line\n".repeat(22), "x".repeat(1_700)] {
+            assert_eq!(Folded::new(&text), Folded { beginning: text, rest: None });
+        }
+        assert_eq!(Folded::new("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").beginning, "a\n\n\nb");
+    }
+
+    #[test]
+    fn nothing_of_a_long_text_is_lost() {
+        for text in
+            ["word ".repeat(2_000), "a\n".repeat(5_000), "の".repeat(10_000), "one\n\ntwo and three\n".repeat(200)]
+        {
+            let Folded { beginning, rest } = Folded::new(&text);
+            let rest = rest.unwrap();
+            assert!(beginning.chars().count() <= SHOWN_CHARS && beginning.lines().count() <= SHOWN_LINES);
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(
+                words(&format!("{beginning}{}{rest}", if text.contains('の') { "" } else { " " })),
+                words(&text)
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_is_divided_at_a_line_else_between_words_else_between_characters() {
+        assert_eq!(beginning(&"a b\n".repeat(100)), ["a b"; SHOWN_LINES].join("\n"));
+        assert_eq!(beginning(&"1234 ".repeat(1_000)), "1234 ".repeat(SHOWN_CHARS / 5));
+        assert!(beginning(&format!("{}\n{}", "x".repeat(1_450), "y".repeat(900))).ends_with('x'));
+        for unit in ["e\u{301}\u{302}", "👩\u{200d}👧\u{200d}👦", "👍\u{1f3fd}", "\u{1112}\u{1161}\u{11ab}"] {
+            let beginning = beginning(&unit.repeat(1_000));
+            assert!(beginning.len() % unit.len() == 0 && beginning.chars().count() > SHOWN_CHARS - 10, "{unit}");
+        }
+    }
+
+    #[test]
+    fn blank_lines_take_little_room_however_many_there_are() {
+        let text = format!("a{}b", "\n".repeat(9_997));
+        assert_eq!(Folded::new(&text), Folded { beginning: "a\n\n\nb".to_owned(), rest: None });
+    }
+}

@@ -1,0 +1,65 @@
+//! Which characters can be seen: a text without any counts as absent.
+//!
+//! The rule is made of properties of the Unicode Character Database (UAX #44), read from ICU4X's data. These are invisible:
+//!
+//! - `White_Space`;
+//! - `Default_Ignorable_Code_Point`: zero-width spaces and joiners, variation selectors, tags, Hangul fillers;
+//! - the general categories `Cc` (controls) and `Cf` (format characters), but for `Prepended_Concatenation_Mark`:
+//!   those, such as U+0600, are signs with a shape;
+//! - a few characters that are letters or symbols by their properties, but whose shape is blank by definition.
+
+use icu_properties::props::{
+    BinaryProperty, DefaultIgnorableCodePoint, EnumeratedProperty, GeneralCategory, PrependedConcatenationMark,
+    WhiteSpace,
+};
+
+/// BRAILLE PATTERN BLANK, EGYPTIAN HIEROGLYPH FULL BLANK and HALF BLANK, MUSICAL SYMBOL NULL NOTEHEAD.
+const BLANK: [char; 4] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{1d159}'];
+
+/// Whether a character has a shape of its own.
+pub fn is_visible(c: char) -> bool {
+    let category = GeneralCategory::for_char(c);
+    let is_invisible = category == GeneralCategory::Control
+        || category == GeneralCategory::Format && !PrependedConcatenationMark::for_char(c)
+        || WhiteSpace::for_char(c)
+        || DefaultIgnorableCodePoint::for_char(c)
+        || BLANK.contains(&c);
+    !is_invisible
+}
+
+/// Whether anything of a text can be seen.
+pub fn has_visible_char(text: &str) -> bool {
+    text.chars().any(is_visible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_and_characters_without_a_shape_are_invisible() {
+        for text in [
+            "",
+            " \t\r\n",
+            "\u{a0}\u{2003}\u{202f}\u{3000}",
+            "\u{2028}\u{2029}\u{85}",
+            "\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}",
+            "\u{200e}\u{200f}\u{202e}\u{2066}\u{2069}",
+            "\u{115f}\u{1160}\u{3164}\u{ffa0}",
+            "\u{2800}\u{180e}\u{34f}\u{61c}",
+            "\u{fe0f}\u{e0100}\u{e0041}\u{fff9}",
+            "\0\u{7f}\u{1b}",
+        ] {
+            assert!(!has_visible_char(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn letters_signs_marks_and_emoji_are_visible() {
+        for text in
+            [".", "é", "e\u{301}", "\u{301}", "の", "א", "😀", "👩\u{200d}👧", "\u{600}", "☕\u{fe0f}", "\u{200b}x"]
+        {
+            assert!(has_visible_char(text), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What people wrote, as a page shows it.
+
+use itertools::Itertools;
+use model::CommentText;
+use stores::table::NewComment;
+
+use super::{comment, html::Page, site_settings, start};
+
+fn with_body(number: i64, body: &str) -> NewComment {
+    let mut comment = comment("p", "en", 5, number);
+    comment.text.body = body.to_owned();
+    comment
+}
+
+#[tokio::test]
+async fn a_long_text_is_folded_and_still_on_the_page_as_a_whole() {
+    let words = (0..1_600).map(|number| format!("w{number}")).join(" ");
+    let comments = [
+        with_body(1, &words),
+        with_body(2, &"line\n".repeat(2_000)),
+        with_body(3, &format!("a{}b", "\n".repeat(9_997))),
+    ];
+    let running = start(site_settings(), &comments).await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    // The newest comes first.
+    let shown = |number: usize| {
+        let article = page.all("article").remove(3 - number);
+        let texts =
+            article.select(&scraper::Selector::parse(".text").unwrap()).map(|text| text.text().collect()).collect();
+        let details = article.select(&scraper::Selector::parse("details:not([open]) > .text").unwrap()).count();
+        (texts, details)
+    };
+    let (texts, folded): (Vec<String>, _) = shown(1);
+    assert_eq!((texts.len(), folded), (2, 1));
+    assert!((1_400..=1_500).contains(&texts[0].chars().count()), "{}", texts[0]);
+    assert_eq!(texts.concat(), words, "nothing is lost");
+    let (texts, folded): (Vec<String>, _) = shown(2);
+    assert_eq!((texts[0].lines().count(), folded), (20, 1));
+    assert_eq!(texts.iter().map(|text| text.lines().count()).sum::<usize>(), 2_000);
+    let (texts, folded): (Vec<String>, _) = shown(3);
+    assert_eq!((texts, folded), (vec!["a\n\n\nb".to_owned()], 0));
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
+    let mut blank = comment("p", "en", 5, 1);
+    // As earlier versions kept it.
+    let some = |text: &str| Some(text.to_owned());
+    blank.text = CommentText { title: some("  "), body: "Body".to_owned(), author: some("\u{200b}") };
+    let running = start(site_settings(), std::slice::from_ref(&blank)).await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    assert!(page.all("article h3").is_empty(), "{}", page.answer.body);
+    assert!(page.text(".byline").starts_with("Anonymous, "), "{}", page.text(".byline"));
+    let shown = running.http.get(&format!("/api/v1/comments/{}", blank.id)).await.expect(200);
+    assert!(shown["title"].is_null() && shown["author"].is_null(), "{shown}");
+    // A change of something else is not refused for them.
+    running.http.patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 })).await.expect(200);
+    running.finish().await;
+}
