@@ -38,6 +38,7 @@ mod repair;
 mod replay;
 mod secured;
 mod selection;
+mod sent_ahead;
 mod serving;
 mod template;
 mod turning;

@@ -21,7 +21,7 @@ use thiserror::Error;
 use crate::{
     answers,
     connection::{self, Deadlines, Places},
-    cross_origin, deadline, openapi,
+    cross_origin, deadline, last_answer, openapi,
     operations::{self, access, load},
     pages, panics, routes,
     server::{self, ServerBounds},
@@ -271,6 +271,7 @@ pub(crate) fn layers(
         .wrap(from_fn(cross_origin::admit))
         .wrap(from_fn(access::observe))
         .wrap(from_fn(connection::follow))
+        .wrap(from_fn(last_answer::keep))
         .configure(configure)
         .default_service(web::to(routes::no_route))
 }
@@ -296,6 +297,7 @@ fn operations_server(
             .wrap(from_fn(load::bound))
             .wrap(from_fn(access::observe))
             .wrap(from_fn(connection::follow))
+            .wrap(from_fn(last_answer::keep))
             .configure(operations::configure)
             .default_service(web::to(routes::no_route))
     };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use stores::table::CommentPatch;
 
-use crate::{error::ApiError, state::State};
+use crate::{error::ApiError, last_answer, state::State};
 
 /// The most bytes that a character of a text takes in a body: in JSON one beyond the Basic Multilingual Plane may be two
 /// escapes (`\ud83d\ude00`); in a form each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
@@ -156,6 +156,7 @@ pub(crate) async fn read(
         .map_err(|_| ApiError::BodyTooSlow)?
         .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
         .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+    last_answer::body_was_read(request);
     Ok(body)
 }
 

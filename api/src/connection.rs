@@ -44,6 +44,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
+use crate::last_answer::Closing;
+
 /// The largest head of a request; browsers send far less. actix takes 128 KB, and panics on a header's name of 65,536 bytes. This
 /// bound is lower, because the read that ended the previous request may have brought the beginning of the head.
 const HEAD_MAX_BYTES: usize = 48 * 1024;
@@ -218,6 +220,7 @@ impl Progress {
 pub(crate) struct TimedStream {
     io: Rc<TcpStream>,
     progress: Rc<Progress>,
+    closing: Rc<Closing>,
     /// Wakes the connection's task; never later than the deadline.
     timer: Pin<Box<Sleep>>,
     /// A full read is followed by a pause, in which actix parses.
@@ -234,12 +237,17 @@ impl TimedStream {
         let io = Rc::new(io);
         let progress = Rc::new(Progress::new(deadlines, places.take()));
         let timer = Box::pin(tokio::time::sleep_until(progress.deadline.get()));
-        Self { io, progress, timer, pause: false, blocked: false, reader_waits: false }
+        Self { io, progress, closing: Rc::default(), timer, pause: false, blocked: false, reader_waits: false }
     }
 
     /// For the requests on the connection.
     pub(crate) fn progress(&self) -> Rc<Progress> {
         Rc::clone(&self.progress)
+    }
+
+    /// For the requests on the connection.
+    pub(crate) fn closing(&self) -> Rc<Closing> {
+        Rc::clone(&self.closing)
     }
 
     /// For answering when actix cannot any more.
@@ -377,12 +385,14 @@ impl AsyncWrite for TimedStream {
         Poll::Ready(Ok(written))
     }
 
+    /// actix flushes when the stream has taken all that there is of answers.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.progress.flushed();
         this.check_deadline(context)?;
-        // What a socket has taken is on its way.
-        Poll::Ready(Ok(()))
+        // A request after the last answer ends the connection. What the socket has taken is on its way.
+        let ended = this.closing.is_due().then_some(io::ErrorKind::ConnectionAborted.into());
+        Poll::Ready(ended.map_or(Ok(()), Err))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

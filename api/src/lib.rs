@@ -19,7 +19,8 @@
 //!
 //! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
 //! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). What answers hold in
-//! memory until they are taken has a bound (`answers`), and so has every phase of a connection (`connection`, `server`).
+//! memory until they are taken has a bound (`answers`), and so has every phase of a connection (`connection`, `server`). A body is asked
+//! for when it is read (`expectation`), and what comes after the last answer of a connection is not processed (`last_answer`).
 
 mod answers;
 mod application;
@@ -34,7 +35,9 @@ mod cross_origin;
 mod cursor;
 mod deadline;
 mod error;
+mod expectation;
 mod index_watch;
+mod last_answer;
 pub mod links;
 mod listing;
 mod openapi;

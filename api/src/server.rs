@@ -1,6 +1,5 @@
-//! actix's server with connections of our own: [`TimedStream`]s instead of plain ones.
-//!
-//! `HttpServer` builds the same, and takes plain connections only.
+//! actix's server with what `HttpServer` cannot do: deadlines on the socket, connections that end after their last answer, and
+//! bodies that are asked for when they are read.
 
 use std::{fmt, io, net::TcpListener, num::NonZeroUsize, panic::AssertUnwindSafe, thread, time::Duration};
 
@@ -14,9 +13,12 @@ use actix_web::{
 };
 use futures_util::future::FutureExt;
 
-use crate::connection::{Deadlines, Places, TimedStream};
+use crate::{
+    connection::{Deadlines, Places, TimedStream},
+    expectation::{begin, go_on},
+};
 
-/// How long the rest of an unread body is still taken after the answer: a reset would keep the client from reading the answer.
+/// How long a client whose body nobody reads may go on sending it after the answer, so that it reads the answer.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What a server is bound by.
@@ -58,7 +60,10 @@ where
     let factory = move || {
         let ServerBounds { deadlines, places, .. } = bounds.clone();
         let stopping = stopping.clone();
-        let app = app().into_factory().map_err(|error| error.into().error_response());
+        let app = || {
+            let app = app().into_factory().map_err(|error| Response::from(error.into()));
+            map_config(app, |()| AppConfig::default())
+        };
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -69,8 +74,10 @@ where
             .client_disconnect_timeout(LINGER)
             .on_connect_ext(|stream: &TimedStream, data| {
                 data.insert(stream.progress());
+                data.insert(stream.closing());
             })
-            .finish(map_config(app, |()| AppConfig::default()));
+            .expect(apply_fn_factory(app(), |request: Request, app| begin::<_, B>(request, app)))
+            .finish(apply_fn_factory(app(), |request: Request, app| go_on::<_, B>(request, app)));
         apply_fn_factory(http, move |io: TcpStream, http| {
             let peer = io.peer_addr().ok();
             let stream = TimedStream::new(io, deadlines, &places);

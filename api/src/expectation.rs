@@ -1,0 +1,114 @@
+//! `Expect: 100-continue`: a client is told to send its body when somebody reads it, and not before (RFC 9110 section 10.1.1).
+//!
+//! By itself, actix says `100 Continue` as soon as it has the head, so that a client sends a body only to be told 401. But it
+//! asks a service of ours first: [`begin`] begins to answer, and notes when the body is read for the first time.
+//!
+//! | what happens first | what the client gets |
+//! | --- | --- |
+//! | the answer is made | the answer, and nothing before it |
+//! | somebody reads the body | `100 Continue`; then [`go_on`] goes on with the answer where it was |
+
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use actix_http::{HttpMessage, Payload, Request, Response, error::PayloadError};
+use actix_web::{
+    body::{BoxBody, MessageBody},
+    dev::Service,
+    web::Bytes,
+};
+use futures_util::{Stream, future::LocalBoxFuture};
+
+/// An answer that is being made.
+struct Begun(LocalBoxFuture<'static, Response<BoxBody>>);
+
+/// Begins to answer a request whose client waits to be told to send the body. The request that this gives stands for what was
+/// begun; the error is the answer.
+pub(crate) fn begin<S, B>(
+    mut request: Request,
+    app: &S,
+) -> impl Future<Output = Result<Request, Response<BoxBody>>> + use<S, B>
+where
+    S: Service<Request>,
+    S::Response: Into<Response<B>>,
+    S::Error: Into<Response<BoxBody>>,
+    S::Future: 'static,
+    B: MessageBody + 'static,
+{
+    let is_read = Rc::new(Cell::new(false));
+    let body = ObservedBody { body: request.take_payload(), is_read: Rc::clone(&is_read) };
+    *request.payload() = Payload::Stream { payload: Box::pin(body) };
+    let mut answering = answer(app.call(request));
+    async move {
+        let answer = poll_fn(|context| match answering.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if is_read.get() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        match answer.await {
+            Some(answer) => Err(answer),
+            None => {
+                let begun = Request::new();
+                begun.extensions_mut().insert(Begun(answering));
+                Ok(begun)
+            }
+        }
+    }
+}
+
+/// Answers a request, or goes on with what was begun.
+pub(crate) fn go_on<S, B>(
+    request: Request,
+    app: &S,
+) -> impl Future<Output = Result<Response<BoxBody>, Response<BoxBody>>> + use<S, B>
+where
+    S: Service<Request>,
+    S::Response: Into<Response<B>>,
+    S::Error: Into<Response<BoxBody>>,
+    S::Future: 'static,
+    B: MessageBody + 'static,
+{
+    let begun = request.extensions_mut().remove::<Begun>();
+    let answering = match begun {
+        Some(Begun(answering)) => answering,
+        None => answer(app.call(request)),
+    };
+    async move { Ok(answering.await) }
+}
+
+fn answer<T, E, B>(
+    answering: impl Future<Output = Result<T, E>> + 'static,
+) -> LocalBoxFuture<'static, Response<BoxBody>>
+where
+    T: Into<Response<B>>,
+    E: Into<Response<BoxBody>>,
+    B: MessageBody + 'static,
+{
+    Box::pin(async move {
+        match answering.await {
+            Ok(answer) => answer.into().map_into_boxed_body(),
+            Err(error) => error.into(),
+        }
+    })
+}
+
+/// A body that notes that it is read.
+struct ObservedBody {
+    body: Payload,
+    is_read: Rc<Cell<bool>>,
+}
+
+impl Stream for ObservedBody {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        this.is_read.set(true);
+        Pin::new(&mut this.body).poll_next(context)
+    }
+}

@@ -1,0 +1,131 @@
+//! What a client sends ahead: no body is asked for in vain, and no request is processed behind the last answer of a connection.
+
+use std::io::ErrorKind;
+
+use api::ApiSettings;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::fixture::{
+    api::Served,
+    http::{WRITE_TOKEN, good_comment, product_path},
+    invariants::Contents,
+    stores::Stores,
+};
+
+/// Sends bytes and reads until the connection ends, or has ended before all was sent.
+async fn answers(api: &Served, sent: &[u8]) -> String {
+    let mut stream = TcpStream::connect(api.http.authority()).await.unwrap();
+    let (mut reader, mut writer) = stream.split();
+    let mut answers = Vec::new();
+    let reading = async {
+        match reader.read_to_end(&mut answers).await {
+            // It ended with something of ours unread.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+            Ok(_) => {}
+        }
+    };
+    // The service may end the connection first.
+    let (_written, ()) = tokio::join!(writer.write_all(sent), reading);
+    String::from_utf8(answers).unwrap()
+}
+
+/// The statuses of some answers, in their order.
+fn statuses(answers: &str) -> Vec<&str> {
+    answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+}
+
+/// The head of a request of somebody who may write, up to further headers.
+fn head(method: &str, path: &str) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer {WRITE_TOKEN}\r\n\
+         Content-Type: application/json\r\n"
+    )
+}
+
+#[tokio::test]
+async fn a_body_is_asked_for_when_it_is_read_and_not_before() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = format!("{}/comments", product_path("p"));
+    let body = good_comment("en", 5, "Body").to_string();
+    let post = head("POST", &comments);
+    let expect = |head: &str, length: usize| format!("{head}Expect: 100-continue\r\nContent-Length: {length}\r\n\r\n");
+    let wrong_type = post.replace("application/json", "text/plain");
+    for (head, length, status) in [
+        (post.replace(WRITE_TOKEN, "wrong"), 10, "401"),
+        (post.replace("Authorization: ", "X-Other: "), 10, "401"),
+        (post.clone(), 200_000, "413"),
+        (wrong_type, 10, "415"),
+        (format!("{post}Idempotency-Key: two words\r\n"), 10, "400"),
+        (format!("{}If-Match: a\r\n", head("PATCH", "/api/v1/comments/c1")), 10, "400"),
+        (head("POST", "/api/v1/products/%FF/comments"), 10, "400"),
+        (head("POST", "/nowhere"), 10, "404"),
+        (head("PUT", &comments), 10, "405"),
+    ] {
+        let answers = answers(&api, expect(&head, length).as_bytes()).await;
+        assert_eq!(statuses(&answers), [status], "{head}: {answers}");
+        assert!(answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
+    }
+
+    let mut stream = TcpStream::connect(api.http.authority()).await.unwrap();
+    stream.write_all(expect(&post, body.len()).as_bytes()).await.unwrap();
+    let mut asked = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(body.as_bytes()).await.unwrap();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(statuses(&rest), ["201", "200"], "the connection goes on: {rest}");
+
+    // Who sends the body without waiting needs not be asked.
+    let close = expect(&format!("{post}Connection: close\r\n"), body.len());
+    let answers = answers(&api, format!("{close}{body}").as_bytes()).await;
+    assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
+    let stores = Stores::start().await;
+    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = format!("{}/comments", product_path("p"));
+    let body = good_comment("en", 5, "Body").to_string();
+    let sized = |head: &str, body: &str| format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let chunked = |head: &str, body: &str| {
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+    };
+    let post = head("POST", &comments);
+    let refused = post.replace(WRITE_TOKEN, "wrong");
+    let large = "x".repeat(200_000);
+    // What comes behind would create a comment.
+    let behind = sized(&post, &body);
+    for (first, status) in [
+        (sized(&post, &large), "413"),
+        (chunked(&post, &large), "413"),
+        (sized(&refused, &body), "401"),
+        (chunked(&refused, &body), "401"),
+        (sized("GET /livez HTTP/1.1\r\nHost: api\r\n", "body"), "200"),
+        ("GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n".to_owned(), "200"),
+        ("GET /livez HTTP/1.0\r\nHost: api\r\n\r\n".to_owned(), "200"),
+        (sized(&format!("{post}Connection: close\r\n"), "{}"), "400"),
+    ] {
+        let answers = answers(&api, format!("{first}{behind}{behind}").as_bytes()).await;
+        let statuses: Vec<&str> = answers.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
+        assert_eq!(statuses, [status], "{first:.300}: {answers}");
+        // HTTP/1.0 closes unless it is asked not to.
+        assert!(first.contains("HTTP/1.0") || answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
+    }
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 0, "nothing was created");
+
+    let last = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
+    let answers = answers(&api, format!("{behind}{}{last}", sized(&post, "{}")).as_bytes()).await;
+    assert_eq!(statuses(&answers), ["201", "400", "200"], "requests before the last are processed: {answers}");
+    api.finish().await;
+    stores.finish().await;
+}
