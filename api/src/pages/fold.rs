@@ -33,8 +33,8 @@ impl Folded {
         let end = beginning_end(&text);
         let (beginning, rest) = text.split_at_checked(end).unwrap_or((&text, ""));
         // The break between the two takes the place of the one in the text.
-        let rest = rest.strip_prefix('\n').unwrap_or(rest);
-        let is_short = rest.lines().count() < REST_LINES_MIN && rest.chars().count() < REST_CHARS_MIN;
+        let rest = rest.strip_prefix(is_break).unwrap_or(rest);
+        let is_short = rest.matches(is_break).count() < REST_LINES_MIN && rest.chars().count() < REST_CHARS_MIN;
         match is_short {
             true => Self { beginning: text, rest: None },
             false => Self { beginning: beginning.to_owned(), rest: Some(rest.to_owned()) },
@@ -42,20 +42,25 @@ impl Folded {
     }
 }
 
-/// The text with line feeds as its only line breaks, and at most [`BLANK_LINES_MAX`] blank lines in a row.
+/// Whether browsers begin a new line after the character.
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
+}
+
+/// The text with at most [`BLANK_LINES_MAX`] blank lines in a row, and one character for each line break.
 fn without_blank_runs(text: &str) -> String {
-    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let text = text.replace("\r\n", "\n");
     let mut blank = 0;
-    let kept = text.split('\n').filter(|line| {
+    let kept = text.split_inclusive(is_break).filter(|line| {
         blank = if has_visible_char(line) { 0 } else { blank + 1 };
         blank <= BLANK_LINES_MAX
     });
-    kept.collect::<Vec<_>>().join("\n")
+    kept.collect()
 }
 
 /// Where the beginning ends, in bytes: at a line's end, else between words, else between characters as people see them.
 fn beginning_end(text: &str) -> usize {
-    let line_end = text.match_indices('\n').nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
+    let line_end = text.match_indices(is_break).nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
     let Some((char_end, _)) = text.char_indices().nth(SHOWN_CHARS) else { return line_end };
     if line_end <= char_end {
         return line_end;
@@ -63,7 +68,7 @@ fn beginning_end(text: &str) -> usize {
     let before = text.get(..char_end).unwrap_or_default();
     let near = || before.char_indices().rev().take(WORD_MAX_CHARS);
     if let Some((at, space)) = near().find(|(_, c)| c.is_whitespace()) {
-        return if space == '\n' { at } else { at + space.len_utf8() };
+        return if is_break(space) { at } else { at + space.len_utf8() };
     }
     let boundary = near().find(|(at, c)| begins_a_character(text.get(..*at).unwrap_or_default(), *c));
     boundary.map_or(char_end, |(at, _)| at)
@@ -100,7 +105,7 @@ mod tests {
         for text in ["Fine.".to_owned(), "word ".repeat(300), "line\n".repeat(22), "x".repeat(1_700)] {
             assert_eq!(Folded::new(&text), Folded { beginning: text, rest: None });
         }
-        assert_eq!(Folded::new("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").beginning, "a\n\n\nb");
+        assert_eq!(Folded::new("a\r\n\n\u{2028}\r \t\n\u{200b}\nb").beginning, "a\n\n\u{2028}b");
     }
 
     #[test]
@@ -126,7 +131,10 @@ mod tests {
         assert!(beginning(&format!("{}\n{}", "x".repeat(1_450), "y".repeat(900))).ends_with('x'));
         for unit in ["e\u{301}\u{302}", "👩\u{200d}👧\u{200d}👦", "👍\u{1f3fd}", "\u{1112}\u{1161}\u{11ab}"] {
             let beginning = beginning(&unit.repeat(1_000));
-            assert!(beginning.len() % unit.len() == 0 && beginning.chars().count() > SHOWN_CHARS - 10, "{unit}");
+            assert!(
+                beginning.len().is_multiple_of(unit.len()) && beginning.chars().count() > SHOWN_CHARS - 10,
+                "{unit}"
+            );
         }
     }
 

@@ -125,15 +125,22 @@ pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -
     add_times(report, &about, texts)
 }
 
+/// Of so many lines one may be refused: a few real reviews have no visible character.
+const REFUSED_ONE_IN: usize = 1_000;
+
 /// The comments of a file of JSON lines.
 pub(crate) fn read_comments(path: &Path) -> anyhow::Result<Vec<NewComment>> {
     let mut reader = LineReader::open(path).with_context(|| path.display().to_string())?;
     let mut comments = Vec::new();
+    let mut refused = Vec::new();
     while let Some((number, line)) = reader.next_line()? {
         match line.and_then(|line| parse_line(&line)) {
             Ok(comment) => comments.push(comment),
-            Err(reason) => bail!("line {number}: {reason}"),
+            Err(reason) => refused.push(format!("line {number}: {reason}")),
         }
+    }
+    if refused.len() * REFUSED_ONE_IN > comments.len() {
+        bail!("{} lines are refused; the first: {}", refused.len(), refused.first().map_or("", String::as_str));
     }
     Ok(comments)
 }
