@@ -20,7 +20,7 @@ use serde_dynamo::Item;
 use thiserror::Error;
 
 use super::{
-    Table, from_sdk_item,
+    Table,
     idempotency::Idempotency,
     to_sdk_item,
     transaction::{is_conflict, reasons, sort},
