@@ -1,9 +1,10 @@
 //! Redis is a rebuildable index: while it is away, page 1 and cursors answer without totals and page 2 says "later";
 //! when it is back, nobody believes it until it is rebuilt, and then it is exactly right.
 
-use local_stack::stack::{INDEX_TIMEOUT, StackSettings};
+use local_stack::stack::StackSettings;
 use model::{BaseSet, Order, ProductId};
 use serde_json::{Value, json};
+use stores::page_index::PageIndexConfig;
 
 use crate::{
     fixture::{
@@ -32,7 +33,7 @@ async fn write_comments(http: &Http) {
 
 /// An answer, which must come in time whatever Redis does.
 async fn timed(http: &Http, target: &str) -> Answer {
-    let within = without_index_within(INDEX_TIMEOUT);
+    let within = without_index_within(PageIndexConfig::new("").timeout);
     let answer = tokio::time::timeout(within, http.get(target)).await;
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
 }
@@ -258,5 +259,13 @@ async fn a_stack_that_is_started_again_with_its_data_has_all_of_it_whatever_redi
     check_all(&mut running).await;
     let page = running.http.get(&listing("page=1")).await.expect(200);
     assert_eq!(page["total"], 30);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
+    let running = Running::start().await;
+    let deployed = PageIndexConfig::new("redis://deployed");
+    assert_eq!(running.stack.index().timeout(), deployed.timeout);
     running.finish().await;
 }

@@ -193,8 +193,7 @@ impl Stack {
                 (Some(server), url)
             }
         };
-        let mut index_config =
-            PageIndexConfig { max_age: INDEX_MAX_AGE, timeout: INDEX_TIMEOUT, ..PageIndexConfig::new(&redis_url) };
+        let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
         if redis.is_none() {
             // Somebody else's server may hold somebody else's page index.
             index_config.prefix = format!("pagemark-{}", description.id);
@@ -430,9 +429,7 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
     aws_sdk_dynamodbstreams::Client::from_conf(config)
 }
 
-/// How long one call to Redis may take: on somebody's own machine everything may be busy with something else.
-pub const INDEX_TIMEOUT: Duration = Duration::from_secs(3);
-/// The same of a call to the engine: all that a call with its retries takes elsewhere, which a writer's journal counts on.
+/// How long one call to the engine may take: all that a call with its retries takes elsewhere, which a writer's journal counts on.
 pub(crate) const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the names of temporary data folders begin with.

@@ -215,6 +215,11 @@ impl PageIndex {
         })
     }
 
+    /// The longest that one answer may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// The same with connections of its own.
     pub fn with_own_connections(&self) -> Self {
         Self { connection: self.connection.another(), ..self.clone() }
