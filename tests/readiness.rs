@@ -69,16 +69,20 @@ async fn another_tables_index_is_not_believed() {
 }
 
 #[tokio::test]
-async fn an_index_with_an_old_watermark_is_not_believed() {
+async fn an_index_whose_vouch_is_old_is_not_believed() {
     let index = redis_server::own_index().await;
     let watermark = now();
     make_ready(&index, watermark).await;
     let max_age_ms = 3 * 3600 * 1000;
     assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
+    // A rebuild vouches as of its watermark.
     let later = watermark.plus_ms(max_age_ms + 1);
-    assert_eq!(ask(&index, TABLE_ID, later).await, Err(NotReady::Stale { watermark }));
+    assert_eq!(ask(&index, TABLE_ID, later).await, Err(NotReady::Stale { vouched: Some(watermark) }));
     let readiness = index.readiness(TABLE_ID, later).await.unwrap();
-    assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::Stale { watermark })), "{readiness:?}");
+    assert!(
+        readiness.iter().all(|(_, answer)| *answer == Err(NotReady::Stale { vouched: Some(watermark) })),
+        "{readiness:?}"
+    );
 }
 
 #[tokio::test]

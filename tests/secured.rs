@@ -9,7 +9,7 @@ use model::{
 };
 use stores::{
     PageIndex, StoreError, now,
-    page_index::{Marked, PageIndexConfig, PageStartQuery, RedisMode},
+    page_index::{Marked, PageIndexConfig, PageStartQuery, RedisMode, VouchTime},
 };
 
 use crate::fixture::{
@@ -69,8 +69,8 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the repair job does beside a rebuild: it looks at where comments are, at everything there is, and moves the
-/// watermarks on.
+/// What the repair job does beside a rebuild: it looks at where comments are, at everything there is, moves the
+/// watermarks on, and vouches for the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     index.ranks(&id(1), &Places::of([&placement(1)])).await?;
     let mut position = index.sweep().await?;
@@ -82,7 +82,11 @@ async fn compare(index: &PageIndex) -> Result<(), StoreError> {
         Marked::Not => None,
     });
     let prepared = index.prepare_advance(TABLE_ID, &marked.collect_vec(), &servers).await?;
-    index.advance(prepared, now().plus_ms(1)).await.map(drop)
+    index.advance(prepared, now().plus_ms(1)).await?;
+    let marks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.token)).collect_vec();
+    let left = index.leave_token(TABLE_ID, &marks, "a token", VouchTime::At(now())).await?;
+    assert!(!left.is_empty());
+    Ok(())
 }
 
 /// What the repair job does: all writing.

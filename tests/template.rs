@@ -106,13 +106,17 @@ async fn the_stack_has_what_the_code_expects() {
     }
 
     let rules = stack["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 1);
-    assert_eq!((&rules[0]["ScheduleExpression"], &rules[0]["State"]), (&json!("rate(1 hour)"), &json!("ENABLED")));
-    let target = &rules[0]["targets"][0];
-    assert!(target["Arn"].as_str().unwrap().ends_with(&id("RepairJob")), "{target}");
-    assert!(target["DeadLetterConfig"]["Arn"].as_str().unwrap().contains("RepairDeadLetters"), "{target}");
-    let retries = json!({"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 1_800});
-    assert_eq!(target["RetryPolicy"], retries);
+    assert_eq!(rules.len(), 2);
+    let expected = [("rate(1 hour)", Value::Null, 1_800), ("rate(5 minutes)", json!(r#"{"command": "recent"}"#), 300)];
+    for (schedule, input, seconds) in expected {
+        let rule = rules.iter().find(|rule| rule["ScheduleExpression"] == schedule).expect(schedule);
+        assert_eq!(rule["State"], "ENABLED", "{rule}");
+        let target = &rule["targets"][0];
+        assert!(target["Arn"].as_str().unwrap().ends_with(&id("RepairJob")), "{target}");
+        assert!(target["DeadLetterConfig"]["Arn"].as_str().unwrap().contains("RepairDeadLetters"), "{target}");
+        let retries = json!({"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": seconds});
+        assert_eq!((&target["RetryPolicy"], &target["Input"]), (&retries, &input));
+    }
     assert_roles(&stack);
 
     // On a table that is there already the stack makes none, and reads its stream.

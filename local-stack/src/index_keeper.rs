@@ -1,4 +1,5 @@
-//! Keeps the page index of the local stack ready: rebuilds it at the start, and whenever markers are missing.
+//! Keeps the page index of the local stack ready: rebuilds it at the start, and whenever markers are missing or `recent` has
+//! taken its vouch away.
 //!
 //! A deployment does not rebuild by itself: there, `repair-job rebuild` is run by a person or on a schedule.
 

@@ -1,4 +1,5 @@
-//! The repair job's `recent` and `audit` on a schedule. In a deployment, one function does both every hour.
+//! The repair job's `recent` and `audit` on a schedule. In a deployment one function does both: `recent` every five minutes, and
+//! everything every hour.
 //!
 //! `recent` and the index keeper share the page index without knowing of each other: `recent` looks only at partitions that
 //! have a marker, and moves a watermark on only if nobody has touched the marker since; a rebuild takes the markers away
@@ -74,8 +75,7 @@ pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedul
 }
 
 fn settings() -> JobSettings {
-    // The stack's index does not grow old: see `stack`.
-    JobSettings { apply: true, index_max_age: Duration::MAX, ..JobSettings::default() }
+    JobSettings { apply: true, ..JobSettings::default() }
 }
 
 fn job(table: &Table, index: &PageIndex, settings: &JobSettings) -> Job {

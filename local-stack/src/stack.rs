@@ -41,8 +41,8 @@ const WRITE_CONCURRENCY: usize = 4;
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// How long requests that are under way may take to end.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The watermark of the local page index does not grow old: the stack rebuilds the index whenever it starts, and sees
-/// to it itself from then on.
+/// Vouches for the local page index do not grow old, because the repair job may be switched off: the stack rebuilds the
+/// index whenever it starts, and whenever its vouch is missing.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What to run.

@@ -1,6 +1,6 @@
 //! Runs one command of the command line, and prints what it found.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use stores::{PageIndex, Quarantine, Table};
@@ -18,12 +18,7 @@ use crate::{
 ///
 /// # Errors
 /// What could not be found out or printed. What a run itself meets is in its report.
-pub async fn run_command(
-    args: &RunArgs,
-    table: Table,
-    index: PageIndex,
-    index_max_age: Duration,
-) -> anyhow::Result<ExitCode> {
+pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
     if let Command::Audit(audit) = &args.command
         && let Err(problem) = audit.options()
     {
@@ -31,7 +26,7 @@ pub async fn run_command(
         return Ok(ExitCode::from(exit::USAGE));
     }
     let stop = Stop::after(args.max_run_time);
-    let settings = args.limits.settings(args.apply, index_max_age);
+    let settings = args.limits.settings(args.apply);
     let job = Job::new(table, index, settings, args.limits.meter(), stop.clone());
     if args.explain {
         print!("{}", explain(&job, &args.command).await.context("nothing can be explained")?);

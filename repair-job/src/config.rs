@@ -116,14 +116,13 @@ impl LimitArgs {
         Meter::new(self.max_read_units, self.max_write_units)
     }
 
-    /// The settings of a job; `index_max_age` is the page index's.
-    pub fn settings(&self, apply: bool, index_max_age: Duration) -> JobSettings {
+    /// The settings of a job.
+    pub fn settings(&self, apply: bool) -> JobSettings {
         JobSettings {
             apply,
             concurrency: self.concurrency,
             lease: if self.lease.is_zero() { LEASE } else { self.lease },
             settle: self.settle.0,
-            index_max_age,
             ..JobSettings::default()
         }
     }

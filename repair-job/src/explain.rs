@@ -119,7 +119,7 @@ async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError
     writeln!(
         text,
         "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
-         \x20       the products that are named there and not listed yet; the watermarks, a lease, a record of the run"
+         \x20       the products that are named there and not listed yet; the watermarks, a vouch a minute; a lease, a record of the run"
     )
     .ok();
     Ok(text)

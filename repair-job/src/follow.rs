@@ -7,7 +7,7 @@ use std::{
 
 use model::{Instant, ProductId};
 use stores::{
-    PageIndex, StoreError, now,
+    PageIndex, StoreError,
     page_index::{IndexPartition, Marked, ServerIdentity},
 };
 
@@ -57,6 +57,8 @@ pub(crate) struct Follow {
     pub(crate) watermarks: BTreeMap<IndexPartition, Instant>,
     /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
     doubted: BTreeSet<IndexPartition>,
+    /// Whether the run leaves the page index alone, because it did not answer or its servers have changed.
+    has_given_up: bool,
 }
 
 impl Follow {
@@ -67,6 +69,7 @@ impl Follow {
             servers: None,
             watermarks: BTreeMap::new(),
             doubted: BTreeSet::new(),
+            has_given_up: false,
         };
         let index = &run.job.index;
         let looked = async {
@@ -146,23 +149,23 @@ impl Follow {
     /// Leaves the page index alone from now on.
     pub(crate) fn give_up(&mut self) {
         self.watermarks.clear();
+        self.has_given_up = true;
+    }
+
+    /// Whether the run leaves the page index alone since some time.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.has_given_up
     }
 
     /// Moves watermarks on after a window has been reconciled up to `to`.
-    ///
-    /// A partition that is not ready because its watermark is too old (a snapshot was restored) does not become ready by
-    /// a step on the way, only by the last one: what it lost may be of any later time.
     pub(crate) async fn advance(&mut self, run: &Run<'_>, to: Instant, is_last: bool) -> Result<(), RepairError> {
         let Some(servers) = &self.servers else { return Ok(()) };
-        let present = now();
-        let max_age = i64::try_from(run.job.settings.index_max_age.as_millis()).unwrap_or(i64::MAX);
-        let is_ready = |watermark: Instant| present.epoch_ms() - watermark.epoch_ms() <= max_age;
         let from: Vec<(IndexPartition, Instant)> = self
             .watermarks
             .iter()
             .filter(|(partition, watermark)| match self.doubted.contains(partition) {
                 true => is_last,
-                false => **watermark < to && (is_last || is_ready(**watermark) || !is_ready(to)),
+                false => **watermark < to,
             })
             .map(|(partition, watermark)| (*partition, *watermark))
             .collect();
@@ -197,6 +200,11 @@ impl Follow {
             }
         }
         Ok(())
+    }
+
+    /// Who answered when the run began; `None` when nobody did.
+    pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
+        self.servers.as_ref()
     }
 
     /// Whether the page index answered when the run began.

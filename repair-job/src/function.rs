@@ -21,6 +21,9 @@ const REBUILD_SEGMENTS: u32 = 16;
 pub enum Asked {
     /// The hourly run.
     Hourly,
+    /// `recent` alone, by `{"command": "recent"}`: the schedule asks for it every five minutes, because it vouches for the
+    /// page index.
+    Recent,
     /// A rebuild of the page index, by `{"command": "rebuild"}`: whoever deploys has no other way into the network.
     Rebuild,
 }
@@ -29,6 +32,7 @@ impl Asked {
     /// Reads an event; any that is not known, as the schedule's, asks for the hourly run.
     pub fn by(event: &Value) -> Self {
         match event.get("command").and_then(Value::as_str) {
+            Some("recent") => Self::Recent,
             Some("rebuild") => Self::Rebuild,
             Some(_) | None => Self::Hourly,
         }
@@ -46,11 +50,12 @@ pub struct Invoked {
     pub is_index_reachable: bool,
 }
 
-/// Does what is asked for. The hourly run: what changed recently first, because readiness depends on it; then the quarantine; then, while there
+/// Does what is asked for. The hourly run: what changed recently first; then the quarantine; then, while there
 /// is time, what of the table and the page index has not been checked for nearly a week, as `audit` says.
 pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
     let reports = match asked {
         Asked::Hourly => Box::pin(hourly(job, quarantine, audit)).await,
+        Asked::Recent => vec![Box::pin(job.recent()).await],
         Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_SEGMENTS)).await],
     };
     let status = job.status(audit.segments, Some(quarantine)).await.map_err(|error| error.to_string());
@@ -110,6 +115,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
         let age = |at: model::Instant| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
         values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
         if let Ok(index) = &status.index {
+            values.extend(index.oldest_vouch.map(|at| ("IndexVouchAge", "Milliseconds", age(at))));
             values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
             values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
         }
@@ -118,4 +124,17 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
         values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
     }
     metrics::line(namespace, FUNCTION, present.epoch_ms(), &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
+        let by = |event: &str| Asked::by(&serde_json::from_str(event).unwrap());
+        assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent);
+        assert_eq!(by(r#"{"command": "rebuild"}"#), Asked::Rebuild);
+        assert_eq!(by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#), Asked::Hourly);
+    }
 }

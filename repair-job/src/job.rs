@@ -42,6 +42,10 @@ pub const SETTLE_DELAY: Duration = Duration::from_secs(60);
 /// How much of what has been reconciled is looked at again.
 pub const OVERLAP: Duration = Duration::from_secs(300);
 
+/// How far the page indexer may be behind while the page index is vouched for. Its alarm comes first: records that are 5
+/// minutes old for a quarter of an hour.
+pub const INDEXER_LAG: Duration = Duration::from_secs(900);
+
 /// How long a lease lasts that is not renewed: how long a run that was killed keeps others away.
 pub const LEASE: Duration = Duration::from_secs(60);
 
@@ -64,8 +68,8 @@ pub struct JobSettings {
     pub lease: Duration,
     /// Comments reconciled at the same time.
     pub concurrency: usize,
-    /// From which age of its watermark on an index partition is not ready.
-    pub index_max_age: Duration,
+    /// See [`INDEXER_LAG`].
+    pub indexer_lag: Duration,
 }
 
 impl Default for JobSettings {
@@ -76,7 +80,7 @@ impl Default for JobSettings {
             overlap: OVERLAP,
             lease: LEASE,
             concurrency: 8,
-            index_max_age: Duration::from_secs(3 * 3600),
+            indexer_lag: INDEXER_LAG,
         }
     }
 }

@@ -3,13 +3,15 @@
 //! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
 //! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of finding
 //!   differences; `changed` is what `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by,
-//!   `follow` which partitions of the page index are kept up to date.
+//!   `follow` which partitions of the page index are kept up to date, `vouch` says which of them readers may
+//!   believe, `continuity` whether they are still those of the last vouch.
 //! - `unresolved`: what needs a person is counted until it is in order.
 //! - `status`: how everything is.
 //! - `job`, `report`, `counted`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
-//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares. `function`: the same, called every hour by Lambda.
+//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares. `function`: the same jobs, called by
+//!   Lambda every five minutes and every hour.
 //!
-//! **Invariant:** only this crate marks index partitions ready, and moves watermarks on.
+//! **Invariant:** only this crate marks index partitions ready, vouches for them, and moves watermarks on.
 //!
 //! **Invariant:** a run that does not mend (`--apply`) writes nothing at all.
 
@@ -19,6 +21,7 @@ mod changed;
 mod check;
 mod command_line;
 mod config;
+mod continuity;
 mod counted;
 mod error;
 mod explain;
@@ -38,6 +41,7 @@ mod stop;
 mod sweep;
 mod sweeper;
 mod unresolved;
+mod vouch;
 
 pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
 pub use check::{Checked, CheckedRow};
@@ -46,7 +50,7 @@ pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use error::RepairError;
 pub use explain::explain;
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use job::{Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY};
+pub use job::{INDEXER_LAG, Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY};
 pub use progress::{Display, Progress};
 pub use rebuild::{RebuildReport, rebuild};
 pub use report::{Report, Stopped, exit};

@@ -1,4 +1,4 @@
-//! The repair job: a command line; and, where Lambda starts it, the function that does the hourly run.
+//! The repair job: a command line; and, where Lambda starts it, the function that runs every five minutes and every hour.
 
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
@@ -25,7 +25,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Box::pin(run()).await
 }
 
-/// The Lambda function: an event asks for a rebuild or, whatever else it is, for the hourly run.
+/// The Lambda function: an event asks for `recent`, for a rebuild or, whatever else it is, for the hourly run.
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
     log.with(log_rules()).init();
@@ -38,7 +38,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let settings = config.limits.settings(true, config.page_index.config().max_age);
+            let settings = config.limits.settings(true);
             let job = Job::new(table, index, settings, config.limits.meter(), stop);
             let asked = Asked::by(&event.payload);
             let done = Box::pin(invoked(&job, &quarantine, config.audit_options(), asked)).await;
@@ -60,7 +60,7 @@ async fn run() -> anyhow::Result<ExitCode> {
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_env_filter(filter).finish();
     log.with(log_rules()).init();
     let config: Config = parse_settings();
-    let (table, index_config) = (Table::connect(&config.table.config()).await, config.page_index.config());
-    let index = PageIndex::connect(&index_config)?;
-    run_command(&config.run, table, index, index_config.max_age).await
+    let table = Table::connect(&config.table.config()).await;
+    let index = PageIndex::connect(&config.page_index.config())?;
+    run_command(&config.run, table, index).await
 }

@@ -50,6 +50,7 @@ use crate::{
     reconcile::{IndexScope, Scope},
     report::Report,
     stop::Stop,
+    vouch::remember_rebuild,
 };
 
 /// Items read in one call; an answer ends at a megabyte read.
@@ -226,6 +227,7 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     // What it mends there is its own doing, not a difference that there was.
     run.forget_drift();
     if is_whole {
+        remember_rebuild(&job.table, &rebuild).await?;
         job.index.finish_rebuild(&rebuild, &described.id, reconciled_to).await?;
     } else {
         run.add_skipped("the page index is not ready; the next rebuild begins anew".to_owned());

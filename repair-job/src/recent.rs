@@ -4,6 +4,8 @@
 //! reconciled, or is reported as unresolved, or keeps changing, so that a later window names it again. The window is
 //! complete: it ends a settle delay ago.
 //!
+//! It vouches for the page index at its beginning, at its end and every minute on the way (`vouch`).
+//!
 //! It also lists the products that the journal names (`catalogue`), each before the watermarks move over it.
 
 use std::time::Duration;
@@ -21,6 +23,7 @@ use crate::{
     reconcile::{IndexScope, Scope},
     report::Report,
     unresolved,
+    vouch::Voucher,
 };
 
 /// How much of the journal's retention is not counted on: clocks differ.
@@ -58,6 +61,8 @@ async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError
     let mut follow = Follow::read(run, &table_id).await?;
     follow.drop_older(run, oldest);
     follow.doubt_later(run, present);
+    let mut voucher = Voucher::new(run, &table_id);
+    let may_go_on = Box::pin(voucher.vouch(&follow)).await?;
     Box::pin(unresolved::look_again(run, &follow)).await?;
     let of_duplicates = match of_table {
         Some(watermark) if watermark < oldest => {
@@ -80,50 +85,79 @@ async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError
     let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
     let begins = follow.begins(oldest).chain(of_duplicates).chain(listed_to).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
-    let Some(begins) = begins.into_iter().chain(since).min() else { return Ok(()) };
-    let from = begins.max(oldest);
-    let mut moved_on = Clock::now();
-    let (listing, mut listed_from) = (Listing::new(run), from);
-    for window in windows(from, to) {
-        let mut reader = Reader::new(window);
-        loop {
-            job.progress.set_share(span(from, reader.at()), span(from, to));
-            if run.must_stop(|| format!("the next run goes on at {}", reader.at())) {
-                return Ok(());
-            }
-            let Some(part) = reader.next(&job.table).await? else { break };
-            for (at, what) in part.unreadable {
-                run.add_unresolved(what);
-                // Whose product it names is not known: unless that was listed before, the catalogue begins anew.
-                if listed_to.is_none_or(|listed_to| at >= listed_to) {
-                    listed_from = part.window.to;
+    let begins = begins.into_iter().chain(since).min();
+    if let (true, Some(begins)) = (may_go_on, begins) {
+        let from = begins.max(oldest);
+        let pass = Pass { run, table_id, from, to, listed_to, moves_duplicates: of_duplicates.is_some() };
+        Box::pin(pass.follow_journal(&mut follow, &mut voucher)).await?;
+    }
+    voucher.report();
+    Ok(())
+}
+
+/// A pass over the journal.
+struct Pass<'run> {
+    run: &'run Run<'run>,
+    table_id: String,
+    from: Instant,
+    to: Instant,
+    /// Until when the product catalogue lists all products.
+    listed_to: Option<Instant>,
+    /// Whether the duplicates' watermark is moved on.
+    moves_duplicates: bool,
+}
+
+impl Pass<'_> {
+    /// Reconciles what the journal names, moves the watermarks on, and vouches for the page index on the way and at the end.
+    async fn follow_journal(&self, follow: &mut Follow, voucher: &mut Voucher<'_>) -> Result<(), RepairError> {
+        let Self { run, from, to, .. } = *self;
+        let mut moved_on = Clock::now();
+        let (listing, mut listed_from) = (Listing::new(run), from);
+        for window in windows(from, to) {
+            let mut reader = Reader::new(window);
+            loop {
+                run.job.progress.set_share(span(from, reader.at()), span(from, to));
+                if run.must_stop(|| format!("the next run goes on at {}", reader.at())) {
+                    return Ok(());
                 }
-            }
-            listing.list(part.products).await?;
-            let scope = Scope { duplicates: true, index: follow.scope() };
-            let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
-            if outcome.index_was_away {
-                follow.give_up();
-            }
-            if !outcome.is_whole {
-                return Ok(());
-            }
-            let is_last = part.window.to >= to;
-            let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
-            if run.may_remember() && is_due {
-                moved_on = Clock::now();
-                listing.followed(&table_id, listed_from, part.window.to).await?;
-                if of_duplicates.is_some() {
-                    job.table.advance_watermark(part.window.to).await?;
+                if voucher.is_due() && !Box::pin(voucher.vouch(follow)).await? {
+                    return Ok(());
                 }
-                if !matches!(scope.index, IndexScope::Nothing) {
-                    follow.advance(run, part.window.to, is_last).await?;
+                let Some(part) = reader.next(&run.job.table).await? else { break };
+                for (at, what) in part.unreadable {
+                    run.add_unresolved(what);
+                    // Whose product it names is not known: unless that was listed before, the catalogue begins anew.
+                    if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
+                        listed_from = part.window.to;
+                    }
+                }
+                listing.list(part.products).await?;
+                let scope = Scope { duplicates: true, index: follow.scope() };
+                let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
+                if outcome.index_was_away {
+                    follow.give_up();
+                }
+                if !outcome.is_whole {
+                    return Ok(());
+                }
+                let is_last = part.window.to >= to;
+                let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
+                if run.may_remember() && is_due {
+                    moved_on = Clock::now();
+                    listing.followed(&self.table_id, listed_from, part.window.to).await?;
+                    if self.moves_duplicates {
+                        run.job.table.advance_watermark(part.window.to).await?;
+                    }
+                    if !matches!(scope.index, IndexScope::Nothing) {
+                        follow.advance(run, part.window.to, is_last).await?;
+                    }
                 }
             }
         }
+        run.job.progress.set_share(1, 1);
+        Box::pin(voucher.vouch(follow)).await?;
+        Ok(())
     }
-    job.progress.set_share(1, 1);
-    Ok(())
 }
 
 /// The duplicates' watermark. One that is later than the present was set by a clock that was fast, and when that was is not

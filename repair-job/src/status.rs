@@ -4,11 +4,7 @@ use std::fmt::{self, Write};
 
 use model::Instant;
 use serde::Serialize;
-use stores::{
-    Quarantine, now,
-    page_index::{Marked, NotReady},
-    table::Lease,
-};
+use stores::{Quarantine, now, page_index::NotReady, table::Lease};
 
 use crate::{
     audit::{EVERY, segment_states},
@@ -27,12 +23,14 @@ const QUARANTINED_MAX: usize = 10_000;
 pub struct IndexStatus {
     /// Partitions that are ready.
     pub ready: usize,
-    /// Partitions that are not, because their watermark is too old.
+    /// Partitions that are not, because the repair job vouched for them too long ago, or not at all.
     pub stale: usize,
     /// Partitions without a marker of this table.
     pub unmarked: usize,
     /// The oldest watermark.
     pub oldest_watermark: Option<Instant>,
+    /// When the repair job last vouched for the partition that it vouched for longest ago.
+    pub oldest_vouch: Option<Instant>,
 }
 
 /// The last run of a command.
@@ -132,24 +130,20 @@ impl Job {
     }
 
     async fn index_status(&self, table_id: &str, present: Instant) -> Result<Result<IndexStatus, String>, RepairError> {
-        let asked =
-            async { Ok((self.index.readiness(table_id, present).await?, self.index.watermarks(table_id).await?)) };
+        let asked = async { Ok((self.index.readiness(table_id, present).await?, self.index.marks(table_id).await?)) };
         match asked.await {
             Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
             Err(error) => Err(error.into()),
-            Ok((readiness, marked)) => {
+            Ok((readiness, marks)) => {
                 let count = |is: fn(&NotReady) -> bool| {
                     readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is)).count()
                 };
-                let watermarks = marked.into_iter().filter_map(|(_, marked)| match marked {
-                    Marked::UpTo(watermark) => Some(watermark),
-                    Marked::Not => None,
-                });
                 Ok(Ok(IndexStatus {
                     ready: readiness.iter().filter(|(_, answer)| answer.is_ok()).count(),
                     stale: count(|not| matches!(not, NotReady::Stale { .. })),
                     unmarked: count(|not| !matches!(not, NotReady::Stale { .. })),
-                    oldest_watermark: watermarks.min(),
+                    oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
+                    oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
                 }))
             }
         }
@@ -164,10 +158,11 @@ impl fmt::Display for Status {
         match &self.index {
             Ok(index) => writeln!(
                 text,
-                "page index:   {} partitions ready, {} stale, {} without a marker; oldest watermark {}",
+                "page index:   {} partitions ready, {} not vouched for, {} without a marker; oldest vouch {}, oldest watermark {}",
                 index.ready,
                 index.stale,
                 index.unmarked,
+                instant(index.oldest_vouch),
                 instant(index.oldest_watermark)
             )?,
             Err(error) => writeln!(text, "page index:   {error}")?,

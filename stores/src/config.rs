@@ -69,7 +69,7 @@ pub struct PageIndexArgs {
     /// Into how many partitions the page index is split; never change it under an existing index.
     #[arg(long, env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = 256)]
     pub index_partitions: u16,
-    /// Seconds since its last reconciliation after which the page index is not believed any more.
+    /// Seconds since the repair job last vouched for it after which the page index is not believed any more.
     #[arg(long, env = "PAGEMARK_INDEX_MAX_AGE", value_name = "SECONDS", default_value_t = 3 * 3600)]
     pub index_max_age: u64,
 }

@@ -12,6 +12,7 @@
 //! - `killed`: runs that are killed between any two of their writes.
 //! - `lost`: a page index that is lost, emptied or refused while a run looks at it.
 //! - `process`: the binary, killed at any point, twice at once, and as a function.
+//! - `vouched`: who is believed while repair is behind, and after snapshots and fail-overs.
 //! - `unread`: no watermark passes what was not read.
 //! - `resumed`: what is gone on with, and what is begun anew.
 //! - `stopped`: a store that is away, time that is up, a lease that is lost.
@@ -33,6 +34,7 @@ mod recent;
 mod resumed;
 mod stopped;
 mod unread;
+mod vouched;
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use local_stack::event_source_mapping::{EventSourceMapping, Handler};
 use model::{CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating};
 use page_indexer::PageIndexer;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Stop, exit};
+use repair_job::{Job, Stop, exit};
 use stores::{
     PageIndex, Table,
     capacity::Meter,
@@ -294,10 +294,9 @@ async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_cau
     // A run that must stop on the way leaves it as it is.
     let stop = Stop::default();
     stop.ask();
-    let caught_up = JobSettings { index_max_age: max_age, ..settings(true) };
-    assert_eq!(job_with(&stores, caught_up.clone(), stop).recent().await.exit_code(), exit::SKIPPED);
+    assert_eq!(job_with(&stores, settings(true), stop).recent().await.exit_code(), exit::SKIPPED);
     assert!(!is_ready(now()).await, "a run that was stopped vouches for the index");
-    let report = job_with(&stores, caught_up, Stop::default()).recent().await;
+    let report = job(&stores, true).recent().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     let ended = stores.table.watermark().await.unwrap().unwrap();
     assert!(is_ready(ended).await, "it is not ready although it has caught up");

@@ -58,7 +58,8 @@ fn the_runbook_lists_the_alarms_that_there_are_each_with_its_section() {
 /// A run that has found out everything.
 fn hourly_run() -> repair_job::Invoked {
     let at = model::Instant::MIN;
-    let index = repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at) };
+    let index =
+        repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at), oldest_vouch: Some(at) };
     let status = repair_job::Status {
         index: Ok(index),
         duplicates_watermark: Some(at),

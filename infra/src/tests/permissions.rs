@@ -157,7 +157,7 @@ fn the_bucket_refuses_what_is_not_encrypted_and_admits_nobody_else() {
 }
 
 #[test]
-fn only_the_schedule_of_the_repair_job_may_put_into_its_queue() {
+fn only_the_schedules_of_the_repair_job_may_put_into_its_queue() {
     let [(_, policy)] = &of_type("AWS::SQS::QueuePolicy")[..] else { panic!("one queue, one policy") };
     assert_eq!(policy["Properties"]["Queues"], json!([{"Ref": "RepairDeadLetters"}]));
     let expected = json!([{
@@ -166,7 +166,10 @@ fn only_the_schedule_of_the_repair_job_may_put_into_its_queue() {
         "Principal": {"Service": "events.amazonaws.com"},
         "Action": "sqs:SendMessage",
         "Resource": {"Fn::GetAtt": ["RepairDeadLetters", "Arn"]},
-        "Condition": {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": ["RepairJobHourly", "Arn"]}}},
+        "Condition": {"ArnEquals": {"aws:SourceArn": [
+            {"Fn::GetAtt": ["RepairJobRecent", "Arn"]},
+            {"Fn::GetAtt": ["RepairJobHourly", "Arn"]},
+        ]}},
     }]);
     assert_eq!(policy["Properties"]["PolicyDocument"]["Statement"], expected);
 }

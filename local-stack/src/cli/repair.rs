@@ -9,7 +9,7 @@ use stores::{PageIndex, Table, quarantine::QuarantinePlace, table::TableConfig};
 
 use crate::{
     running::RunningStack,
-    stack::{INDEX_MAX_AGE, TABLE, TABLE_TIMEOUT},
+    stack::{TABLE, TABLE_TIMEOUT},
 };
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         Command::Status { quarantine, .. } => *quarantine = Some(place),
         Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
     }
-    run_command(&args.run, table, index, INDEX_MAX_AGE).await
+    run_command(&args.run, table, index).await
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 
 use model::{BaseSet, Instant, Malformed, ProductId};
 
-use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed};
+use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed, readiness::Marker};
 use crate::error::{Store, StoreError};
 
 /// How many products one call looks at: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
 
-/// How often a catalog is begun anew because the marker changed meanwhile. It does once an hour, and in a rebuild.
+/// How often a catalog is begun anew because the watermark moved meanwhile: in a rebuild, and whenever repair gets on.
 const BEGUN_MAX: usize = 3;
 
 /// A product, and how many comments it has.
@@ -50,9 +50,9 @@ impl PageIndex {
                 let keys = [self.keys.marker(partition), self.keys.products(partition)];
                 let mut call = Routed::call(&self.scripts.products, &keys);
                 call.arg(&cursor).arg(STEP);
-                type Answer = (Option<String>, Option<i64>, String, Vec<String>);
-                let (table, watermark, next, found): Answer = self.ask(call).await?;
-                match self.judge(table, watermark, table_id, now) {
+                type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
+                let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
+                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
                     Err(not_ready) => return Ok(Err(not_ready)),
                     Ok(watermark) if *first.get_or_insert(watermark) != watermark => continue 'begin,
                     Ok(_) => {}
@@ -71,9 +71,10 @@ impl PageIndex {
                 keys.extend(some.iter().map(|product| {
                     self.keys.base_set(&BaseSet { product: product.clone(), language: None, rating: None })
                 }));
-                type Answer = (Option<String>, Option<i64>, Vec<u64>);
-                let (table, watermark, totals): Answer = self.ask(Routed::call(&self.scripts.totals, &keys)).await?;
-                match self.judge(table, watermark, table_id, now) {
+                type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
+                let (table, watermark, vouched, totals): Answer =
+                    self.ask(Routed::call(&self.scripts.totals, &keys)).await?;
+                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
                     Err(not_ready) => return Ok(Err(not_ready)),
                     Ok(watermark) if first != Some(watermark) => continue 'begin,
                     Ok(_) => {}

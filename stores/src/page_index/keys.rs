@@ -51,7 +51,7 @@ impl Keys {
         format!("{}:{{{}}}:{name}", self.prefix, partition.0)
     }
 
-    /// A hash: the id of the table that the partition belongs to, and its watermark.
+    /// A hash: the id of the table that the partition belongs to, its watermark, and its vouch (`vouches`).
     pub(super) fn marker(&self, partition: IndexPartition) -> String {
         self.key(partition, "marker")
     }

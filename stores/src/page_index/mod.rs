@@ -6,6 +6,7 @@
 //! - `rebuild`: emptying the index, and marking it ready once it has been filled.
 //! - `watermarks`: up to when partitions are reconciled, and moving that on.
 //! - `extent`: how far the ranks of a filter reach.
+//! - `vouches`: the repair job says of partitions that readers may believe them.
 //! - `ranks`, `sweep`: reading where comments are, for whoever compares the index with the table.
 //! - `walk`: all keys there are, on every server.
 //! - `kept`: whether what was read may be believed by whoever mends.
@@ -29,6 +30,7 @@ mod readiness;
 mod rebuild;
 mod scripts;
 mod sweep;
+mod vouches;
 mod walk;
 mod watermarks;
 
@@ -50,6 +52,7 @@ pub use readiness::NotReady;
 pub use rebuild::Rebuild;
 use scripts::Scripts;
 pub use sweep::{SweepPosition, Swept};
+pub use vouches::{Mark, VouchTime};
 pub use watermarks::{Advance, Marked, ServerIdentity};
 
 /// What Redis is: told, not found out, because a server that is part of a cluster answers a plain client too, with the
@@ -79,7 +82,7 @@ pub struct PageIndexConfig {
     pub partitions: u16,
     /// The longest that one call may take.
     pub timeout: Duration,
-    /// From which age of its watermark on a partition is not ready.
+    /// The longest that a vouch makes a partition believable.
     pub max_age: Duration,
 }
 
@@ -91,8 +94,8 @@ impl std::fmt::Debug for PageIndexConfig {
 }
 
 impl PageIndexConfig {
-    /// The defaults: 256 partitions, half a second a call, a watermark of at most three hours, which is three runs
-    /// of the hourly repair job.
+    /// The defaults: 256 partitions, half a second a call, vouches that hold for three hours. The repair job vouches every
+    /// five minutes, so people have three hours when it stands still.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -161,8 +164,8 @@ pub struct PageStart {
     pub reached: Instant,
 }
 
-/// What the script answers: the marker's table and watermark, the total, a member with its score, and the newest score.
-type StartAnswer = (Option<String>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
+/// What the script answers: the marker, the total, a member with its score, and the newest score.
+type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
 
 /// Where a comment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -286,12 +289,12 @@ impl PageIndex {
 
     fn read_start(
         &self,
-        (table, watermark, total, member, score, newest): StartAnswer,
+        (table, watermark, vouched, total, member, score, newest): StartAnswer,
         query: &PageStartQuery<'_>,
         table_id: &str,
         now: Instant,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let watermark = match self.judge(table, watermark, table_id, now) {
+        let watermark = match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
             Ok(watermark) => watermark,
             Err(not_ready) => return Ok(Err(not_ready)),
         };
@@ -322,9 +325,9 @@ impl PageIndex {
         keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
         let mut call = Routed::call(&self.scripts.position, &keys);
         call.arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
-        type Answer = (Option<String>, Option<i64>, u64, u64, u64);
-        let (table, watermark, indexed, preceding, present): Answer = self.ask(call).await?;
-        Ok(self.judge(table, watermark, table_id, now).map(|_| {
+        type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
+        let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
+        Ok(self.judge(Marker::of(table, watermark, vouched), table_id, now).map(|_| {
             let total = (indexed + 1).saturating_sub(present);
             let rank = match order {
                 Order::Newest => preceding,
@@ -361,10 +364,11 @@ impl PageIndex {
                 keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
             }
             let call = Routed::call(&self.scripts.stats, &keys);
-            type Answer = (Option<String>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
-            let (table, watermark, found, by_rating, in_any_language, last, by_language): Answer =
+            type Answer =
+                (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
+            let (table, watermark, vouched, found, by_rating, in_any_language, last, by_language): Answer =
                 self.ask(call).await?;
-            if let Err(not_ready) = self.judge(table, watermark, table_id, now) {
+            if let Err(not_ready) = self.judge(Marker::of(table, watermark, vouched), table_id, now) {
                 return Ok(Err(not_ready));
             }
             let mut found: Vec<Language> = found
@@ -404,11 +408,14 @@ impl PageIndex {
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Instant>)>, StoreError> {
         let command = |partition| {
             let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark");
+            command.arg("table").arg("watermark").arg("vouched");
             command
         };
-        let markers: Vec<(Option<String>, Option<i64>)> = self.ask_all(self.keys.partitions().map(command)).await?;
-        let judged = markers.into_iter().map(|(table, watermark)| self.judge(table, watermark, table_id, now));
+        let markers: Vec<(Option<String>, Option<i64>, Option<i64>)> =
+            self.ask_all(self.keys.partitions().map(command)).await?;
+        let judged = markers
+            .into_iter()
+            .map(|(table, watermark, vouched)| self.judge(Marker::of(table, watermark, vouched), table_id, now));
         Ok(self.keys.partitions().zip(judged).collect())
     }
 
@@ -454,14 +461,8 @@ impl PageIndex {
         self.keys.marker(self.keys.partition_of(product))
     }
 
-    fn judge(
-        &self,
-        table: Option<String>,
-        watermark: Option<i64>,
-        table_id: &str,
-        now: Instant,
-    ) -> IndexAnswer<Instant> {
-        Marker { owner: table, watermark }.judge(&self.keys.owner(table_id), now, self.max_age)
+    fn judge(&self, marker: Marker, table_id: &str, now: Instant) -> IndexAnswer<Instant> {
+        marker.judge(&self.keys.owner(table_id), now, self.max_age)
     }
 
     /// Bounds a call, connecting included.

@@ -1,4 +1,6 @@
 //! Readiness: whether the page index may be believed.
+//!
+//! The watermark has no part in it: it says how far repair has come, not whether the partition is right (`vouches`).
 
 use std::{fmt, time::Duration};
 
@@ -11,10 +13,11 @@ pub enum NotReady {
     NoMarker,
     /// It belongs to another table (this one was restored or created again), or to another number of partitions.
     OtherTable,
-    /// Its watermark is too old: an old snapshot was restored, or repair stands still.
+    /// The repair job vouched for it too long ago, or has taken its vouch away: an old snapshot was restored, the page
+    /// indexer has stopped, or the repair job has.
     Stale {
-        /// Up to when the journal has been reconciled into it.
-        watermark: Instant,
+        /// When the repair job last vouched for it, unless that was taken away.
+        vouched: Option<Instant>,
     },
 }
 
@@ -23,7 +26,8 @@ impl fmt::Display for NotReady {
         match self {
             Self::NoMarker => f.write_str("it has no marker (new, lost, or being rebuilt)"),
             Self::OtherTable => f.write_str("it belongs to another table or number of partitions"),
-            Self::Stale { watermark } => write!(f, "it is reconciled only up to {watermark}"),
+            Self::Stale { vouched: Some(at) } => write!(f, "the repair job last vouched for it at {at}"),
+            Self::Stale { vouched: None } => f.write_str("the repair job does not vouch for it"),
         }
     }
 }
@@ -32,20 +36,37 @@ impl fmt::Display for NotReady {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Marker {
     /// See `Keys::owner`.
-    pub(super) owner: Option<String>,
-    pub(super) watermark: Option<i64>,
+    owner: Option<String>,
+    watermark: Option<Instant>,
+    vouched: Option<Instant>,
 }
 
 impl Marker {
-    /// Judges the marker. A watermark that is missing or no instant counts as no marker.
+    /// Reads the fields `table`, `watermark` and `vouched`. What is no instant counts as missing, and so does a vouch of
+    /// 0, which says that it was taken away.
+    pub(super) fn of(owner: Option<String>, watermark: Option<i64>, vouched: Option<i64>) -> Self {
+        let instant = |ms| Instant::from_epoch_ms(ms).ok();
+        let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
+        Self { owner, watermark: watermark.and_then(instant), vouched }
+    }
+
+    /// Judges the marker; returns its watermark. Without a watermark it counts as no marker.
     pub(super) fn judge(&self, owner: &str, now: Instant, max_age: Duration) -> Result<Instant, NotReady> {
-        let watermark = self.watermark.and_then(|ms| Instant::from_epoch_ms(ms).ok());
-        let (Some(marked), Some(watermark)) = (&self.owner, watermark) else { return Err(NotReady::NoMarker) };
+        let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else { return Err(NotReady::NoMarker) };
         if marked != owner {
             return Err(NotReady::OtherTable);
         }
-        let age_ms = u128::try_from(now.epoch_ms() - watermark.epoch_ms()).unwrap_or(0);
-        if age_ms > max_age.as_millis() { Err(NotReady::Stale { watermark }) } else { Ok(watermark) }
+        let age_ms = |vouched: Instant| u128::try_from(now.epoch_ms() - vouched.epoch_ms()).unwrap_or(0);
+        match self.vouched {
+            Some(vouched) if age_ms(vouched) <= max_age.as_millis() => Ok(watermark),
+            vouched => Err(NotReady::Stale { vouched }),
+        }
+    }
+
+    /// The watermark and the vouch of a marker of this owner.
+    pub(super) fn of_owner(self, owner: &str) -> Option<(Instant, Option<Instant>)> {
+        let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
+        Some((watermark, self.vouched))
     }
 }
 
@@ -54,15 +75,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_fresh_marker_of_this_table_is_believed() {
+    fn only_a_marker_of_this_table_with_a_fresh_vouch_is_believed() {
         let at = |ms| Instant::from_epoch_ms(ms).unwrap();
-        let marker = |table: &str, ms| Marker { owner: Some(table.to_owned()), watermark: Some(ms) };
+        let marker = |table: &str, vouched| Marker::of(Some(table.to_owned()), Some(1_000), vouched);
         let judge = |marker: Marker| marker.judge("t1", at(10_000), Duration::from_millis(4_000));
-        assert_eq!(judge(marker("t1", 6_000)), Ok(at(6_000)));
-        assert_eq!(judge(marker("t1", 11_000)), Ok(at(11_000)));
-        assert_eq!(judge(marker("t1", 5_999)), Err(NotReady::Stale { watermark: at(5_999) }));
-        assert_eq!(judge(marker("t0", 6_000)), Err(NotReady::OtherTable));
+        assert_eq!(judge(marker("t1", Some(6_000))), Ok(at(1_000)));
+        assert_eq!(judge(marker("t1", Some(11_000))), Ok(at(1_000)));
+        assert_eq!(judge(marker("t1", Some(5_999))), Err(NotReady::Stale { vouched: Some(at(5_999)) }));
+        for never in [None, Some(0)] {
+            let judged = marker("t1", never).judge("t1", at(10_000), Duration::MAX);
+            assert_eq!(judged, Err(NotReady::Stale { vouched: None }), "{never:?}");
+        }
+        assert_eq!(judge(marker("t0", Some(6_000))), Err(NotReady::OtherTable));
         assert_eq!(judge(Marker::default()), Err(NotReady::NoMarker));
-        assert_eq!(judge(Marker { owner: Some("t1".to_owned()), watermark: None }), Err(NotReady::NoMarker));
+        assert_eq!(judge(Marker::of(Some("t1".to_owned()), None, Some(9_000))), Err(NotReady::NoMarker));
     }
 }

@@ -27,6 +27,18 @@ pub struct Rebuild {
     servers: ServerIdentity,
 }
 
+impl Rebuild {
+    /// The token of its vouch.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The servers that it fills.
+    pub fn servers(&self) -> &ServerIdentity {
+        &self.servers
+    }
+}
+
 impl PageIndex {
     /// Empties the index, its markers first, so that nobody believes it from now on.
     ///
@@ -72,8 +84,8 @@ impl PageIndex {
         Ok(())
     }
 
-    /// Marks every partition ready up to `watermark`, for the table of this id. Only whoever has just made the
-    /// index right may call it.
+    /// Marks every partition ready up to `watermark`, and vouches for it as of then, for the table of this id. Only whoever
+    /// has just made the index right may call it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers are others than at the beginning, or

@@ -17,6 +17,7 @@ pub(super) struct Scripts {
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
     pub(super) advance: Script,
+    pub(super) vouch: Script,
 }
 
 impl Scripts {
@@ -40,6 +41,7 @@ impl Scripts {
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
             finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),
             advance: Script::new(concat!("#!lua\n", include_str!("scripts/advance.lua"))),
+            vouch: Script::new(concat!("#!lua\n", include_str!("scripts/vouch.lua"))),
         }
     }
 }

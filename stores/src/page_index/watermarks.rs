@@ -1,6 +1,6 @@
 //! The watermarks of partitions that are kept up to date: reading them, and moving them on.
 //!
-//! **Invariant:** a watermark never vouches for what the server that holds it does not have (`tests/repair/recent.rs`).
+//! **Invariant:** a watermark never passes what the server that holds it does not have (`tests/repair/recent.rs`).
 //! Whoever has reconciled a window asks for the servers' identity before and after it, leaves a nonce in the markers in
 //! between, and moves a watermark on only where the nonce is. So a server that was restarted, restored or replaced during
 //! the window is noticed by its identity; and one that took over later has either lost the nonce, or has everything that

@@ -14,6 +14,7 @@ if ARGV[5] == '0' then
   return 1
 end
 if marker[3] ~= ARGV[4] then return 0 end
-redis.call('HSET', KEYS[1], 'table', ARGV[2], 'watermark', ARGV[3])
+-- The rebuild vouches for the partition as of its watermark; its token is that of the vouch.
+redis.call('HSET', KEYS[1], 'table', ARGV[2], 'watermark', ARGV[3], 'vouched', ARGV[3], 'token', ARGV[1])
 redis.call('UNLINK', KEYS[2])
 return 1

@@ -2,9 +2,9 @@
 -- KEYS: the partition's marker, then the base sets of the filter.
 -- ARGV: how many comments stand before the page; newest or oldest; the score that `as_of` allows at most, or ''; 1 for
 -- the comment just before the page, 0 for its first.
--- Returns the marker's table and watermark, the total, the member and score of that comment, unless the page lies past
+-- Returns the marker's table, watermark and vouch, the total, the member and score of that comment, unless the page lies past
 -- the end or there is none before it, and without `as_of` the score of the newest comment of all, if there is one.
-local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark')
+local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local sets, sizes, all, newer, newest = {}, {}, 0, 0, false
 for i = 2, #KEYS do
   local size = redis.call('ZCARD', KEYS[i])
@@ -26,6 +26,6 @@ if skip < total then
   if ARGV[2] == 'newest' then rank = newer + skip - back
   else rank = all - 1 - skip + back end
 end
-if rank < 0 or rank >= all then return { marker[1], marker[2], total, false, false, newest } end
+if rank < 0 or rank >= all then return { marker[1], marker[2], marker[3], total, false, false, newest } end
 local member, score = select_union(sets, sizes, rank)
-return { marker[1], marker[2], total, member, score, newest }
+return { marker[1], marker[2], marker[3], total, member, score, newest }

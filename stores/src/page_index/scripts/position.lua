@@ -1,10 +1,10 @@
 -- Where a comment stands under a filter.
 -- KEYS: the partition's marker, then the base sets of the filter.
 -- ARGV: the comment's member and score.
--- Returns the marker's table and watermark, the total, how many members precede the comment, newest first, and
+-- Returns the marker's table, watermark and vouch, the total, how many members precede the comment, newest first, and
 -- whether it is itself a member (1 or 0).
 local member, score = ARGV[1], ARGV[2]
-local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark')
+local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local total, preceding, present = 0, 0, 0
 for i = 2, #KEYS do
   local key = KEYS[i]
@@ -25,4 +25,4 @@ for i = 2, #KEYS do
     if tonumber(own) > tonumber(score) then preceding = preceding - 1 end
   end
 end
-return { marker[1], marker[2], total, preceding, present }
+return { marker[1], marker[2], marker[3], total, preceding, present }

@@ -1,0 +1,304 @@
+//! Vouches: a page index that is right stays believable while repair is hours behind, and one that has lost writes is
+//! noticed. Redis servers, snapshots and replicas are real; the hours are watermarks that were set back.
+
+use std::time::Duration;
+
+use model::Instant;
+use repair_job::{Job, JobSettings, Report, Stop, exit};
+use stores::{
+    PageIndex, now,
+    page_index::{Mark, NotReady, PageIndexConfig},
+};
+use tokio::task::JoinHandle;
+
+use super::{assert_clean, job, product, settings, stopped::patient_job_through};
+use crate::fixture::{
+    gate::Gate,
+    invariants::{Contents, differences_of_page_index},
+    redis_server::{self, OwnRedis},
+    stores::Stores,
+    wait_for,
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// More comments than are sampled.
+const COMMENTS: u64 = 120;
+
+/// So many queries of the journal are through when a run is in the middle of a backlog of twelve hours. Looking for what
+/// is lost and for a sample takes between 8 and 120 of them, depending on the time of day, and the backlog 104 at least.
+const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
+const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
+
+/// Some stores with comments that both functions have seen, a page index that is ready, and a Redis of their own.
+async fn stores_on(redis: &OwnRedis) -> Stores {
+    let stores = Stores::start_on(redis.server.url()).await;
+    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    create(&stores, 0..COMMENTS).await;
+    stores.deliver_all().await;
+    stores
+}
+
+async fn create(stores: &Stores, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        stores.create_numbered(number, product(number)).await;
+    }
+}
+
+async fn table_id(stores: &Stores) -> String {
+    stores.table.describe().await.unwrap().id
+}
+
+async fn marks(stores: &Stores) -> Vec<Mark> {
+    let marks = stores.index.marks(&table_id(stores).await).await.unwrap();
+    assert!(!marks.is_empty());
+    marks.into_iter().map(|(_, mark)| mark).collect()
+}
+
+/// Sets a field of all markers of a server.
+async fn set_markers(stores: &Stores, redis_url: &str, field: &str, at: Instant) {
+    let mut raw = redis_server::connection(redis_url).await;
+    for key in stores.index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:marker")) {
+        redis::cmd("HSET").arg(&[key, field, &at.epoch_ms().to_string()]).exec_async(&mut raw).await.unwrap();
+    }
+}
+
+/// As if repair had not got on for twelve hours.
+async fn set_watermarks_back(stores: &Stores, redis_url: &str) {
+    set_markers(stores, redis_url, "watermark", now().plus_ms(-12 * HOUR_MS)).await;
+}
+
+/// Whether readers believe the page index at an instant: all partitions of it, or none.
+async fn is_believed(stores: &Stores, at: Instant) -> bool {
+    let readiness = stores.index.readiness(&table_id(stores).await, at).await.unwrap();
+    let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
+    assert!([0, readiness.len()].contains(&ready), "{readiness:?}");
+    ready > 0
+}
+
+async fn differences(stores: &Stores) -> Vec<String> {
+    differences_of_page_index(&Contents::read(&stores.table).await, &stores.index).await
+}
+
+/// A job that is patient with what is held.
+fn patient() -> JobSettings {
+    JobSettings { lease: Duration::from_secs(60), ..settings(true) }
+}
+
+/// A run of `recent` that is held in the middle of its backlog.
+async fn hold_in_backlog(
+    stores: &Stores,
+    settings: JobSettings,
+    queries: usize,
+    stop: Stop,
+) -> (Gate, JoinHandle<Report>) {
+    let gate = Gate::for_journal(&stores.engine_url()).await;
+    gate.hold_after(queries);
+    let recent = patient_job_through(stores, &gate, settings, stop).await;
+    let run = tokio::spawn(async move { recent.recent().await });
+    wait_for("the backlog", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
+    (gate, run)
+}
+
+/// Another server with what a server has, which may be told later to go on by itself.
+async fn replica_of(redis: &OwnRedis) -> OwnRedis {
+    let replica = OwnRedis::start().await;
+    let url = redis.server.url();
+    let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
+    let mut raw = replica.connection().await;
+    redis::cmd("REPLICAOF").arg(&[host, port]).exec_async(&mut raw).await.unwrap();
+    replica
+}
+
+/// Waits until a replica has everything.
+async fn wait_until_in_sync(redis: &OwnRedis, replica: &OwnRedis) {
+    wait_for("the replica", async || {
+        let info = async |server: &OwnRedis| -> String {
+            redis::cmd("INFO").arg("replication").query_async(&mut server.connection().await).await.unwrap()
+        };
+        let (of_master, of_replica) = (info(redis).await, info(replica).await);
+        let offset =
+            |info: &str, field: &str| info.lines().find_map(|line| line.strip_prefix(field).map(str::to_owned));
+        let has = offset(&of_replica, "slave_repl_offset:");
+        let is_up = of_replica.contains("master_link_status:up");
+        if is_up && has == offset(&of_master, "master_repl_offset:") { Ok(()) } else { Err((of_master, of_replica)) }
+    })
+    .await;
+}
+
+/// The replica takes over.
+async fn promote(replica: &OwnRedis, stores: &mut Stores) {
+    let mut raw = replica.connection().await;
+    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
+    let config = PageIndexConfig { url: replica.server.url(), ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&config).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
+    let redis = OwnRedis::start().await;
+    let stores = stores_on(&redis).await;
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    set_markers(&stores, &stores.redis_url, "vouched", now().plus_ms(-2 * HOUR_MS)).await;
+    assert!(is_believed(&stores, now()).await, "the watermark decides");
+    // All comments may be sampled.
+    let samples = JobSettings { indexer_lag: Duration::ZERO, ..patient() };
+    let before = now();
+    let (gate, run) = hold_in_backlog(&stores, samples, JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME, Stop::default()).await;
+    let marks = marks(&stores).await;
+    assert!(marks.iter().all(|mark| mark.vouched >= Some(before)), "{before} {marks:?}");
+    assert!(is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    gate.open();
+    assert_clean(&run.await.unwrap());
+    stores.assert_index().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_whose_indexer_has_stopped_is_not_vouched_for_until_repair_has_caught_up() {
+    let redis = OwnRedis::start().await;
+    let stores = stores_on(&redis).await;
+    // The indexer gets none of these.
+    create(&stores, COMMENTS..3 * COMMENTS).await;
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    let last = now().plus_ms(-2 * HOUR_MS);
+    set_markers(&stores, &stores.redis_url, "vouched", last).await;
+    let samples = JobSettings { indexer_lag: Duration::ZERO, ..patient() };
+    let stop = Stop::default();
+    let (gate, run) =
+        hold_in_backlog(&stores, samples.clone(), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME, stop.clone()).await;
+    assert!(marks(&stores).await.iter().all(|mark| mark.vouched == Some(last)));
+    stop.ask();
+    gate.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
+    assert!(!is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    // Repair has done the indexer's work.
+    let report = super::job_with(&stores, samples, Stop::default()).recent().await;
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert!(is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    assert_eq!(differences(&stores).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
+    let redis = OwnRedis::start().await;
+    let stores = stores_on(&redis).await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap();
+    // The snapshot has neither these nor the vouches that come after them.
+    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.deliver_all().await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    redis.kill().await;
+    redis.server.restart().await.unwrap();
+    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
+    assert!(!differences(&stores).await.is_empty(), "the snapshot lacks nothing, so this tests nothing");
+    assert!(is_believed(&stores, now()).await, "it is young, so nobody can know yet");
+
+    // Noticed by the next run before it reconciles anything, and by a run that ends before it has.
+    let table_id = table_id(&stores).await;
+    for is_last in [false, true] {
+        let gate = Gate::for_journal(&stores.engine_url()).await;
+        gate.hold_after(0);
+        let stop = Stop::default();
+        let recent = patient_job_through(&stores, &gate, patient(), stop.clone()).await;
+        let run = tokio::spawn(async move { recent.recent().await });
+        wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
+        let not_vouched = Err(NotReady::Stale { vouched: None });
+        assert!(readiness.iter().all(|(_, answer)| *answer == not_vouched), "{readiness:?}");
+        if !is_last {
+            stop.ask();
+        }
+        gate.open();
+        let report = run.await.unwrap();
+        let expected = if is_last { exit::DRIFT_FOUND } else { exit::SKIPPED };
+        assert_eq!(report.exit_code() & expected, expected, "{report}");
+        assert_eq!(is_believed(&stores, now()).await, is_last, "{report}");
+    }
+    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    assert_clean(&job(&stores, true).recent().await);
+    assert!(is_believed(&stores, now()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_failover_lost_comes_back_before_the_backlog_is_through() {
+    let redis = OwnRedis::start().await;
+    let mut stores = stores_on(&redis).await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    let replica = replica_of(&redis).await;
+    wait_until_in_sync(&redis, &replica).await;
+    // The last writes do not get there.
+    let mut raw = replica.connection().await;
+    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
+    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.deliver_all().await;
+    redis.kill().await;
+    promote(&replica, &mut stores).await;
+    assert!(!differences(&stores).await.is_empty(), "nothing is lost, so this tests nothing");
+    let (gate, run) = hold_in_backlog(&stores, patient(), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME, Stop::default()).await;
+    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    assert!(is_believed(&stores, now()).await);
+    gate.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    assert!(report.notes.iter().any(|note| note.contains("other servers")), "{report}");
+    assert_eq!(differences(&stores).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_planned_failover_costs_readers_nothing() {
+    let redis = OwnRedis::start().await;
+    let mut stores = stores_on(&redis).await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    let replica = replica_of(&redis).await;
+    wait_until_in_sync(&redis, &replica).await;
+    promote(&replica, &mut stores).await;
+    redis.kill().await;
+    assert!(is_believed(&stores, now()).await);
+    // Neither while the next run looks for what may be lost, nor afterwards.
+    let gate = Gate::for_journal(&stores.engine_url()).await;
+    gate.hold_after(0);
+    let before = now();
+    let recent = patient_job_through(&stores, &gate, patient(), Stop::default()).await;
+    let run = tokio::spawn(async move { recent.recent().await });
+    wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    assert!(is_believed(&stores, now()).await);
+    gate.open();
+    assert_clean(&run.await.unwrap());
+    assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
+    // It is the table's own again: nothing is to be looked for.
+    let report = job(&stores, true).recent().await;
+    assert_eq!((report.exit_code(), report.notes.len()), (0, 0), "{report}");
+}
+
+#[tokio::test]
+async fn a_vouch_that_only_half_of_the_partitions_got_is_made_good_and_all_stay_believable() {
+    let redis = OwnRedis::start().await;
+    let stores = stores_on(&redis).await;
+    assert_clean(&job(&stores, true).recent().await);
+    let before = now();
+    // The run is killed between what it writes into the table and what it writes into the markers.
+    let gate = Gate::for_scripts(&stores.redis_url).await;
+    let config =
+        PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
+    let index = PageIndex::connect(&config).unwrap();
+    gate.hold_after(3);
+    let cut = Job::new(stores.table.clone(), index, patient(), stores::capacity::Meter::default(), Stop::default());
+    let run = tokio::spawn(async move { cut.recent().await });
+    wait_for("the vouch", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    run.abort();
+    let holder = stores.table.leases().await.unwrap();
+    stores.table.release_lease("recent", &holder[0].1.holder).await.unwrap();
+    assert!(is_believed(&stores, now()).await);
+    let report = job(&stores, true).recent().await;
+    assert_clean(&report);
+    assert!(report.notes.iter().any(|note| note.contains("lacks the last vouch")), "{report}");
+    assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
+    stores.assert_index().await;
+}
