@@ -46,6 +46,9 @@ pub const OVERLAP: Duration = Duration::from_secs(300);
 /// minutes old for a quarter of an hour.
 pub const INDEXER_LAG: Duration = Duration::from_secs(900);
 
+/// Between two vouches of a run for the page index: so soon it notices that Redis was restored or taken over.
+pub const VOUCH_EVERY: Duration = Duration::from_secs(60);
+
 /// How long a lease lasts that is not renewed: how long a run that was killed keeps others away.
 pub const LEASE: Duration = Duration::from_secs(60);
 
@@ -70,6 +73,8 @@ pub struct JobSettings {
     pub concurrency: usize,
     /// See [`INDEXER_LAG`].
     pub indexer_lag: Duration,
+    /// See [`VOUCH_EVERY`].
+    pub vouch_every: Duration,
 }
 
 impl Default for JobSettings {
@@ -81,6 +86,7 @@ impl Default for JobSettings {
             lease: LEASE,
             concurrency: 8,
             indexer_lag: INDEXER_LAG,
+            vouch_every: VOUCH_EVERY,
         }
     }
 }

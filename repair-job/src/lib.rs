@@ -50,7 +50,7 @@ pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use error::RepairError;
 pub use explain::explain;
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use job::{INDEXER_LAG, Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY};
+pub use job::{INDEXER_LAG, Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY, VOUCH_EVERY};
 pub use progress::{Display, Progress};
 pub use rebuild::{RebuildReport, rebuild};
 pub use report::{Report, Stopped, exit};

@@ -36,9 +36,6 @@ use crate::{
 const VOUCH: &str = "vouch";
 const INDEX: &str = "index";
 
-/// Between two vouches of a run.
-const VOUCH_EVERY: Duration = Duration::from_secs(60);
-
 /// How many comments are sampled. An indexer that has stopped misses all of them; one that misses every tenth comment is
 /// found out with a probability of 99 %.
 const SAMPLE: usize = 50;
@@ -66,9 +63,9 @@ impl<'run> Voucher<'run> {
         Self { run, table_id: table_id.to_owned(), last: Clock::now(), refusal: None }
     }
 
-    /// Whether the last vouch is a minute old.
+    /// Whether the last vouch is so old that the next one is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.last.elapsed() >= VOUCH_EVERY
+        self.last.elapsed() >= self.run.job.settings.vouch_every
     }
 
     /// Vouches if it may. `false` when the servers are others than at the beginning, or answer again after they did not: the

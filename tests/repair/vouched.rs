@@ -30,6 +30,9 @@ const COMMENTS: u64 = 120;
 const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
 const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 
+/// The same of a run that vouches before each hour of its backlog: three times at least.
+const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
+
 /// Some stores with comments that both functions have seen, a page index that is ready, and a Redis of their own.
 async fn stores_on(redis: &OwnRedis) -> Stores {
     let stores = Stores::start_on(redis.server.url()).await;
@@ -155,7 +158,7 @@ async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_whose_indexer_has_stopped_is_not_vouched_for_until_repair_has_caught_up() {
+async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
     let redis = OwnRedis::start().await;
     let stores = stores_on(&redis).await;
     // The indexer gets none of these.
@@ -225,6 +228,30 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
+    let redis = OwnRedis::start().await;
+    let stores = stores_on(&redis).await;
+    set_watermarks_back(&stores, &stores.redis_url).await;
+    redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap();
+    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.deliver_all().await;
+    let often = JobSettings { indexer_lag: Duration::ZERO, vouch_every: Duration::ZERO, ..patient() };
+    let (gate, run) = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_VOUCHES, Stop::default()).await;
+    redis.kill().await;
+    redis.server.restart().await.unwrap();
+    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
+    assert!(is_believed(&stores, now()).await, "it is young, so nobody can know yet");
+    gate.open();
+    let report = run.await.unwrap();
+    assert_eq!(report.exit_code() & exit::SKIPPED, exit::SKIPPED, "{report}");
+    assert!(!is_believed(&stores, now()).await, "{report}");
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
+    assert!(is_believed(&stores, now()).await);
+    assert_eq!(differences(&stores).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_failover_lost_comes_back_before_the_backlog_is_through() {
     let redis = OwnRedis::start().await;
     let mut stores = stores_on(&redis).await;
@@ -278,7 +305,7 @@ async fn a_planned_failover_costs_readers_nothing() {
 }
 
 #[tokio::test]
-async fn a_vouch_that_only_half_of_the_partitions_got_is_made_good_and_all_stay_believable() {
+async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
     let redis = OwnRedis::start().await;
     let stores = stores_on(&redis).await;
     assert_clean(&job(&stores, true).recent().await);
