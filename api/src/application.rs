@@ -132,35 +132,12 @@ impl Application {
         Self::of_stores(bind(listen)?, listen, table, index, settings)
     }
 
-    /// The same layers around other pages than the service's own, which `configure` registers on each of its threads.
-    pub(crate) fn with_pages(
-        listen: SocketAddr,
-        table: Table,
-        index: PageIndex,
-        settings: ApiSettings,
-        configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
-    ) -> Result<Self, StartError> {
-        Self::on(bind(listen)?, listen, table, index, settings, configure)
-    }
-
     fn of_stores(
         listener: TcpListener,
         listen: SocketAddr,
         table: Table,
         index: PageIndex,
         settings: ApiSettings,
-    ) -> Result<Self, StartError> {
-        let with_operations = settings.operations_listen.is_none();
-        Self::on(listener, listen, table, index, settings, move |config| configure(config, with_operations))
-    }
-
-    fn on(
-        listener: TcpListener,
-        listen: SocketAddr,
-        table: Table,
-        index: PageIndex,
-        settings: ApiSettings,
-        configure: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
     ) -> Result<Self, StartError> {
         let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
         let deadlines = Deadlines {
@@ -169,6 +146,7 @@ impl Application {
             unread: settings.unread_timeout,
             keep_alive: settings.keep_alive,
         };
+        let with_operations = operations_listen.is_none();
         let places = Places::new(settings.connections_max);
         let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
         let state = web::Data::new(State::new(table, index, settings, address));
@@ -177,7 +155,7 @@ impl Application {
             Some(listen) => Some(operations_server(listen, state.clone(), deadlines)?),
             None => None,
         };
-        let app = move || layers(state.clone(), configure.clone());
+        let app = move || app(state.clone(), with_operations);
         let server = server::serve(listener, server::threads(), bounds, app)
             .map_err(|source| StartError::Listen { listen, source })?;
         Ok(Self { address, server, operations, table_id })
@@ -219,8 +197,18 @@ impl Application {
     }
 }
 
+fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
+    config
+        .configure(routes::configure)
+        .configure(openapi::configure)
+        .configure(pages::configure)
+        .configure(sitemap::configure);
+    if with_operations {
+        config.configure(operations::configure);
+    }
+}
+
 /// The service, with health and metrics or without.
-#[cfg(test)]
 pub(crate) fn app(
     state: web::Data<State>,
     with_operations: bool,
@@ -236,18 +224,7 @@ pub(crate) fn app(
     layers(state, move |config| configure(config, with_operations))
 }
 
-fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
-    config
-        .configure(routes::configure)
-        .configure(openapi::configure)
-        .configure(pages::configure)
-        .configure(sitemap::configure);
-    if with_operations {
-        config.configure(operations::configure);
-    }
-}
-
-/// What is around all that is served.
+/// The layers around everything that is served.
 pub(crate) fn layers(
     state: web::Data<State>,
     configure: impl FnOnce(&mut web::ServiceConfig),

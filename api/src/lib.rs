@@ -9,7 +9,6 @@
 //! - [`links`]: every URL that the service gives out.
 //! - `sitemap`: the sitemap and `robots.txt`.
 //! - `site`: the address that the site is known by, and what search engines are told.
-//! - [`comparison`]: pages of another design, through the same layers, for benchmarks.
 //! - `error`: every error there is, and the only place that knows HTTP statuses.
 //!
 //! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
@@ -27,7 +26,6 @@ mod application;
 mod auth;
 mod body;
 mod caching;
-pub mod comparison;
 mod compression;
 mod conditional;
 mod connection;

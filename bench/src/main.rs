@@ -24,7 +24,6 @@ mod report;
 mod scale;
 mod selection;
 mod shop;
-mod site;
 mod statistics;
 mod workload;
 
@@ -88,8 +87,6 @@ enum Name {
     Rebuild,
     /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
     Scale,
-    /// HTML pages of both designs, as the articles tested theirs with `ab`. 40 s.
-    Site,
     /// Finding where a page starts in the page index: server time and number of commands. 60 s.
     Selection,
 }
@@ -175,7 +172,6 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
         Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
         Name::Scale => scale::measure(report, options).await,
-        Name::Site => site::measure(report, options).await,
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
     }
 }

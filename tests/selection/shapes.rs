@@ -122,8 +122,8 @@ pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng)
 /// others. Their order in a locale differs from their byte order.
 pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
     const LETTERS: [char; 8] = ['a', 'A', 'b', 'B', '-', '_', '.', '0'];
-    let mut ids: Vec<CommentId> = (1..=count)
-        .map(|number| {
+    let mut ids: Vec<CommentId> = (1..)
+        .filter_map(|number| {
             // Bijective base 8: each number gives a different text.
             let (mut rest, mut text) = (number, String::new());
             while rest > 0 {
@@ -131,8 +131,10 @@ pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
                 text.push(LETTERS[rest % LETTERS.len()]);
                 rest /= LETTERS.len();
             }
-            CommentId::parse(&text).unwrap()
+            // `.` and `..` are not ids.
+            CommentId::parse(&text).ok()
         })
+        .take(count)
         .collect();
     ids.shuffle(random);
     ids

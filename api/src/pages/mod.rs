@@ -2,7 +2,6 @@
 //!
 //! - `address`: which addresses there are, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
-//! - `compared`: such a page of comments that another design has read, for benchmarks.
 //! - `assets`: the files that pages load.
 //! - `fold`: long texts, of which the beginning is shown.
 //! - `form`: a comment to post, in the local stack only.
@@ -15,7 +14,6 @@
 mod address;
 mod assets;
 mod comments;
-pub(crate) mod compared;
 mod filters;
 mod fold;
 mod form;

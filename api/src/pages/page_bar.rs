@@ -42,12 +42,6 @@ impl PageBar {
             items: items.collect(),
         })
     }
-
-    /// A bar that only leads on.
-    pub(super) fn without_numbers(current: PageNumber, next: Option<String>) -> Self {
-        let item = BarItem { label: grouped(current.get()), href: None, current: true };
-        Self { prev: None, next, items: vec![item] }
-    }
 }
 
 /// The numbers to show; `None` stands for a gap of two or more.

@@ -147,19 +147,6 @@ impl CommentsPage {
     }
 }
 
-impl CommentsPage {
-    /// The same page where no page has a number to be found by: all that leads on is `next`, a path and query.
-    pub(super) fn led_on_by(mut self, number: PageNumber, next: Option<String>) -> Self {
-        let is_first = number == PageNumber::FIRST;
-        self.head.canonical = self.head.canonical.filter(|_| is_first);
-        self.head.neighbours = Neighbours { next: next.clone(), ..Neighbours::default() };
-        let is_only = is_first && next.is_none();
-        self.page_bar = (!is_only).then(|| PageBar::without_numbers(number, next));
-        self.reversed = None;
-        self
-    }
-}
-
 impl CommentView {
     fn new(comment: &Comment) -> Self {
         let language_direction = direction(&comment.language);

@@ -14,7 +14,6 @@ use model::{
     item::{CommentItem, Image, attribute, comment_pk},
     plan::{IndexEdit, index_edits},
 };
-use percent_encoding::utf8_percent_encode;
 use stores::{
     PageIndex, Table,
     page_index::{PageIndexConfig, PageStartQuery},
@@ -24,7 +23,7 @@ use tempfile::TempDir;
 
 use crate::{
     payload::read_comments,
-    shop::{Import, RESERVED},
+    shop::Import,
     statistics::as_f64,
     workload::{self, Redis, create_table_without_stream, folder},
 };
@@ -89,13 +88,6 @@ impl Listing {
         let ratings = self.filter.ratings().map_or_else(|| "1 to 5".to_owned(), |ratings| ratings.to_string());
         let product = if self.is_sparse { ", product without 2, 3 and 4" } else { "" };
         format!("{language}, {ratings}{product}")
-    }
-
-    /// The path of its first page for people, in both designs.
-    pub(crate) fn html_path(&self) -> String {
-        let product = utf8_percent_encode(self.product.as_str(), &RESERVED);
-        let ratings = self.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
-        format!("/product/{product}/comments{ratings}")
     }
 
     /// Number of pages.
@@ -222,20 +214,6 @@ impl Contestants {
         }
         let listings = listings.into_iter().map(Arc::new).collect();
         Ok(Self { table, redis, listings, items, redis_bytes, table_id: table_id.into(), engine, _folder: folder })
-    }
-
-    /// The listings in any language, without a rating filter and with three ratings.
-    pub(crate) fn unfiltered_and_three_ratings(&self) -> anyhow::Result<[Arc<Listing>; 2]> {
-        let of = |ratings: usize| {
-            let listing = self.listings.iter().find(|listing| listing.ratings == ratings && listing.is_any_language());
-            listing.cloned().with_context(|| format!("a listing by {ratings} ratings"))
-        };
-        Ok([of(Rating::ALL.len())?, of(3)?])
-    }
-
-    /// The names of this design's table and of the other's.
-    pub(crate) fn table_names(&self) -> [&str; 2] {
-        [PAGEMARK, FOUR_INDEX]
     }
 
     /// A reader of pages. It uses other addresses of engine and Redis if they are given.

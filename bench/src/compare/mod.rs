@@ -34,7 +34,7 @@ use crate::{
     report::{Limit, Report},
 };
 use contestants::Ask;
-pub(crate) use contestants::{Comments, Contestants, Listing};
+use contestants::{Comments, Contestants};
 use network::Road;
 use reads::{Depth, Load, Reading};
 
