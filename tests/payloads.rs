@@ -12,9 +12,12 @@ use stores::{
 };
 
 use crate::fixture::{
+    WAIT_MAX,
+    gate::Gate,
     http::{Http, ids, page_path, product_path},
     invariants::{Contents, assert_invariants_beside},
     stack::{Running, settings},
+    wait_for,
 };
 
 const PRODUCT: &str = "a/b";
@@ -223,5 +226,44 @@ async fn a_text_that_nobody_can_read_is_left_out_of_everything_and_left_as_it_is
     running.settle().await;
     let left = table.item_collection(&comment_id(2)).await.unwrap();
     assert!(left.primary.is_empty() && left.duplicates.is_empty(), "{left:?}");
+    running.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_keeps_what_another_tool_writes_during_it() {
+    let mut running = stack_of(BlobFormat::Map).await;
+    let maps = table_of(&running, BlobFormat::Map).await;
+    maps.create_comment(comment(1, long_text("mark")), None).await.unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    // The tool adds an attribute, a key inside of the text, or both. It leaves the revision as it is.
+    for (round, (adds_attribute, adds_key)) in [(true, false), (false, true), (true, true)].into_iter().enumerate() {
+        let gate = Gate::for_transactions(running.stack.dynamodb_url()).await;
+        let config = TableConfig::new(running.stack.table().name(), Some(gate.url.clone()));
+        let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
+        let held = Table::connect(&config).await;
+        gate.hold_after(0);
+        let patch = CommentPatch { body: Some(format!("Edit {round}.")), ..CommentPatch::default() };
+        let edit = tokio::spawn(async move { held.patch_comment(&comment_id(1), None, &patch).await });
+        wait_for("the edit", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        let mut item = stored(&running, 1).await.into_inner();
+        if adds_attribute {
+            item.insert(format!("votes{round}"), text("1"));
+        }
+        if adds_key {
+            let Some(AttributeValue::M(fields)) = item.get_mut("comment_blob") else { panic!("{item:?}") };
+            fields.insert(format!("reply{round}"), text("Thanks!"));
+        }
+        put(&running, item.into()).await;
+        gate.open();
+        edit.await.unwrap().unwrap();
+        let after = stored(&running, 1).await;
+        let Some(AttributeValue::M(fields)) = after.get("comment_blob") else { panic!("{after:?}") };
+        assert_eq!(fields.get("body"), Some(&text(&format!("Edit {round}."))));
+        assert_eq!(after.contains_key(&format!("votes{round}")), adds_attribute, "{after:?}");
+        assert_eq!(fields.contains_key(&format!("reply{round}")), adds_key, "{after:?}");
+    }
+    let after = stored(&running, 1).await;
+    assert!(["votes0", "votes2"].iter().all(|name| after.contains_key(*name)), "{after:?}");
+    running.assert_invariants().await;
     running.finish().await;
 }

@@ -128,6 +128,8 @@ struct Found {
     rows: Vec<Row>,
     /// Whether more rows follow.
     more: bool,
+    /// Whether the table's answer ended before the page was full, although more rows follow.
+    is_cut: bool,
 }
 
 impl Found {
@@ -147,12 +149,17 @@ impl Found {
         let size = usize::from(size.get());
         let more = !ended && (rows.len() > size || cut_short);
         rows.truncate(size);
-        Self { rows, more }
+        Self { rows, more, is_cut: cut_short && !ended }
     }
 
     /// How many rows the page has.
     fn len(&self) -> u64 {
         u64::try_from(self.rows.len()).unwrap_or(u64::MAX)
+    }
+
+    /// How many comments the page shows.
+    fn shown(&self) -> u64 {
+        u64::try_from(self.rows.iter().filter(|row| matches!(row, Row::Comment(_))).count()).unwrap_or(u64::MAX)
     }
 
     /// When the newest comment of the page was made.
@@ -205,6 +212,10 @@ async fn read_numbered(
     let skip = number.skip(query.page_size);
     let plan = plan_page(query, number, as_of, start)?;
     let found = Found::new(state.page(&plan).await?, query.page_size, as_of);
+    // The next number begins after the ranks of this page, so it would pass over what is missing here.
+    if found.is_cut && start.is_some_and(|start| found.shown() < promised(query, skip, start.total)) {
+        return Err(ApiError::NotYetListed);
+    }
     let numbered = as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
     let mut total = start.map(|start| start.total);
     if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &found)) {
@@ -255,9 +266,14 @@ fn numbered_as_of(start: &PageStart, found: &Found) -> Instant {
     found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
 }
 
+/// How many comments the ranks promise for the page after `skip` comments.
+fn promised(query: &ListingQuery, skip: u64, total: u64) -> u64 {
+    total.saturating_sub(skip).min(u64::from(query.page_size.get()))
+}
+
 /// How the page differs from what the ranks promise for it; `None` when it does not.
 fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Option<DriftSign> {
-    let promised = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
+    let promised = promised(query, skip, total);
     match found.len() {
         0 if promised > 0 => Some(DriftSign::EmptyPage),
         few if few < promised && !found.more => Some(DriftSign::ShortPage),
@@ -276,12 +292,12 @@ async fn existing_total(
     as_of: Option<Instant>,
     total: u64,
 ) -> Result<u64, ApiError> {
-    let count = total.saturating_sub(skip).min(u64::from(query.page_size.get()));
+    let count = promised(query, skip, total);
     let looked_into = count.min(LOOKED_INTO_MAX);
-    let promised = state.promised(&query.page_start(skip, as_of), looked_into).await;
-    let promised = promised.ok_or(ApiError::IndexUnavailable)?;
-    let looks = promised.iter().map(async |promised| {
-        let comment = state.comment(&promised.id).await?;
+    let ranked = state.promised(&query.page_start(skip, as_of), looked_into).await;
+    let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
+    let looks = ranked.iter().map(async |ranked| {
+        let comment = state.comment(&ranked.id).await?;
         Ok::<_, StoreError>(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
     });
     let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
@@ -306,7 +322,7 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
     let beginning = query.page_start(0, None);
     let (start, page) = tokio::join!(state.page_start(&beginning), state.page(&plan));
     let found = Found::new(page?, query.page_size, None);
-    Ok(cut_at_cursor(query, &cursor, start.map(|start| start.total), found))
+    cut_at_cursor(query, &cursor, start.map(|start| start.total), found)
 }
 
 /// What to ask the table for.
@@ -338,7 +354,7 @@ fn just_after(as_of: Instant) -> Option<Cd> {
 /// Makes a numbered page of what the table answered.
 fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
     let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
-    let Found { rows, more } = found;
+    let Found { rows, more, .. } = found;
     match total {
         None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
         Some(total) if rows.is_empty() && number > PageNumber::FIRST => {
@@ -356,8 +372,14 @@ fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found:
 }
 
 /// Makes a cursor's page of what the table answered.
-fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, found: Found) -> Listing {
-    let Found { mut rows, more } = found;
+///
+/// # Errors
+/// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes them over.
+fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
+    let Found { mut rows, more, .. } = found;
+    if more && !rows.iter().any(|row| row.cd().is_some()) {
+        return Err(ApiError::NotYetListed);
+    }
     let (next, prev) = match cursor.direction {
         Direction::Forward if rows.is_empty() => (None, Some(back_to(query, cursor))),
         Direction::Backward if rows.is_empty() => (Some(back_to(query, cursor)), None),
@@ -367,7 +389,7 @@ fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, foun
             (last(&rows), if more { first(&rows) } else { None })
         }
     };
-    Listing { comments: comments_of(rows), total, next, prev, as_of: None }
+    Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
 /// Where the page after these rows starts.

@@ -15,9 +15,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use model::{CommentId, Instant, plan::reconcile::Places};
 use stores::{
-    Table, now,
+    StoreError, Table, now,
     page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime},
 };
 use tokio::time::Instant as Clock;
@@ -204,7 +205,8 @@ impl<'run> Voucher<'run> {
         let run = self.run;
         let lag = run.job.settings.indexer_lag;
         let reconciled = follow.begins(oldest_entry(present)).min().unwrap_or(present);
-        let sample = changed_before(&run.job.table, reconciled, present.plus_ms(-ms(lag))).await?;
+        let until = present.plus_ms(-ms(lag));
+        let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
         let (count, before) = (sample.len(), run.report().mended);
         let scope = Scope { duplicates: false, index: follow.scope() };
         let states = run.reconcile_all(sample, &scope).await?;
@@ -219,6 +221,26 @@ impl<'run> Voucher<'run> {
                  wrong: the page indexer is behind, or has stopped"
             ))
         }))
+    }
+
+    /// The comments without those that changed again after `at`: their last change may still be on its way to the indexer.
+    async fn unchanged_since(
+        &self,
+        at: Instant,
+        comments: BTreeMap<CommentId, Places>,
+    ) -> Result<BTreeMap<CommentId, Places>, RepairError> {
+        let Job { table, settings, .. } = self.run.job;
+        let looks = comments.into_iter().map(async |(id, places)| {
+            let changed_again = match table.comment(&id).await {
+                Ok(comment) => comment.is_some_and(|comment| comment.revision.instant() > at),
+                // It has no entries in the page index, which the sample checks too.
+                Err(StoreError::Malformed(_)) => false,
+                Err(error) => return Err(error),
+            };
+            Ok((!changed_again).then_some((id, places)))
+        });
+        let unchanged: Vec<_> = stream::iter(looks).buffered(settings.concurrency.max(1)).try_collect().await?;
+        Ok(unchanged.into_iter().flatten().collect())
     }
 
     /// Leaves a new token, and then the time of the vouch where the token is.

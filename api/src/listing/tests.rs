@@ -69,7 +69,7 @@ fn page(
 fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
     let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
     let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
-    cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last))))
+    cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last)))).unwrap()
 }
 
 fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
@@ -182,7 +182,7 @@ fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
             let descending = (order == Order::Newest) == (direction == Direction::Forward);
             let own = if descending { 1 } else { 5 };
             let cursor = Cursor { direction, at: comment(own).cd() };
-            let empty = cut_at_cursor(&query, &cursor, None, found(&query, whole(Vec::new())));
+            let empty = cut_at_cursor(&query, &cursor, None, found(&query, whole(Vec::new()))).unwrap();
             let back = match direction {
                 Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
                 Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
@@ -212,13 +212,13 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
         found(&query, Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) })
     };
     // Of the comments 8 to 5, of which 5 is the one that tells that there are more.
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))]));
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)]));
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 7, 6], comment(6).cd()));
     // Nothing but such items: the page is empty, and leads on.
     let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone()));
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone())).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![], comment(6).cd()));
     assert_eq!(cut_page(&query, PageNumber::FIRST, Some(4), page(&[], all)).unwrap().total, Some(4));
     assert_eq!(drift_sign(&query, 0, 3, &page(&[8, 6], vec![malformed(1, Some(7))])), None);
@@ -238,10 +238,15 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
     let query = query(Order::Newest, 5);
     let page = || found(&query, Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) });
     let cursor = Cursor { direction: Direction::Forward, at: comment(10).cd() };
-    assert!(cut_at_cursor(&query, &cursor, None, page()).next.is_some());
+    assert!(cut_at_cursor(&query, &cursor, None, page()).unwrap().next.is_some());
     for total in [None, Some(2)] {
         assert!(cut_page(&query, PageNumber::FIRST, total, page()).unwrap().next.is_some());
     }
+    // Nothing that could be read has a place to lead on from.
+    let item = MalformedItem { place: 0, pk: String::new(), cd: None, problem: Malformed::new("item", "broken") };
+    let unplaced = Page { cut_short: true, malformed: vec![item], ..Page::default() };
+    let refused = cut_at_cursor(&query, &cursor, None, found(&query, unplaced));
+    assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
 }
 
 #[test]

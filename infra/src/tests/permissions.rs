@@ -83,7 +83,7 @@ fn each_function_has_just_its_own_actions() {
 
 #[test]
 fn the_api_reads_and_writes_comments_and_cannot_scan() {
-    let expected = [on_table("DeleteItem DescribeTable GetItem PutItem Query"), on_index("Query")];
+    let expected = [on_table("DeleteItem DescribeTable GetItem PutItem Query UpdateItem"), on_index("Query")];
     assert_eq!(allowed("ApiRole"), expected);
 }
 

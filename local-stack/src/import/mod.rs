@@ -248,7 +248,7 @@ async fn import_comment(table: &Table, comment: &NewComment) -> Result<Outcome, 
         match table.create_comment(comment.clone(), None).await {
             Ok(_) => return Ok(Outcome::Created),
             // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
-            Err(WriteError::AlreadyExists) => {}
+            Err(WriteError::AlreadyExists | WriteError::Contended) => {}
             Err(WriteError::Store(error)) => return Err(error),
             Err(other) => return Ok(Outcome::Refused(other.to_string())),
         }

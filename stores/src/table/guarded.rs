@@ -181,16 +181,16 @@ impl Table {
     }
 }
 
-/// What must hold of an item, as DynamoDB reads it.
-struct Condition {
-    expression: String,
-    names: HashMap<String, String>,
-    values: SdkItem,
+/// A condition on an item.
+pub(super) struct Condition {
+    pub(super) expression: String,
+    pub(super) names: HashMap<String, String>,
+    pub(super) values: SdkItem,
 }
 
 impl Condition {
-    /// An item is there, and as it was read in all that decides whether it is valid.
-    fn as_read(item: &Item) -> Self {
+    /// The item exists, and all attributes that decide whether it is valid are as they were read.
+    pub(super) fn as_read(item: &Item) -> Self {
         let mut expression = "attribute_exists(pk)".to_owned();
         let (mut names, mut values) = (HashMap::new(), SdkItem::new());
         for name in DECIDING {
@@ -207,7 +207,7 @@ impl Condition {
     }
 }
 
-fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
+pub(super) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
     let sk = FilterKey::primary(product.clone()).to_string();
     [(attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))), (attribute::SK.to_owned(), AttributeValue::S(sk))]
         .into()

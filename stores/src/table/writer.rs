@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     error::BuildError,
-    types::{AttributeValue, Delete, Put, TransactWriteItem},
+    types::{AttributeValue, Delete, Put, TransactWriteItem, Update},
 };
 use model::{
     Comment, CommentId, CommentText, FilterKey, Instant, InvalidInput, Language, Placement, ProductId, Rating,
@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use super::{
     Table,
+    guarded::{Condition, primary_key},
     idempotency::Idempotency,
     to_sdk_item,
     transaction::{is_conflict, reasons, sort},
@@ -35,6 +36,9 @@ use crate::{
 /// sent again after conflicts. No transaction is started later than that after its revision's instant. With the SDK's own
 /// attempts, 8 s at most, that stays below the 30 s that the repair job counts on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
+
+/// The attributes of a primary item that an edit sets.
+const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::COMMENT_BLOB];
 
 /// A comment to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,16 +228,9 @@ impl Table {
             }
             let revision = Revision::after(Some(old.revision), now(), rand::random());
             let new = Comment { revision, ..patched };
-            let item = edited(item, &new, self.comment_blob).map_err(StoreError::from)?;
-            let primary = Put::builder()
-                .table_name(&self.name)
-                .set_item(Some(item.into()))
-                .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
-                .build()
-                .map_err(refused)?;
+            let primary = self.update_edited(item, &new)?;
             let actions = vec![
-                TransactWriteItem::builder().put(primary).build(),
+                TransactWriteItem::builder().update(primary).build(),
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
             match self.transact(actions, revision, &mut backoff).await? {
@@ -242,6 +239,27 @@ impl Table {
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
+    }
+
+    /// The update that makes the item that was read the edited comment's. It sets only what an edit changes, so an attribute
+    /// that another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition
+    /// is on all that was read of the attributes that it sets.
+    fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
+        let Condition { expression, names, values } = Condition::as_read(&item);
+        let mut edited = edited(item, new, self.comment_blob)?.into_inner();
+        let mut update = Update::builder()
+            .table_name(&self.name)
+            .set_key(Some(primary_key(&new.id, &new.product)))
+            .update_expression(format!("SET {}", EDITED.map(|name| format!("#{name} = :new_{name}")).join(", ")))
+            .condition_expression(expression)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values));
+        for name in EDITED {
+            if let Some(value) = edited.remove(name) {
+                update = update.expression_attribute_values(format!(":new_{name}"), value.into());
+            }
+        }
+        update.build().map_err(refused)
     }
 
     /// Deletes a comment. An invalid primary item is no comment and is left as it is.
