@@ -1,7 +1,8 @@
-//! What Pagemark guarantees, each in a module of that name, against a real engine and a real Redis.
+//! Tests of what Pagemark guarantees, against a real engine and a real Redis. Each module is named after its guarantee.
+//! [`fixture`] lists the parts that the modules share.
 //!
-//! Nothing is mocked and nothing waits for a fixed time: [`fixture::wait_for`] looks until a condition holds and says
-//! what it saw last when it does not. A table and a key prefix belong to one test, so the tests run side by side.
+//! No store is mocked, and no test waits a fixed time for a result: [`fixture::wait_for`] polls until a condition
+//! holds, and reports the last state on time-out. Each test has its own table and key prefix, so tests run in parallel.
 
 #![expect(
     clippy::unwrap_used,
