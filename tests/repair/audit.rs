@@ -75,7 +75,7 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
     assert_eq!((report.exit_code(), report.left), (exit::DRIFT_FOUND, 0), "{report}");
     let contents = stores.assert_invariants().await;
     assert_clean(&job(&stores, true).audit(whole()).await);
-    // Each item is read once. (A run that repairs also reads its own lease.)
+    // Each item is read once. (A run that repairs also reads its lease.)
     let again = job(&stores, false).audit(whole()).await;
     assert_clean(&again);
     assert_eq!(again.items, u64::try_from(contents.count()).unwrap(), "{again}");
@@ -182,7 +182,7 @@ async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
         redis::cmd("SADD").arg(&[key, "x"]).exec_async(&mut raw).await.unwrap();
     }
     redis::cmd("ZADD").arg(&[&some_set, "1", "no id"]).exec_async(&mut raw).await.unwrap();
-    // A name that is not a valid language, and a value of the wrong type in place of another product's names.
+    // A name that is not a valid language, and a value of the wrong type in place of a product's names.
     let keys = stores.index.key_names().await.unwrap();
     let languages: Vec<&String> = keys.iter().filter(|key| key.ends_with(":languages")).collect();
     redis::cmd("SADD").arg(&[languages[0], "no language"]).exec_async(&mut raw).await.unwrap();

@@ -1,5 +1,6 @@
-//! Primary items that another tool wrote or broke. One that lacks a revision alone is taken over; any other implies nothing and
-//! is named for a person. Functions, API and repair job agree on which is which.
+//! Primary items that another tool wrote or broke. The repair job takes over an item that lacks only its revision. Any
+//! other such item implies nothing, and the report names it for a person. Functions, API and repair job agree on the
+//! distinction.
 
 use api::ApiSettings;
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
@@ -48,7 +49,7 @@ fn serve(stores: &Stores) -> Served {
     Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default())
 }
 
-/// What the API says of the comment, and of its product.
+/// What the API shows: the comment's status, the ids on the product's first page, and its total.
 async fn shown(http: &Http, id: &CommentId) -> (u16, Vec<String>, Value) {
     let comment = http.get(&format!("/api/v1/comments/{id}")).await.status;
     let page = http.get(&format!("{}/comments", product_path(product(1).as_str()))).await.expect(200);
@@ -190,7 +191,7 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     stores.finish().await;
 }
 
-/// Ways to break a primary item that nobody can make up for.
+/// Ways to break a primary item that the repair job cannot repair.
 fn faults() -> [(&'static str, Option<AttributeValue>); 7] {
     [
         (attribute::RATING, Some(AttributeValue::N("6".to_owned()))),
@@ -225,11 +226,11 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
         assert_eq!(shown(&api.http, &broken.id).await, (404, vec![fine.id.to_string()], json!(1)), "{name}");
         let filtered = format!("{}/comments?language={}", product_path("product/1"), broken.language);
         assert_eq!(api.http.get(&filtered).await.expect(200)["total"], 0, "{name}");
-        // By its state it needs a person, and there is nothing left to remove.
+        // The item needs a person, and nothing is left to remove.
         let report = job(&stores, false).audit(whole()).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{name}: {report}");
         assert_names(&report, &broken.id, name);
-        // Both ways of reading leave it out as well, and say so.
+        // Both kinds of rebuild also leave the item out and report it.
         for is_by_scan in [false, true] {
             let report = match is_by_scan {
                 true => job(&stores, true).rebuild_by_scan(1).await,
@@ -256,7 +257,7 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
     let broken = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
     for (name, value) in faults() {
-        // The functions never get to know of it.
+        // The functions do not receive this change.
         let right = stores.break_primary_item(&broken.id, name, value).await;
         let looked = job(&stores, false).check(&broken.id, None).await;
         assert!(looked.table.contains(&format!("attribute {name}: ")), "{}", looked.table);
@@ -272,6 +273,6 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
         assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
         stores.assert_invariants().await;
     }
-    // The stream is not read again: DynamoDB Local shows the empty map that was remembered as a value without a type.
+    // Do not read the stream again: DynamoDB Local shows the remembered empty map as a value without a type.
     stores.index.clear().await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! Each kind of damage by itself: a dry run says exactly what was done and changes nothing, a run mends it, another
-//! finds nothing.
+//! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run repairs it, and the next
+//! run finds nothing.
 
 use model::{Comment, CommentId, item::attribute, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
@@ -12,7 +12,7 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Some comments of one product, and one of a product of its own.
+/// Creates three comments of one product, and a comment that is the only one of its product. Returns the last.
 async fn create(stores: &Stores, from: u64) -> Comment {
     for number in from..from + 3 {
         stores.create_numbered(number, super::product(0)).await;
@@ -21,7 +21,7 @@ async fn create(stores: &Stores, from: u64) -> Comment {
     stores.create_numbered(from + 3, lonely).await
 }
 
-/// The same for each of some damages, with all that is derived from them.
+/// Calls [`create`] for each kind of damage, and delivers everything. Returns the comments to damage.
 async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
     let mut comments = Vec::new();
     for (number, _) in (0..).zip(damages) {
@@ -42,7 +42,8 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
         let found: u64 = expected.values().sum();
         for _ in 0..2 {
             let looked = job(&stores, false).audit(whole()).await;
-            // A dry run goes on over what is wrong; where nothing is left of a product, its names are wrong too.
+            // A dry run continues over the damage. A product that has lost all its rank entries then also has extra
+            // names.
             let mut drifted = looked.drifted.clone();
             if damage == Damage::DropRanks {
                 drifted.remove(&DriftKind::ExtraName);
@@ -94,7 +95,7 @@ async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_f
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
-    // What the table tells, and what only the sweep finds.
+    // Each comment gets damage that the table scan finds, and damage that only the sweep finds.
     for (comment, first) in comments.iter().zip([Damage::DropDuplicates, Damage::DropRanks]) {
         inflict(&stores, &mut random, comment, first).await;
         inflict(&stores, &mut random, comment, Damage::AddRankElsewhere).await;
@@ -116,7 +117,7 @@ async fn what_only_a_person_can_decide_is_named() {
     let stores = ready_stores().await;
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;
-    // A second primary item under the same id; a primary item that cannot be read.
+    // A second primary item under the same id, and a primary item that cannot be read.
     let item = |id: &CommentId| {
         let (table, id) = (stores.table.clone(), id.clone());
         async move { table.raw_primary_item(&id).await.unwrap().unwrap().into_inner() }
@@ -130,13 +131,13 @@ async fn what_only_a_person_can_decide_is_named() {
     stores.put_raw(unreadable.into()).await;
     for is_first in [true, false] {
         let report = job(&stores, true).audit(whole()).await;
-        // Of the one that cannot be read, what is derived is removed.
+        // The first run removes everything derived from the unreadable item.
         let found = if is_first { exit::DRIFT_FOUND } else { 0 };
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED | found, 2), "{report}");
         let named = [&two.id, &broken.id].map(|id| report.unresolved.iter().any(|what| what.contains(id.as_str())));
         assert_eq!(named, [true, true], "{report}");
     }
-    // A person has decided.
+    // A person repairs both items.
     stores.put_raw(right[1].clone().into()).await;
     let key = [attribute::PK, attribute::SK].map(|name| (name.to_owned(), second[name].clone()));
     let key = serde_dynamo::Item::from(std::collections::HashMap::from(key));

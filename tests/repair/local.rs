@@ -1,4 +1,4 @@
-//! The local stack runs `recent` and audits by itself, and keeps its page index ready all the while. `pagemark repair` runs the
+//! The local stack runs `recent` and audits on schedules, and keeps its page index ready. `pagemark repair` runs the
 //! repair job's commands on it.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn placement(comment: &NewComment) -> Placement {
     Placement { product, language, rating }
 }
 
-/// Deletes a duplicate of one comment, and takes another comment out of a base set; says which set.
+/// Deletes a duplicate of one comment, and removes another comment from a base set. Returns that set.
 async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
     let key = placement(&comments[0]).duplicate_keys().next().unwrap();
     damage::delete_from(running.stack.table(), &comments[0].id, &key).await;
@@ -34,7 +34,7 @@ async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
     set
 }
 
-/// Waits until what [`damage_by_hand`] did is mended.
+/// Waits until the damage of [`damage_by_hand`] is repaired.
 async fn wait_until_mended(running: &Running, comments: &[NewComment], set: &BaseSet) {
     wait_for("the duplicate and the rank entry", async || {
         let items = running.stack.table().items_of(&comments[0].id).await.unwrap().len();
@@ -106,7 +106,7 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
             }
         }
         if lost_redis {
-            // The keeper rebuilds it, while `recent` goes on with duplicates.
+            // The keeper rebuilds the index, while `recent` continues with duplicates.
             running.stack.redis().unwrap().restart().await.unwrap();
         }
         wait_for("31 duplicates of every comment", async || {
@@ -120,7 +120,7 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
             if missing.is_empty() { Ok(()) } else { Err(missing.len()) }
         })
         .await;
-        // Redis itself is asked: what the keeper knows may be from before it was lost.
+        // Ask Redis itself, because the keeper's knowledge may be older than the loss.
         let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
             let readiness = running.stack.index().readiness(&table_id, stores::now()).await;

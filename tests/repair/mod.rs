@@ -1,22 +1,22 @@
-//! The repair job finds and mends every difference, and undoes nobody's change.
+//! The repair job finds and repairs every difference, and never undoes a change by a client.
 //!
-//! - `kinds`: each kind of damage by itself, as `check` finds it.
+//! - `kinds`: each kind of damage alone, found by `audit` and by `check`.
 //! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
-//! - `cluster`: the same in a Redis Cluster.
+//! - `cluster`: every kind of damage in a Redis Cluster.
 //! - `recent`: windows and watermarks.
-//! - `catalogue`: the product catalogue, and rebuilds by it.
+//! - `catalogue`: the product catalogue, and rebuilds from it.
 //! - `foreign`: primary items that another tool wrote or broke.
-//! - `quarantine`: what was given up is worked off.
-//! - `concurrent`: the same while comments change and the handlers run, from many seeds.
+//! - `quarantine`: batches in quarantine are repaired and removed.
+//! - `concurrent`: damage while comments change and the handlers run, from many seeds.
 //! - `local`: the local stack's own runs.
-//! - `killed`: runs that are killed between any two of their writes.
-//! - `lost`: a page index that is lost, emptied or refused while a run looks at it.
-//! - `process`: the binary, killed at any point, twice at once, and as a function.
-//! - `vouched`: who is believed while repair is behind, and after snapshots and fail-overs.
-//! - `unread`: no watermark passes what was not read.
-//! - `resumed`: what is gone on with, and what is begun anew.
-//! - `stopped`: a store that is away, time that is up, a lease that is lost.
-//! - `rebuild`: while writes go on; Redis restored from a snapshot.
+//! - `killed`: runs of `recent` and `quarantine` that are killed between any two of their writes.
+//! - `lost`: a page index that is lost, emptied or refused while a run reads it.
+//! - `process`: the binary, killed at any point, run twice in parallel, and as a function.
+//! - `vouched`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
+//! - `unread`: no watermark passes an unread entry of the journal.
+//! - `resumed`: what resumes, and what starts anew.
+//! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
+//! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
 
 mod audit;
 mod catalogue;
@@ -44,7 +44,7 @@ use stores::capacity::Meter;
 
 use crate::fixture::stores::Stores;
 
-/// How the tests' jobs work: nothing is waited for to settle, and everything there is, is looked at again.
+/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again.
 fn settings(apply: bool) -> JobSettings {
     JobSettings {
         apply,
@@ -55,7 +55,7 @@ fn settings(apply: bool) -> JobSettings {
     }
 }
 
-/// A job over some stores.
+/// A job on these stores.
 fn job(stores: &Stores, apply: bool) -> Job {
     job_with(stores, settings(apply), Stop::default())
 }
@@ -64,7 +64,7 @@ fn job_with(stores: &Stores, settings: JobSettings, stop: Stop) -> Job {
     Job::new(stores.table.clone(), stores.index.clone(), settings, Meter::default(), stop)
 }
 
-/// The whole table at once: the embedded engine has one connection.
+/// The whole table as one segment, because the embedded engine has one connection.
 fn whole() -> AuditOptions {
     AuditOptions { segments: 1, ..AuditOptions::default() }
 }
@@ -73,13 +73,13 @@ fn product(number: u64) -> ProductId {
     ProductId::parse(&format!("product/{}", number % 5)).unwrap()
 }
 
-/// Asserts that a run found nothing, and did everything.
+/// Asserts that a run was complete and found nothing.
 #[track_caller]
 fn assert_clean(report: &Report) {
     assert_eq!((report.exit_code(), report.left), (0, 0), "{report}");
 }
 
-/// Some stores whose index is ready.
+/// Stores with a page index that is ready.
 async fn ready_stores() -> Stores {
     let stores = Stores::start().await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! A rebuild while comments change, and a Redis that came back with what it had saved some time ago.
+//! A rebuild while comments change, and a Redis that restarted from an older snapshot.
 
 use std::{
     sync::{
@@ -29,17 +29,17 @@ use crate::{
     replay::write_history,
 };
 
-/// Comments that are there before the rebuild.
+/// Number of comments before the rebuild.
 const COMMENTS: u64 = 20_000;
-/// Products that they are of.
+/// Number of products of these comments.
 const PRODUCTS: u64 = 400;
-/// Read units a second that a rebuild may take, so that it takes some seconds.
+/// Maximum read units per second of a rebuild: few enough that it takes some seconds.
 const READ_UNITS: u32 = 150;
-/// Products, or segments of the table, that it reads at the same time.
+/// Number of products, or of table segments, that a rebuild reads in parallel.
 const SEGMENTS: u32 = 4;
-/// Between two writes while it goes on: 50 a second. One that comes late is followed the sooner by the next.
+/// Time between two writes during a rebuild: 50 a second. After a late write, the next one comes sooner.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
-/// So many of them must have been acknowledged for each second of a rebuild, so that it is known what went on meanwhile.
+/// Minimum number of acknowledged writes per second of a rebuild. Proves that enough happened during the rebuild.
 const WRITES_A_SECOND: f64 = 40.0;
 
 fn product(number: u64) -> ProductId {
@@ -57,7 +57,7 @@ pub(super) fn comment(number: u64) -> NewComment {
     }
 }
 
-/// What the API would say of a product.
+/// The total that the API would show for a product.
 async fn total_of(stores: &Stores, table_id: &str, product: &ProductId) -> Result<u64, NotReady> {
     let filter = Filter::ANY;
     let query = PageStartQuery { product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
@@ -79,7 +79,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
     let mapping = EventSourceMapping::new("page-indexer", mapping_settings, client, arn, handler, stores.quarantine());
     let mut state = mapping.state();
     let mapping = tokio::spawn(mapping.run());
-    // What an index that has lost its data holds is nothing; what comes from the stream meanwhile does not make it whole.
+    // The index starts empty, as after a loss of data. The stream's records alone do not make it complete.
     let is_over = Arc::new(AtomicBool::new(false));
     let (written, looked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let writer = tokio::spawn({
@@ -92,7 +92,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
                 let old = comment(number * 7 % COMMENTS).id;
                 match number % 3 {
                     0 => {
-                        // Some are of products that there were not.
+                        // Some comments have new products.
                         let new = ProductId::parse(&format!("new product {}", number / 30)).unwrap();
                         let comment = comment(COMMENTS + number);
                         let product = if number % 2 == 0 { new } else { comment.product.clone() };
@@ -109,7 +109,8 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
             }
         }
     });
-    // Readers of the real API: page 1 is always told, with a total that is right or none; another page, or nothing yet.
+    // Readers of the real API. Page 1 is always answered, with a correct total or none. Page 2 is answered, or is not
+    // available yet.
     let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
     let page = async |http: &Http, number: u64, page: u64| {
         http.get(&format!("/api/v1/products/product%20{}/comments?page={page}", number % PRODUCTS)).await
@@ -147,7 +148,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
         async move {
             let mut number = 0;
             while !is_over.load(Ordering::Relaxed) {
-                // At least nine in ten of a product's comments stay, whatever is written.
+                // More than nine in ten of a product's comments stay, despite all deletions.
                 match total_of(&stores, &table_id, &product(number)).await {
                     Ok(total) => assert!(total > COMMENTS / PRODUCTS * 9 / 10, "a total of {total} is told"),
                     Err(not_ready) => assert_eq!(not_ready, NotReady::NoMarker),
@@ -158,7 +159,8 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
             }
         }
     });
-    // Slowly enough that some hundred comments are written meanwhile; by the list of products that the first one makes, too.
+    // Each rebuild is slow enough that some hundred writes happen meanwhile. The second one reads by the list of
+    // products that the first one made.
     for by_scan in [true, false] {
         let (table, index, meter) = (stores.table.clone(), stores.index.clone(), Meter::new(Some(READ_UNITS), None));
         let job = Job::new(table, index, settings(true), meter, Stop::default());
@@ -170,7 +172,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
         assert_eq!(report.notes.iter().any(|note| note.contains("scanned")), by_scan, "{report}");
         assert!(writes > 100, "too little was written meanwhile: {writes}");
         assert!(f64::from(u32::try_from(writes).unwrap()) > WRITES_A_SECOND * seconds, "{writes} in {seconds:.1} s");
-        // Ready, and exact once the stream has been read.
+        // The index is ready now, and exact after the stream has been read.
         let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
         assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
         assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
@@ -222,7 +224,7 @@ async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_
 async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_and_the_run_says_so() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    // Without the journal, so that nothing but the fill itself puts them into the index.
+    // Without the journal, so that only the rebuild's fill puts these comments into the index.
     stores.put_primary_items((0..100).map(comment).collect()).await;
     let edits = Gate::for_edits(&stores.redis_url).await;
     let config =
@@ -269,7 +271,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_cau
     let table_id = stores.table.describe().await.unwrap().id;
     let mut raw = redis.connection().await;
     redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
-    // The snapshot grows old while everything goes on.
+    // Work continues, and the snapshot becomes old.
     let saved_at = now();
     write_history(&stores, &mut random, 60).await;
     stores.deliver_all().await;
@@ -291,7 +293,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_cau
     let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
     let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
     assert!(!differences.is_empty(), "the snapshot lacks nothing, so this tests nothing");
-    // A run that must stop on the way leaves it as it is.
+    // A run that must stop early does not make the index ready.
     let stop = Stop::default();
     stop.ask();
     assert_eq!(job_with(&stores, settings(true), stop).recent().await.exit_code(), exit::SKIPPED);

@@ -1,4 +1,4 @@
-//! `recent`: what changed is made right, and a watermark never vouches for more than has been looked at.
+//! `recent`: it repairs what changed, and no watermark passes anything that was not checked.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn table_id(stores: &Stores) -> String {
     stores.table.describe().await.unwrap().id
 }
 
-/// The partitions that are kept up to date, and up to when.
+/// The partitions that have a watermark, each with its watermark.
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Instant)> {
     let marked = index.watermarks(&table_id(stores).await).await.unwrap();
     let up_to = marked.into_iter().filter_map(|(partition, marked)| match marked {
@@ -56,7 +56,7 @@ async fn what_the_handlers_never_got_is_made_right_from_the_journal_and_the_wate
     let of_index = watermarks(&stores, &stores.index).await;
     assert!(!of_index.is_empty() && of_index.iter().all(|(_, at)| *at == of_duplicates), "{of_index:?}");
 
-    // Looked at again because of the overlap, and nothing is to be done; without one, nothing is looked at.
+    // The overlap checks everything again and finds nothing. Without an overlap, nothing is checked.
     let again = job(&stores, true).recent().await;
     assert_clean(&again);
     assert_eq!(again.checked, report.checked);
@@ -109,7 +109,7 @@ async fn what_has_not_settled_yet_is_left_to_the_next_run() {
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     let watermark = stores.table.watermark().await.unwrap().unwrap();
     assert!(watermark <= before.plus_ms(-3_600_000 + 60_000), "{watermark}");
-    // The markers are further on already, and stay.
+    // The markers are already later, and stay.
     assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > watermark));
     assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
     stores.finish().await;
@@ -120,12 +120,12 @@ async fn without_a_page_index_that_is_kept_up_to_date_only_duplicates_are_reconc
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
-    // New: no markers.
+    // A new index has no markers.
     let report = job(&stores, true).recent().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
     assert_eq!(stores.index.key_names().await.unwrap().len(), 0, "nothing is put into an index that nobody fills");
     let first = stores.table.watermark().await.unwrap().unwrap();
-    // Away.
+    // Redis is down.
     redis.kill().await;
     let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
     stores.index = PageIndex::connect(&impatient).unwrap();
@@ -155,7 +155,7 @@ async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
     }
     assert_eq!(stores.table.watermark().await.unwrap(), Some(long_ago));
     assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == long_ago));
-    // What it says helps: an audit of the whole table vouches for the duplicates, a rebuild for the page index.
+    // The commands in the report help: an audit of the whole table covers the duplicates, and a rebuild the page index.
     let audit = job(&stores, true).audit(whole()).await;
     assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
     assert!(stores.table.watermark().await.unwrap().unwrap() > long_ago);
@@ -204,7 +204,7 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
         assert_clean(&recent().await);
     }
     stores.assert_invariants().await;
-    // The stream is not read: DynamoDB Local shows the empty map that was remembered as a value without a type.
+    // Do not read the stream: DynamoDB Local shows the remembered empty map as a value without a type.
     stores.index.clear().await.unwrap();
 }
 
@@ -256,13 +256,13 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
         index.finish_rebuild(&rebuild, &table_id, now().plus_ms(-1_000)).await.unwrap();
         (watermarks(&stores, index).await, index.server_identity().await.unwrap())
     };
-    // Nothing has.
+    // Nothing happened to the markers.
     let (from, servers) = make_ready().await;
     let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
     let to = now();
     assert_eq!(index.advance(prepared, to).await.unwrap().len(), from.len());
     assert!(watermarks(&stores, index).await.iter().all(|(_, at)| *at == to));
-    // It was moved on by somebody else, before and after the nonce was left.
+    // Another run advanced the markers before this run's nonce was left, or left another nonce afterwards.
     assert_eq!(
         index
             .prepare_advance(&table_id, &from, &servers)
@@ -276,7 +276,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
     let second = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
     assert_eq!(index.advance(first, to).await.unwrap(), []);
     assert_eq!(index.advance(second, to).await.unwrap().len(), from.len());
-    // A rebuild has begun; another one has ended.
+    // A rebuild has begun, or has also ended.
     for is_ended in [false, true] {
         let (from, servers) = make_ready().await;
         let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
@@ -286,7 +286,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
         }
         assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
     }
-    // It was lost; it is another table's.
+    // The markers were lost, or belong to a different table.
     let (from, servers) = make_ready().await;
     let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
     redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
     let (from, servers) = make_ready().await;
     let other = index.prepare_advance("another table", &from, &servers).await.unwrap();
     assert_eq!(index.advance(other, now()).await.unwrap(), []);
-    // The server was started again with what it had saved: the same markers, perhaps fewer members.
+    // The server restarted from its snapshot: the same markers, perhaps fewer members.
     redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
     redis.server.restart().await.unwrap();
     let again =
@@ -322,7 +322,7 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
         async move { job.recent().await }
     });
     wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
-    // As if it had slept for longer than its lease.
+    // Another run takes the lease, as if the first one had slept for longer than its lease.
     let other = Lease { holder: "other".to_owned(), who: "another".to_owned(), since: now(), until_ms: i64::MAX };
     let far_future = now().plus_ms(DAY_MS);
     assert_eq!(stores.table.take_lease("recent", &other, far_future).await.unwrap(), None);
@@ -331,7 +331,7 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
     let report = run.await.unwrap();
     let reason = report.stopped.as_ref().map(|stopped| stopped.reason);
     assert_eq!(reason, Some(StopReason::LeaseLost), "{report}");
-    // Somebody else's lease stays, and the watermark is where it was.
+    // The other run's lease stays, and the watermark has not moved.
     assert_eq!(stores.table.leases().await.unwrap().len(), 1);
     assert_eq!(stores.table.watermark().await.unwrap(), None);
     stores.table.release_lease("recent", "other").await.unwrap();
@@ -352,7 +352,7 @@ async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
     assert_eq!(stores.table.watermark().await.unwrap(), None);
     assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
     stores.assert_invariants().await;
-    // The shared server is other tests' as well.
+    // Other tests use the shared server as well.
     assert!(redis_server::shared_url().await.starts_with("redis://"));
     stores.finish().await;
 }
@@ -362,7 +362,7 @@ async fn what_a_deleted_comment_left_in_the_page_index_is_counted_until_it_is_in
     let stores = ready_stores().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.table.delete_comment(&comment.id, None).await.unwrap();
-    // Something else in the place of a set that the table says nothing of any more.
+    // A value of the wrong type in place of a set that the table no longer implies.
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let set = BaseSet { product: comment.product.clone(), language: Some(comment.language.clone()), rating: None };
     let key = stores.index.key_name(&set);

@@ -1,5 +1,5 @@
-//! Vouches: a page index that is right stays believable while repair is hours behind, and one that has lost writes is
-//! noticed. Redis servers, snapshots and replicas are real; the hours are watermarks that were set back.
+//! Readers believe a correct page index while repair is hours behind, and repair notices an index that has lost writes.
+//! Redis servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
 
 use std::time::Duration;
 
@@ -23,18 +23,19 @@ use crate::fixture::{
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// More comments than are sampled.
+/// Number of comments: more than a run samples.
 const COMMENTS: u64 = 120;
 
-/// So many queries of the journal are through when a run is in the middle of a backlog of twelve hours. Looking for what
-/// is lost and for a sample takes between 8 and 120 of them, depending on the time of day, and the backlog 104 at least.
+/// After this many queries of the journal, a run is in the middle of a backlog of twelve hours. The search for lost
+/// writes and for a sample takes between 8 and 120 queries, depending on the time of day. The backlog takes at least
+/// 104.
 const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
 const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 
-/// The same of a run that vouches before each hour of its backlog: three times at least.
+/// Likewise for a run that vouches before each hour of its backlog. By then it has vouched at least three times.
 const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
 
-/// Some stores with comments that both functions have seen, a page index that is ready, and a Redis of their own.
+/// Stores with a separate Redis, a page index that is ready, and comments that both functions have processed.
 async fn stores_on(redis: &OwnRedis) -> Stores {
     let stores = Stores::start_on(redis.server.url()).await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
@@ -67,12 +68,12 @@ async fn set_markers(stores: &Stores, redis_url: &str, field: &str, at: Instant)
     }
 }
 
-/// As if repair had not got on for twelve hours.
+/// Sets the watermarks back, as if repair had made no progress for twelve hours.
 async fn set_watermarks_back(stores: &Stores, redis_url: &str) {
     set_markers(stores, redis_url, "watermark", now().plus_ms(-12 * HOUR_MS)).await;
 }
 
-/// Whether readers believe the page index at an instant: all partitions of it, or none.
+/// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.
 async fn is_believed(stores: &Stores, at: Instant) -> bool {
     let readiness = stores.index.readiness(&table_id(stores).await, at).await.unwrap();
     let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
@@ -84,12 +85,12 @@ async fn differences(stores: &Stores) -> Vec<String> {
     differences_of_page_index(&Contents::read(&stores.table).await, &stores.index).await
 }
 
-/// A job that is patient with what is held.
+/// Settings of a job that outlasts a held request.
 fn patient() -> JobSettings {
     JobSettings { lease: Duration::from_secs(60), ..settings(true) }
 }
 
-/// A run of `recent` that is held in the middle of its backlog.
+/// Starts a run of `recent` and holds it in the middle of its backlog.
 async fn hold_in_backlog(
     stores: &Stores,
     settings: JobSettings,
@@ -105,7 +106,7 @@ async fn hold_in_backlog(
     (gate, run)
 }
 
-/// Another server with what a server has, which may be told later to go on by itself.
+/// Starts a replica of a server. [`promote`] makes the replica independent.
 async fn replica_of(redis: &OwnRedis) -> OwnRedis {
     let replica = OwnRedis::start().await;
     let url = redis.server.url();
@@ -131,7 +132,7 @@ async fn wait_until_in_sync(redis: &OwnRedis, replica: &OwnRedis) {
     .await;
 }
 
-/// The replica takes over.
+/// Makes the replica take over.
 async fn promote(replica: &OwnRedis, stores: &mut Stores) {
     let mut raw = replica.connection().await;
     redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
@@ -162,7 +163,7 @@ async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
 async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
     let redis = OwnRedis::start().await;
     let stores = stores_on(&redis).await;
-    // The indexer gets none of these.
+    // The indexer receives none of these comments.
     create(&stores, COMMENTS..3 * COMMENTS).await;
     set_watermarks_back(&stores, &stores.redis_url).await;
     let last = now().plus_ms(-2 * HOUR_MS);
@@ -178,7 +179,7 @@ async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
     assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
     assert!(!is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
-    // Repair has done the indexer's work.
+    // The next run of `recent` does the indexer's work.
     let report = super::job_with(&stores, samples, Stop::default()).recent().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     assert!(is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
@@ -221,7 +222,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
     set_watermarks_back(&stores, &stores.redis_url).await;
     redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap();
-    // The snapshot has neither these nor the vouches that come after them.
+    // The snapshot lacks these comments and all later vouches.
     create(&stores, COMMENTS..2 * COMMENTS).await;
     stores.deliver_all().await;
     assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
@@ -231,7 +232,8 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     assert!(!differences(&stores).await.is_empty(), "the snapshot lacks nothing, so this tests nothing");
     assert!(is_believed(&stores, now()).await, "it is young, so nobody can know yet");
 
-    // Noticed by the next run before it reconciles anything, and by a run that ends before it has.
+    // The next run notices the loss before it reconciles anything. So does a run that is stopped before it has
+    // reconciled.
     let table_id = table_id(&stores).await;
     for is_last in [false, true] {
         let gate = Gate::for_journal(&stores.engine_url()).await;
@@ -289,7 +291,7 @@ async fn what_a_failover_lost_comes_back_before_the_backlog_is_through() {
     set_watermarks_back(&stores, &stores.redis_url).await;
     let replica = replica_of(&redis).await;
     wait_until_in_sync(&redis, &replica).await;
-    // The last writes do not get there.
+    // The last writes do not reach the replica.
     let mut raw = replica.connection().await;
     redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
     create(&stores, COMMENTS..2 * COMMENTS).await;
@@ -318,7 +320,7 @@ async fn a_planned_failover_costs_readers_nothing() {
     promote(&replica, &mut stores).await;
     redis.kill().await;
     assert!(is_believed(&stores, now()).await);
-    // Neither while the next run looks for what may be lost, nor afterwards.
+    // Readers believe the index while the next run searches for lost writes, and afterwards.
     let gate = Gate::for_journal(&stores.engine_url()).await;
     gate.hold_after(0);
     let before = now();
@@ -329,7 +331,7 @@ async fn a_planned_failover_costs_readers_nothing() {
     gate.open();
     assert_clean(&run.await.unwrap());
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
-    // It is the table's own again: nothing is to be looked for.
+    // The table now knows this server, so the next run searches for nothing.
     let report = job(&stores, true).recent().await;
     assert_eq!((report.exit_code(), report.notes.len()), (0, 0), "{report}");
 }
@@ -340,7 +342,7 @@ async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
     let stores = stores_on(&redis).await;
     assert_clean(&job(&stores, true).recent().await);
     let before = now();
-    // The run is killed between what it writes into the table and what it writes into the markers.
+    // Kill the run between its write to the table and its write to the markers.
     let gate = Gate::for_scripts(&stores.redis_url).await;
     let config =
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
