@@ -6,7 +6,7 @@
 //! - The repair job reconciles the same comments, and audits everything in small steps, also over a network that fails.
 //! - Redis is lost, or restored from a snapshot.
 //!
-//! At the end, after one more run, I1, I2 and I3 hold, no acknowledged write is lost, and a further run finds nothing.
+//! At the end, one more run restores I1, I2 and I3. No acknowledged write is lost, and a further run finds nothing.
 //!
 //! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds instead of a thousand.
 
@@ -75,7 +75,7 @@ const LOST_PERCENT: u32 = 8;
 const KILLED_PERCENT: u32 = 12;
 /// Percentage of the repair job's calls that fail over the failing network.
 const FAULTS_PERCENT: u32 = 10;
-/// A world in which Redis is lost gets one additional seed for every this many seeds.
+/// For this many seeds, one additional seed runs in a world in which Redis is lost.
 const LOSSES_ONE_IN: u64 = 10;
 /// Maximum time until the handlers are at rest.
 const REST_MAX: Duration = Duration::from_secs(180);

@@ -120,7 +120,7 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
             if missing.is_empty() { Ok(()) } else { Err(missing.len()) }
         })
         .await;
-        // Ask Redis itself, because the keeper's knowledge may be older than the loss.
+        // Ask Redis itself, because the keeper's last state may be older than the loss.
         let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
             let readiness = running.stack.index().readiness(&table_id, stores::now()).await;

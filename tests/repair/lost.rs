@@ -113,7 +113,8 @@ async fn a_command_that_redis_refuses_keeps_no_duplicate_from_being_mended() {
     let (stores, comments) = stores_on(&redis).await;
     let mut random = StdRng::seed_from_u64(82);
     let mut raw = redis.connection().await;
-    // Forbidden: to write, to read what an audit reads first, to list keys, and even to ask which server answers.
+    // Each user lacks one permission: to write, to read the scores that an audit reads first, to list keys, or to ask
+    // which server answers.
     for (name, rules) in
         [("looks", "-zadd -zrem -evalsha"), ("asks", "-zmscore"), ("lists", "-scan -zscan"), ("greets", "-info")]
     {

@@ -1,5 +1,5 @@
-//! `quarantine`: repairs every comment that a batch names by its current state, and removes the batch when all are in
-//! order.
+//! `quarantine`: repairs every comment in a batch according to the comment's current state, and removes the batch when
+//! all are in order.
 
 use model::CommentId;
 use rand::{SeedableRng, rngs::StdRng};
@@ -68,7 +68,7 @@ async fn a_bucket_is_worked_off_by_the_comments_present_state() {
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
     let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
-    // An object of another application is ignored.
+    // The run ignores an object of a different application.
     s3.client.put_object().bucket(BUCKET).key("other/object").body(Vec::new().into()).send().await.unwrap();
     work_off(&stores, &quarantine).await;
     let left: Vec<_> = s3.client.list_objects_v2().bucket(BUCKET).send().await.unwrap().contents.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What resumes and what starts anew: a run over everything checks everything.
+//! Stopped audits resume or start anew, so that an audit of everything checks everything.
 
 use std::time::Duration;
 

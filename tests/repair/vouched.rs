@@ -331,7 +331,7 @@ async fn a_planned_failover_costs_readers_nothing() {
     gate.open();
     assert_clean(&run.await.unwrap());
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
-    // The table now knows this server, so the next run searches for nothing.
+    // The last vouch recorded the new server, so the next run has nothing to search for.
     let report = job(&stores, true).recent().await;
     assert_eq!((report.exit_code(), report.notes.len()), (0, 0), "{report}");
 }
