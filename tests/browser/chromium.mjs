@@ -1,10 +1,10 @@
-// A headless Chromium, and what is the matter with the pages that it shows.
+// A headless Chromium, and its complaints about the pages that it shows.
 
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import puppeteer from "puppeteer-core";
 
-/** The program: the same that scripts/ensure-chromium.sh looks for. */
+/** Finds the program, by the same names as scripts/ensure-chromium.sh. */
 function program() {
   const named = process.env.PAGEMARK_CHROMIUM;
   const names = named ? [named] : ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -19,12 +19,12 @@ function program() {
 }
 
 export function launch(more = []) {
-  // As root, Chromium has no sandbox; the pages are our own.
+  // Chromium refuses its sandbox as root. It is not needed, because it opens only our pages.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return puppeteer.launch({ executablePath: program(), args: [...args, "--disable-dev-shm-usage", ...more], timeout: 60_000 });
 }
 
-/** What the test says, as JSON on standard input. */
+/** The input of the script: JSON on standard input. */
 export function input() {
   return JSON.parse(readFileSync(0, "utf8"));
 }
@@ -37,7 +37,7 @@ export function assertEqual(actual, expected, what) {
   assert(JSON.stringify(actual) === JSON.stringify(expected), what, "is", actual, "instead of", expected);
 }
 
-/** A tab without JavaScript. Whatever the browser complains about ends up in `complaints`. */
+/** A tab without JavaScript. `complaints` collects the browser's complaints. */
 export async function tab(browser, { width = 1280, dark = false } = {}) {
   const page = await browser.newPage();
   page.complaints = [];
@@ -51,7 +51,7 @@ export async function tab(browser, { width = 1280, dark = false } = {}) {
   const client = await page.createCDPSession();
   await client.send("Log.enable");
   client.on("Log.entryAdded", ({ entry }) => {
-    // A page that is not found is told so; that is no mistake of its.
+    // Chromium also logs the status of a page that answers 404. That is not a fault of the page.
     const isStatus = entry.source === "network" && entry.url === page.asked;
     if (!isStatus) complain(`${entry.source}: ${entry.text} (${entry.url})`);
   });
@@ -60,7 +60,7 @@ export async function tab(browser, { width = 1280, dark = false } = {}) {
   return page;
 }
 
-/** Goes to a page and asserts its status, and that the browser has nothing to complain about. */
+/** Opens a page and asserts its status, and that the browser has no complaints. */
 export async function open(page, url, status = 200) {
   page.asked = url;
   const response = await page.goto(url, { waitUntil: "load" });

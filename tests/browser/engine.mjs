@@ -1,10 +1,10 @@
-// Tries to use the engine's port as the script of a page in a browser would: reads {port}. Every request must be refused.
+// Calls the engine's port like a script in a web page. Every request must be refused. Input: {port}.
 
 import { assertEqual, input, launch } from "./chromium.mjs";
 
 const { port } = input();
 
-/** What the script is answered: a status, or that the browser shows it no answer. */
+/** The script's result: the status, or `no answer` when the browser shows it none. */
 async function listTables(url) {
   const headers = { "content-type": "application/x-amz-json-1.0", "x-amz-target": "DynamoDB_20120810.ListTables", "x-amz-date": "20250101T000000Z" };
   headers.authorization = "AWS4-HMAC-SHA256 Credential=a/20250101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-date, Signature=a";
@@ -16,7 +16,7 @@ async function listTables(url) {
 }
 
 const browser = await launch([
-  // As an attacker's name server does: the name has the address of this machine.
+  // Like an attacker's name server, gives a name the address of this machine.
   "--host-resolver-rules=MAP rebound.example 127.0.0.1",
   // Newer Chromium asks before a page may use this machine. Other browsers do not.
   "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
@@ -24,7 +24,7 @@ const browser = await launch([
 try {
   const page = await browser.newPage();
   await page.setRequestInterception(true);
-  // The page itself comes from somewhere else.
+  // The test itself answers requests for pages.
   const isPage = (request) => request.isNavigationRequest();
   page.on("request", (request) => (isPage(request) ? request.respond({ contentType: "text/html", body: "a page" }) : request.continue()));
   for (const [from, to, expected] of [

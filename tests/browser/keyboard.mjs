@@ -1,10 +1,10 @@
-// Uses the pages of a product with a keyboard and without JavaScript: reads {base, product, token}.
+// Uses the pages of a product with a keyboard and without JavaScript. Input: {base, product, token}.
 
 import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
 
 const { base, product, token } = input();
 
-/** What has the focus: its text, its address, and whether one sees it. */
+/** The element with the focus: its text, address and name, and whether the focus is visible. */
 function focused() {
   const element = document.activeElement;
   const box = element.getBoundingClientRect();
@@ -17,7 +17,7 @@ function focused() {
   };
 }
 
-/** Presses Tab until something that fits has the focus; everything on the way must show that it has it. */
+/** Presses Tab until an element that fits has the focus. Every element on the way must show its focus. */
 async function tabTo(page, what, fits) {
   const passed = [];
   for (let pressed = 0; pressed < 200; pressed += 1) {
@@ -96,7 +96,7 @@ async function write(browser) {
     await tabTo(page, "the button", ({ text }) => text === "Post the comment");
     await enter(page);
   };
-  // A mistake first: what was typed stays, but the token.
+  // Make a mistake first: the form keeps all fields but the token.
   await fill({ rating: "2", language: "e_n", title: "By keyboard", body, author: "Ann O'Nymous", token });
   const told = await page.evaluate(() => document.querySelector("[role=alert]")?.innerText);
   assert(told?.startsWith("Language") && told.includes("e_n"), "the mistake is told as", told);

@@ -1,5 +1,6 @@
-// Measures pages with Lighthouse at phone size: reads {base, pages: [path], categories: [name], dark, least: {name: score}}
-// and prints a line of JSON with the scores of each, and what took points away. Ends with 1 when one is below the least.
+// Measures pages with Lighthouse at phone size. Input: {base, pages: [path], categories: [name], dark, least:
+// {name: score}}. Prints a line of JSON per page with its scores and the audits that cost points. Exits with 1 if a
+// score is below `least`.
 
 import lighthouse from "lighthouse";
 import { input, launch } from "./chromium.mjs";
@@ -10,7 +11,7 @@ try {
   for (const path of pages) {
     const page = await browser.newPage();
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
-    // Its defaults: a phone of 412 px, a slow processor and a slow network.
+    // Lighthouse's defaults: a phone of 412 px, a slow processor and a slow network.
     const { lhr } = await lighthouse(base + path, { onlyCategories: categories, logLevel: "error" }, undefined, page);
     const scores = Object.fromEntries(categories.map((name) => [name, Math.round(lhr.categories[name].score * 100)]));
     const lost = Object.values(lhr.categories).flatMap(({ auditRefs }) =>

@@ -1,5 +1,6 @@
-// Looks at pages in a real browser: reads {base, pages: [{name, path, status}], screenshots} and fails on the first page
-// that is not accessible, does not fit, loads what it should not, or has structured data that search engines refuse.
+// Checks pages in a real browser. Input: {base, pages: [{name, path, status, rtl, product}], screenshots}. Fails on the
+// first page that is not accessible, does not fit, loads forbidden content, causes another complaint of the browser, or
+// has structured data that search engines refuse.
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,14 +10,14 @@ import WebAutoExtractor from "@marbec/web-auto-extractor";
 import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** Rules and best practices up to WCAG 2.2 AA; the size of targets (24 px) is off unless it is asked for. */
+/** All default rules, up to WCAG 2.2 AA and best practices, and the size of targets (24 px), which is off by default. */
 const AXE = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
 
-/** A phone by day and a desk by night; for pictures also the other way round. */
+/** A light phone and a dark desktop. Screenshots also take a dark phone and a light desktop. */
 const VIEWS = [[390, false], [1280, true]];
 const FURTHER_VIEWS = [[390, true], [1280, false]];
 
-/** What axe finds; it needs JavaScript, the page does not. */
+/** The violations that axe finds. Axe needs JavaScript; the page does not. */
 async function violations(page) {
   await page.setJavaScriptEnabled(true);
   await page.evaluate(axe);
@@ -25,7 +26,7 @@ async function violations(page) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
 }
 
-/** Elements that are empty, or wider than the page, comments that are a page of their own, and texts of templates. */
+/** A page wider than the window, elements that are empty or outside it, comments above 3,000 px, and repeated ids. */
 function oddities() {
   const odd = [];
   const width = document.documentElement.clientWidth;
@@ -46,7 +47,7 @@ function oddities() {
   return odd;
 }
 
-/** Which way the texts of right-to-left comments run. */
+/** The directions of the texts of right-to-left comments. */
 function directions() {
   return [...document.querySelectorAll("article[dir=rtl] .text")].map((text) => getComputedStyle(text).direction);
 }
@@ -54,8 +55,8 @@ function directions() {
 async function validate(html, name) {
   const found = new WebAutoExtractor({ addLocation: true, embedSource: ["rdfa", "microdata"] }).parse(html);
   const validator = new Validator();
-  // A page of comments sells nothing: of the two kinds of results for products it can have the one with reviews, not the
-  // one of shops, which asks for an offer and a picture.
+  // Validate only the search result for reviews of products. The other one, for shops, requires an offer and a picture,
+  // but a page of comments sells nothing.
   validator.registeredHandlers.Product = validator.registeredHandlers.Product.slice(0, 1);
   const issues = await validator.validate(found);
   const errors = issues.filter(({ severity }) => severity === "ERROR").map(({ issueMessage, path }) => [issueMessage, path]);

@@ -1,4 +1,4 @@
-//! Every page has one address, and every other spelling of it leads there at once.
+//! Every page has one address, and every other spelling leads there in one step.
 
 use hyper::Method;
 use local_stack::stack::StackSettings;
@@ -9,7 +9,7 @@ use crate::fixture::{
     stack::Running,
 };
 
-/// Asserts that an address leads to another, whatever the method, and that this one leads no further.
+/// Asserts that an address redirects to another for each method, and that the other does not redirect.
 async fn assert_moved(http: &Http, from: &str, to: &str) {
     for method in [Method::GET, Method::HEAD] {
         let answer = http.send(method, from, &[], b"").await;
@@ -103,7 +103,7 @@ async fn other_parameters_are_ignored_and_garbage_is_refused() {
     running.finish().await;
 }
 
-/// Asks for what lies past the end.
+/// Requests pages past the end.
 async fn past_the_end(settings: StackSettings) -> (Running, Vec<Answer>) {
     let running = start(settings, &three_pages("p")).await;
     let mut answers = Vec::new();

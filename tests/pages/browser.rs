@@ -1,4 +1,4 @@
-//! The pages in a real browser: on a phone and on a desk, light and dark, without JavaScript, and with a keyboard alone.
+//! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
 
 use local_stack::stack::StackSettings;
 use model::CommentText;
@@ -14,7 +14,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Where to put screenshots, for whoever wants to look at the pages.
+/// The variable that names a folder for screenshots of the pages.
 const SCREENSHOTS: &str = "PAGEMARK_SCREENSHOTS";
 
 const RIGHT_TO_LEFT: [(&str, &str); 4] = [
@@ -31,7 +31,7 @@ fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> 
 
 fn comments() -> Vec<NewComment> {
     let mut comments = three_pages("a/b");
-    // 1,200 in 12 languages: a page bar with gaps, and languages on demand.
+    // 600 comments in 12 languages: enough for a page bar with gaps, and for languages on demand.
     let languages = ["en", "de", "fr", "es", "pt-BR", "he", "ja", "ko", "ar", "hi", "zh-Hant", "it"];
     for number in 0..600 {
         let at = usize::try_from(number).unwrap();
@@ -55,12 +55,12 @@ fn comments() -> Vec<NewComment> {
     comments
 }
 
-/// A page to look at: its name, its address, its status, and whether it tells of a product.
+/// A page to check: its name, its address, its status, and whether its structured data describes a product.
 fn page(name: &str, path: String, status: u16, product: bool) -> Value {
     json!({ "name": name, "path": path, "status": status, "product": product, "rtl": name == "right-to-left" })
 }
 
-/// Looks at pages.
+/// Checks pages in the browser, with screenshots if the environment asks for them.
 async fn look(base: &str, pages: Vec<Value>) {
     let screenshots = std::env::var(SCREENSHOTS).ok();
     browser::run("pages.mjs", &json!({ "base": base, "pages": pages, "screenshots": screenshots })).await;
@@ -116,7 +116,7 @@ async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
 #[tokio::test]
 async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let running = start(settings(), &comments()).await;
-    // A performance is a time, which no test asserts: `make lighthouse` measures it.
+    // No test asserts a time, so performance is missing here: `make lighthouse` measures it.
     let categories = ["seo", "accessibility", "best-practices"];
     let path = page_path("espresso machine");
     for dark in [false, true] {

@@ -1,4 +1,4 @@
-//! The form of the local stack: what is sent from it is created as through the JSON API, and nothing from elsewhere is.
+//! The form of the local stack creates comments like the JSON API, and refuses forms from other sites.
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,7 +12,7 @@ use crate::fixture::{
 
 const FORM: &str = "/local/product/a%2Fb/comments";
 
-/// What a browser sends, with some fields in the place of others.
+/// The fields that a browser sends, some of them replaced.
 fn fields(others: &[(&str, &str)]) -> String {
     let mut fields = vec![
         ("key", "a-key-of-its-own"),
@@ -67,7 +67,8 @@ async fn a_comment_from_the_form_is_one_like_any_other() {
     let expected = json!(["a/b", "en", 4, "Title & <more>", "One\ntwo", null]);
     let fields_of = ["product", "language", "rating", "title", "body", "author"].map(|field| created[field].clone());
     assert_eq!(json!(fields_of), expected);
-    // Sent twice, as by an impatient click, it is one comment; another text under the same key is told of.
+    // A form sent twice, as by an impatient click, creates one comment. A different text under the same key is refused
+    // with the reason.
     assert_eq!(send(&http, &fields(&[])).await.header("location"), sent.header("location"));
     let other = send(&http, &fields(&[("body", "Other")])).await;
     assert!(other.status == 422 && other.body.contains("was sent before") && !other.body.contains("a-key-of-its-own"));

@@ -1,4 +1,4 @@
-//! What pages say of themselves: titles, descriptions, neighbours, and what search engines may do with them.
+//! How pages describe themselves: titles, descriptions, neighbours, and permissions for search engines.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ async fn each_page_says_which_it_is_and_what_is_beside_it() {
         assert_eq!((head.status, head.header("link"), head.body.as_str()), (200, page.answer.header("link"), ""));
     }
     assert_eq!((titles.len(), descriptions.len()), (3, 3));
-    // The JSON listings say the same of themselves.
+    // The JSON listings have the same links.
     let listing = http.get("/api/v1/products/a%2Fb/comments?page=2").await;
     let url = "/api/v1/products/a%2Fb/comments";
     let expected = format!(
@@ -81,7 +81,7 @@ async fn the_count_beside_a_filter_is_that_of_the_page_it_leads_to() {
     let running = start(site_settings(), &three_pages("p")).await;
     for filter in ["", "/~/2", "/en", "/de/1.4"] {
         let page = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
-        // A rating that is put to others leads to all of them.
+        // With ratings in the filter, a link that adds one leads to all of them, so its count differs.
         let ratings = if filter.ends_with(char::is_numeric) { "" } else { ", .ratings a" };
         let links = page.all(&format!(".languages a{ratings}"));
         assert_eq!(links.len(), if ratings.is_empty() { 3 } else { 8 }, "{filter}");
@@ -146,7 +146,7 @@ async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
         assert_eq!(back.attr("href").unwrap(), format!("/product/p/comments{filter}"));
         assert_eq!(back.attr("rel").is_none(), is_indexed, "{filter}");
     }
-    // One comment has no order.
+    // A single comment needs no link to the other order.
     let running_with_one = start(site_settings(), &[comment("one", "en", 5, 1)]).await;
     let page = Page::get(&running_with_one.http, "/product/one/comments", 200).await;
     assert!(page.all(".order").is_empty());
@@ -154,8 +154,8 @@ async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
     running.finish().await;
 }
 
-/// The policies, and whether each lets pages be indexed: without a filter, of one language, of one rating, of several
-/// ratings, of a language and a rating.
+/// Each policy, and whether it allows indexing of pages: without a filter, of one language, of one rating, of several
+/// ratings, and of a language and a rating.
 const POLICIES: [(Indexable, [bool; 5]); 4] = [
     (Indexable::None, [false; 5]),
     (Indexable::Unfiltered, [true, false, false, false, false]),
@@ -170,7 +170,7 @@ async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_
         settings.site.choices.indexable = policy;
         let running = start(settings, &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
         let filters = ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed);
-        // Oldest first, no page is for indexing.
+        // No page with the oldest comments first may be indexed.
         for (filter, indexed) in filters.chain([("?order=oldest", false), ("/en?order=oldest", false)]) {
             let target = format!("/product/p/comments{filter}");
             let page = Page::get(&running.http, &target, 200).await;
@@ -180,7 +180,7 @@ async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_
             for link in page.all(".filters a, .chips a, .order a") {
                 let href = link.attr("href").unwrap();
                 let leads_to = Page::get(&running.http, href, 200).await;
-                // An empty page is not for indexing whatever its filter is; where nothing is, links need not tell.
+                // An empty page with any filter must not be indexed. Links to empty pages need no `nofollow`.
                 if !leads_to.all("article").is_empty() && policy != Indexable::None {
                     let indexed = link.attr("rel") != Some("nofollow");
                     assert_eq!(leads_to.robots() == "index,follow", indexed, "{policy:?}: {href}");

@@ -1,11 +1,11 @@
-//! The pages that people and crawlers get: one address each, and nothing in them that is not so.
+//! The pages that people and crawlers get: each has one address and is correct.
 //!
-//! - `html`: pages as their readers' programs see them.
-//! - `addresses`: which address leads where.
-//! - `head`: what pages say of themselves.
-//! - `structured_data`: what they say in the words of schema.org.
-//! - `texts`: what people wrote, on a page.
-//! - `sitemap`: which pages there are.
+//! - `html`: parses pages like a browser.
+//! - `addresses`: where each address leads.
+//! - `head`: how pages describe themselves.
+//! - `structured_data`: their description in the terms of schema.org.
+//! - `texts`: people's texts on a page.
+//! - `sitemap`: the list of all pages.
 //! - `form`: posting a comment from a page, in the local stack.
 //! - `browser`: all of it in a real browser.
 
@@ -24,17 +24,17 @@ use stores::table::NewComment;
 
 use crate::fixture::stack::{Running, settings};
 
-/// The address that the tests' sites are known by; nothing is there.
+/// The public address of the tests' sites. No server is there.
 const SITE: &str = "https://comments.example.com";
 
-/// The settings of a stack that is known by [`SITE`].
+/// The settings of a stack with the public address [`SITE`].
 fn site_settings() -> StackSettings {
     let mut settings = settings();
     settings.site.public_url = Some(SITE.parse().unwrap());
     settings
 }
 
-/// A comment with a time of its own.
+/// A comment. Different numbers give different creation times.
 fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewComment {
     let author = (number % 3 != 0).then(|| format!("Author {number}"));
     let title = (number % 2 == 0).then(|| format!("Title {number}"));
@@ -57,7 +57,7 @@ fn three_pages(product: &str) -> Vec<NewComment> {
     (0..45).map(of).collect()
 }
 
-/// A stack with some comments.
+/// Starts a stack with some comments.
 async fn start(settings: StackSettings, comments: &[NewComment]) -> Running {
     let mut running = Running::start_with(settings).await;
     running.import(comments).await;

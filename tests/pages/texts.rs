@@ -1,4 +1,4 @@
-//! What people wrote, as a page shows it.
+//! People's texts, as a page shows them.
 
 use itertools::Itertools;
 use model::CommentText;
@@ -45,7 +45,7 @@ async fn a_long_text_is_folded_and_still_on_the_page_as_a_whole() {
 #[tokio::test]
 async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     let mut blank = comment("p", "en", 5, 1);
-    // As earlier versions kept it.
+    // The form in which earlier versions stored it.
     let some = |text: &str| Some(text.to_owned());
     blank.text = CommentText { title: some("  "), body: "Body".to_owned(), author: some("\u{200b}") };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
@@ -54,7 +54,7 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     assert!(page.text(".byline").starts_with("Anonymous, "), "{}", page.text(".byline"));
     let shown = running.http.get(&format!("/api/v1/comments/{}", blank.id)).await.expect(200);
     assert!(shown["title"].is_null() && shown["author"].is_null(), "{shown}");
-    // A change of something else is not refused for them.
+    // A change of a different field still succeeds.
     running.http.patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 })).await.expect(200);
     running.finish().await;
 }
