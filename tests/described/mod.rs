@@ -1,4 +1,5 @@
-//! The API is as its description says, and its metrics are as Prometheus wants them: by the tools that read them.
+//! The API matches its description, and the metrics are as Prometheus requires. Both are checked with the tools that
+//! read them.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +14,7 @@ use crate::fixture::{
     stack::Running,
 };
 
-/// Requests of each kind for each operation. More find more; these take some 20 s.
+/// Number of requests of each kind per operation. More requests find more; these take some 20 s.
 const EXAMPLES: &str = "40";
 
 /// A file beside this one.
@@ -21,7 +22,7 @@ fn described(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("described").join(name)
 }
 
-/// Runs a program of Python's, gives it a text, and returns what it said; it must end well.
+/// Runs a Python program with a text as its input, and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[&str], input: &str) -> String {
     let mut process = Command::new(python::program(program))
         .args(arguments)
@@ -34,7 +35,7 @@ async fn run(program: &str, arguments: &[&str], input: &str) -> String {
         .spawn()
         .unwrap();
     let mut stdin = process.stdin.take().unwrap();
-    // A program that does not read to the end says why itself.
+    // A program that does not read all of its input reports the reason itself.
     stdin.write_all(input.as_bytes()).await.ok();
     drop(stdin);
     let output = process.wait_with_output().await.unwrap();

@@ -86,7 +86,7 @@ async fn empty_partitions_are_not_asked_on_any_page() {
     let alone = Alone::start().await;
     load(&alone.plain, &some(24), true).await;
     for (skip_empty, first, second) in [(false, 4, 2), (true, 3, 2)] {
-        // Of the partitions 2, 3, 4 and 5, two are empty.
+        // Two of the partitions 2, 3, 4 and 5 are empty.
         let query = query(&product("p"), &filter(None, Some("2.3.4.5")), 3, skip_empty);
         let page = next_page(&alone.table, &query, None).await.unwrap().unwrap();
         assert_eq!(page.cost.requests, first, "the statistics are one");

@@ -46,7 +46,7 @@ async fn a_query_begins_after_its_start_key_whether_that_exists_or_not() {
     let before_all = Some(("deleted", "F", "b"));
     assert_eq!(query(&under, false, Some(3), before_all).await, found(&[], None));
     assert_eq!(query(&under, true, Some(2), before_all).await, found(&["i0", "i1"], Some("i1")));
-    // A start key of another filter is refused.
+    // The engine refuses a start key of a different filter.
     assert_eq!(query(&under, false, Some(3), Some(("i5", "G", "c5"))).await, invalid());
     under.finish().await;
 }

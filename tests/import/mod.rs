@@ -1,4 +1,4 @@
-//! An import takes what is right, names what is not, and changes nothing when it is made again.
+//! An import takes valid lines, names invalid ones, and changes nothing when it is repeated.
 
 mod process;
 
@@ -42,7 +42,7 @@ async fn import_file(stores: &Stores, path: &Path) -> Result<ImportReport, Unfin
     import(&stores.table, read_lines(reader), &Arc::new(AtomicU64::new(0))).await
 }
 
-/// A file of reviews, cut to so many.
+/// The first `count` reviews.
 fn some_reviews(count: usize) -> Vec<NewComment> {
     reviews::reviews(count).into_iter().take(count).collect()
 }
@@ -78,7 +78,7 @@ async fn the_same_file_again_changes_nothing() {
     let before = all_items(&stores).await;
     assert_eq!(before.len(), 150 * (32 + 1), "32 items and a journal entry each");
 
-    // Plain or compressed, with other line ends and in another order.
+    // Import again: plain, compressed, and with other line ends in a different order.
     let shuffled: String = content.lines().rev().map(|line| format!("\n{line}\r\n")).collect();
     for again in [content.as_bytes().to_vec(), gzip(content.as_bytes()), shuffled.into_bytes()] {
         let second = import_bytes(&stores, &again).await.unwrap();
@@ -125,7 +125,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
         ("[]".to_owned(), "JSON Lines"),
         (format!("[{}]", good[0]), "JSON Lines"),
     ];
-    // A blank line is no bad line, but it has a number.
+    // A blank line is not a bad line, but it counts in line numbers.
     let mut content = format!("{}\n\n", good[0]);
     for (line, _) in &bad {
         content.push_str(&format!("{line}\n"));
@@ -159,7 +159,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_left_
     assert!(report.bad_lines[0].reason.contains(comments[0].product.as_str()), "{report:?}");
     assert_eq!(all_items(&stores).await, before);
 
-    // Also when both stand in one file, and nothing is there yet.
+    // This also holds when both lines are in one file and the table has neither.
     let mut twice = [line(&comments[0]), line(&comments[0])];
     for (number, line) in twice.iter_mut().enumerate() {
         line["id"] = "twice".into();

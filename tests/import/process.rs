@@ -26,7 +26,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// A running `pagemark`, and what it has said so far.
+/// A running `pagemark`, and its output so far.
 struct Pagemark {
     process: Child,
     stdout: watch::Receiver<String>,
@@ -42,14 +42,14 @@ impl Pagemark {
         Self { process, stdout, stderr }
     }
 
-    /// Begins to import files into a table, of which this is the engine.
+    /// Starts an import of files into a table of this engine.
     async fn import(stores: &Stores, engine_url: &str, files: &[&Path]) -> Self {
         let mut command = Command::new(function::binary("pagemark").await);
         command.args(["import", "--table", stores.table.name(), "--dynamodb-url", engine_url]).args(files);
         Self::start(command)
     }
 
-    /// Waits until it has said something.
+    /// Waits until the output contains a text.
     async fn wait_for(said: &watch::Receiver<String>, text: &str) -> String {
         wait_for(text, async || {
             let so_far = said.borrow().clone();
@@ -62,13 +62,13 @@ impl Pagemark {
         signal(self.process.id().expect("it runs"), name);
     }
 
-    /// Waits for its end, and returns its exit code, what it printed, and what it said of mistakes.
+    /// Waits for its end, and returns its exit code, standard output and standard error.
     async fn end(mut self) -> (Option<i32>, String, String) {
         let status: ExitStatus = tokio::time::timeout(function::TIMEOUT, self.process.wait())
             .await
             .unwrap_or_else(|_| panic!("it does not end: {:?} {:?}", self.stdout, self.stderr))
             .unwrap();
-        // What reads the pipes ends with them.
+        // The readers of the pipes end with the pipes.
         for said in [&mut self.stdout, &mut self.stderr] {
             while said.changed().await.is_ok() {}
         }
@@ -77,7 +77,7 @@ impl Pagemark {
     }
 }
 
-/// What a process has said so far.
+/// The output of a process so far.
 fn said(pipe: impl AsyncRead + Send + Unpin + 'static) -> watch::Receiver<String> {
     let (sender, said) = watch::channel(String::new());
     tokio::spawn(async move {
@@ -95,7 +95,7 @@ fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// Imports a file, and returns what came of it and how many comments there are then.
+/// Imports a file. Returns the result of [`Pagemark::end`] and the resulting number of comments.
 async fn imported(content: impl AsRef<[u8]>) -> (Option<i32>, String, String, usize) {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
@@ -114,7 +114,7 @@ async fn a_line_at_the_end_of_time_is_named_and_the_others_are_imported() {
     content[5]["rating"] = json!(f64::from(comments[5].rating.get()));
     content[6]["id"] = json!("..");
     let content: String = content.iter().map(|line| format!("{line}\n")).collect();
-    // Some editors put a byte order mark in front.
+    // Some editors put a byte order mark at the beginning.
     let (code, stdout, stderr, there) = imported(format!("\u{feff}{content}")).await;
     assert_eq!((code, there), (Some(1), 6), "{stdout}{stderr}");
     assert!(stdout.contains("comments: 6 new, 0 unchanged") && stdout.contains("2 bad"), "{stdout}");
@@ -194,14 +194,14 @@ async fn an_import_that_is_interrupted_twice_ends_at_once() {
     pagemark.signal("INT");
     Pagemark::wait_for(&pagemark.stderr, "finishing what is under way").await;
     pagemark.signal("INT");
-    // What it waits for is still held.
+    // The write for which it waits is still held.
     let (code, _, stderr) = pagemark.end().await;
     assert_eq!(code, Some(130), "{stderr}");
     drop(gate);
     stores.finish().await;
 }
 
-/// `pagemark up` on free ports; what stands before it may be a shell's.
+/// Starts `pagemark up` on free ports. `shell` is a piece of shell script that runs before it.
 async fn up(shell: &str, arguments: &[&str]) -> Pagemark {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{shell} exec \"$0\" \"$@\"")]).arg(function::binary("pagemark").await);
@@ -224,11 +224,11 @@ async fn a_stack_is_not_ready_after_an_import_that_ended_early() {
 #[tokio::test]
 async fn a_full_disk_during_the_demo_leaves_a_stack_that_serves_what_it_has() {
     let folder = folder_in_memory();
-    // No file may grow beyond 4 MB, as if the disk were full; blocks have 512 bytes.
+    // No file may exceed 4 MB, as if the disk were full. `ulimit` counts blocks of 512 bytes.
     let shell = "trap '' XFSZ; ulimit -f 8192;";
     let data_dir = folder.path().join("data");
     let pagemark = up(shell, &["--demo", "20000", "--data-dir", data_dir.to_str().unwrap()]).await;
-    // Printed after the line that says ready.
+    // This is printed after the line that reports readiness.
     let stdout = Pagemark::wait_for(&pagemark.stdout, "  data  ").await;
     assert!(pagemark.stderr.borrow().contains("not all demo comments were written"), "{:?}", pagemark.stderr);
     assert!((1..20_000).contains(&counted(&stdout)), "{stdout}");

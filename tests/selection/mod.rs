@@ -1,5 +1,5 @@
-//! Ranks, totals, positions and stats of the page index equal a brute-force filter and sort for any spread of creation
-//! times, and cost few commands.
+//! For any spread of creation times, the page index gives the ranks, totals, positions and stats of a brute-force
+//! filter and sort, and needs few commands.
 
 mod cost;
 mod full_memory;
@@ -84,7 +84,7 @@ pub(crate) async fn check_starts(
     }
 }
 
-/// The 31 sets of ratings, and no restriction. Each with both languages, an unused one, and none.
+/// The 31 sets of ratings, including all five, each with both languages, an unused language, and any language.
 fn filters() -> Vec<Filter> {
     let languages = [None, Some("en"), Some("pt-BR"), Some("fr")];
     iproduct!(languages, RatingSet::every().collect_vec())
@@ -142,7 +142,7 @@ async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_loaded_again() {
     let mut random = StdRng::seed_from_u64(3);
-    // A separate server, because a call of another test could lose its scripts twice.
+    // Use a separate server. On the shared one, a call of a different test could lose its scripts twice.
     let redis = OwnRedis::start().await;
     let (index, mut raw) = (redis.index(), redis.connection().await);
     let product = shapes::product(SHAPES[2], 100, &mut random);
@@ -182,7 +182,7 @@ pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter
                 assert_eq!((found.rank, found.total), (rank as u64, listing.len() as u64), "{}: {cd}", product.shape);
             })
             .await;
-        // A comment that is not indexed yet, among the others, at an instant that others share.
+        // A comment that is not indexed yet, at an instant that other comments share.
         for neighbour in [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten() {
             let id = CommentId::parse(&format!("{}+", neighbour.id).replace('+', "-new")).unwrap();
             let cd = Cd { created_at: neighbour.created_at, id };
