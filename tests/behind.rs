@@ -1,5 +1,5 @@
-//! A page index that is behind its table and does not know it: its memory is full, or it lost writes in a fail-over. A page
-//! that exists is never "past the end", and cursors lead to every comment.
+//! A page index that lags behind its table without knowing it: its memory is full, or it lost writes in a fail-over. A
+//! page that exists is never "past the end", and cursors lead to every comment.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::fixture::{
 /// The product of these tests.
 const PRODUCT: &str = "a/b";
 
-/// Time for a handful of attempts of a server that takes nothing.
+/// Time for a handful of attempts at a server that accepts no writes.
 const SHORT: Duration = Duration::from_millis(600);
 
-/// How many comments there are, and how many of them are ranked before the server is full.
+/// Number of comments, and number of comments that are ranked before the server is full.
 const COMMENTS: u64 = 45;
 const RANKED: u64 = 20;
 
@@ -49,7 +49,7 @@ fn assert_past_the_end(answer: &Answer) {
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
 }
 
-/// All comments from page 1 on, as `next` leads on from a page.
+/// All comments from page 1 on. `next` gives the target after each page.
 async fn walk(http: &Http, query: &str, next: impl Fn(&Value) -> Option<String>) -> Vec<String> {
     let mut page = http.get(&listing(query)).await.expect(200);
     let mut walked = ids(&page);
@@ -61,14 +61,14 @@ async fn walk(http: &Http, query: &str, next: impl Fn(&Value) -> Option<String>)
     walked
 }
 
-/// How a program goes from page to page.
+/// The way from page to page.
 #[derive(Debug, Clone, Copy)]
 enum By {
     Cursor,
     Link,
 }
 
-/// Walks in both orders and asserts that this leads to exactly these comments, newest first.
+/// Walks in both orders and asserts that each walk leads to exactly these comments, which are given newest first.
 async fn assert_walks(http: &Http, comments: &[Comment], by: By) {
     for order in ["newest", "oldest"] {
         for (filter, language) in [("", None), ("&language=en", Some("en"))] {
@@ -91,7 +91,8 @@ async fn assert_walks(http: &Http, comments: &[Comment], by: By) {
     }
 }
 
-/// A server whose memory is full since some of the comments were ranked; all of them are in the table, the newest first.
+/// A server whose memory became full after some of the comments were ranked. The table has all of them. Returns them
+/// newest first.
 async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
@@ -129,7 +130,7 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
     assert_eq!((&first["index"], &first["total"], ids(&first).len()), (&json!("ready"), &json!(RANKED), 20));
     assert_eq!(ids(&first)[0], comments[0].id.as_str());
     assert_walks(http, &comments, By::Cursor).await;
-    // The only page that has a number leads on by cursor.
+    // Page 1, the only page with a number, links to the next page by cursor.
     assert_walks(http, &comments, By::Link).await;
     for order in ["newest", "oldest"] {
         for filter in ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2"] {
@@ -142,13 +143,13 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
 
     assert!(metric(http, r#"pagemark_drift_signs_total{sign="unranked"}"#).await >= 24.0);
 
-    // Up to an instant before the first that lacks its rank, nothing is missing.
+    // Up to the last ranked comment's instant, nothing is missing.
     let (last_ranked, first_unranked) = (&comments[25], &comments[24]);
     let as_of = |comment: &Comment| format!("page=2&as_of={}", encoded(&comment.created_at.to_string()));
     assert_past_the_end(&http.get(&listing(&as_of(last_ranked))).await);
     assert_not_yet_listed(&http.get(&listing(&as_of(first_unranked))).await);
 
-    // What does not exist is still not there, and costs two queries of one comment at most.
+    // A page that does not exist is still 404, and costs at most two queries of one comment.
     let queries = async || {
         metric(http, r#"pagemark_store_call_duration_seconds_count{store="table",call="page",outcome="ok"}"#).await
     };
@@ -160,7 +161,7 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
     let nothing = http.get(&format!("{}/comments", product_path("nobody/commented/this"))).await.expect(200);
     assert_eq!((ids(&nothing).len(), &nothing["total"], &nothing["cursor"]["next"]), (0, &json!(0), &Value::Null));
 
-    // There is room again.
+    // The server has room again.
     redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).exec_async(&mut redis.connection().await).await.unwrap();
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("page=3")).await.expect(200)["total"], COMMENTS);
@@ -208,7 +209,7 @@ async fn ranks_lost_at_either_end_make_a_page_later_and_hide_nothing_from_cursor
         let edits = lost.iter().flat_map(|comment| index_edits(&comment.id, None, &[comment.placement()]));
         stores.index.apply(&edits.collect::<Vec<_>>()).await.unwrap();
         assert_walks(http, &comments, By::Cursor).await;
-        // Between two that are ranked nobody notices, but the repair job.
+        // Only the repair job notices missing ranks between two ranked comments.
         for order in ["newest", "oldest"].into_iter().filter(|_| which != "middle") {
             for query in ["page=3", "page=1000", "page=4&language=en", "page_size=5&page=9&rating=1&rating=2&rating=3"]
             {
@@ -239,7 +240,8 @@ async fn a_page_whose_ranks_come_while_it_is_asked_for_is_later() {
     let api = Served::start(stores.table.clone(), index, ApiSettings::default());
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
 
-    // Between the look at the total and the look at both ends, the one comment of page 2 is posted and ranked.
+    // The only comment of page 2 is posted and ranked after the request has read the total, and before it checks both
+    // ends.
     gate.hold_after(1);
     let http = api.http.clone();
     let asked = tokio::spawn(async move { http.get(&listing("page=2")).await });

@@ -1,5 +1,5 @@
-//! The resources of a request are bounded: its work counts as long as it runs, and it never waits without bound for a
-//! body, a store, or a reader.
+//! The resources of a request are bounded. Its work counts as long as it runs. Every wait for a body, a store or a
+//! reader has a limit.
 
 use std::{
     io::{ErrorKind, Read},

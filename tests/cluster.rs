@@ -84,7 +84,7 @@ async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
         let table_id = stores.table.describe().await.unwrap().id;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
-        // Only for I1: the index is complete.
+        // This delivery is only for I1: the index is already complete.
         stores.deliver_all().await;
         stores.assert_invariants().await;
         // The next rebuild removes entries that the table does not imply.

@@ -1,5 +1,5 @@
-//! Clients without a token cannot exhaust the service: every phase of a connection has a deadline, and what answers hold in
-//! memory is bounded until they are taken.
+//! Clients without a token cannot exhaust the service: every phase of a connection has a deadline, and the memory of
+//! answers that wait for their readers is bounded.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -25,12 +25,12 @@ use crate::fixture::{
 /// The product of these tests.
 const PRODUCT: &str = "long";
 
-/// Comments of a page.
+/// Number of comments on a page.
 const COMMENTS: usize = 100;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The service with some settings more than it needs.
+/// Starts the API with additional settings.
 async fn api_with(stores: &Stores, settings: &[(&'static str, &str)]) -> ApiProcess {
     let mut variables: Variables = api_variables(stores);
     variables.extend(settings.iter().map(|(name, value)| (*name, (*value).to_owned())));
@@ -41,12 +41,12 @@ async fn connect(authority: &str) -> TcpStream {
     TcpStream::connect(authority).await.unwrap()
 }
 
-/// What a client that holds a connection sends.
+/// The bytes from a client that occupies a connection.
 #[derive(Debug, Clone, Copy)]
 struct Attack {
     /// Sent at once.
     begun: &'static str,
-    /// Sent again and again, as long as the connection is there.
+    /// Sent repeatedly, as long as the connection exists.
     dripped: &'static str,
 }
 
@@ -63,7 +63,7 @@ const ATTACKS: [Attack; 7] = [
     Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "a: b\r\n" },
 ];
 
-/// Waits until the service has ended the connection of a client that goes on like this.
+/// Attacks a connection and waits until the service ends it.
 async fn outlive(mut stream: TcpStream, attack: Attack) {
     stream.write_all(attack.begun.as_bytes()).await.unwrap();
     let is_end = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
@@ -98,7 +98,7 @@ async fn silent_and_dripping_connections_end_and_make_way() {
     stores.index.clear().await.unwrap();
 }
 
-/// What a client is answered that sends this and then nothing more.
+/// The answer to a client that sends these bytes and then nothing more.
 async fn answer_to(api: &ApiProcess, sent: &str) -> String {
     let mut stream = connect(api.http.authority()).await;
     stream.write_all(sent.as_bytes()).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let after = async |before: &str| answer_to(&api, &format!("{before}{}", head(65_536, 1))).await;
     let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
-    // An answer to a request whose body was not read is the last of its connection.
+    // The connection ends after an answer to a request whose body was not read.
     let unread_body = "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
     let answer = after(unread_body).await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer:?}");
@@ -190,7 +190,7 @@ async fn a_head_that_is_too_large_is_refused_while_another_request_is_handled() 
     stores.index.clear().await.unwrap();
 }
 
-/// A page of 100 comments of the longest texts: 4.1 MB.
+/// Fills the table with 100 comments of the longest text: a page of 4.1 MB.
 async fn fill_with_the_longest(stores: &Stores) {
     let body = "\u{1f600}".repeat(10_000);
     let comments = (0..COMMENTS).map(|number| NewComment {
@@ -205,7 +205,8 @@ async fn fill_with_the_longest(stores: &Stores) {
     stores.deliver_all().await;
 }
 
-/// A client that asks and does not read: its connection, and the status that waits there to be read.
+/// A client that sends a request and does not read the answer. Returns its connection and the head of the waiting
+/// answer.
 async fn unread(authority: &str, target: &str) -> (TcpStream, String) {
     let mut stream = connect(authority).await;
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -224,7 +225,7 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     const ANSWER_MEMORY_MIB: u64 = 64;
     const READERS: usize = 60;
     const WAVES: usize = 3;
-    // What connections, the allocator and making answers take besides.
+    // Additional memory for connections, the allocator and the making of answers.
     const SLACK: u64 = 64 * MIB;
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;
@@ -233,7 +234,7 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
     let before = api.resident_bytes();
     for wave in 0..WAVES {
-        // All at once, and then one after another until there is no more room.
+        // Half of the readers come at once. The others follow one by one, and soon find no room.
         let at_once = (0..READERS / 2).map(|_| unread(api.http.authority(), &target));
         let mut readers = join_all(at_once).await;
         while readers.len() < READERS {
@@ -271,14 +272,14 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
 async fn who_reads_slower_than_the_floor_rate_is_cut_off_and_who_reads_is_not() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;
-    // A megabyte in this time.
+    // The floor rate is one megabyte in this time.
     let settings = ApiSettings { unread_timeout: Duration::from_secs(4), ..ApiSettings::default() };
     let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
     let target = format!("{}/comments?page_size=100", product_path(PRODUCT));
     let (slow, _) = unread(api.http.authority(), &target).await;
     let mut read = 0;
     let mut part = [0; 1024];
-    // A kilobyte at each look takes minutes for the page.
+    // Reading one kilobyte per poll takes more than a minute for the page.
     wait_for("the end of a slow reader's connection", async || match slow.try_read(&mut part) {
         Ok(0) => panic!("the whole page after {read} bytes"),
         Ok(bytes) => {

@@ -1,4 +1,5 @@
-//! Bad input is refused by the name of what is wrong with it, or handled right; never 500, and nothing is half-written.
+//! The API refuses bad input by naming the wrong part, or handles it correctly. It never answers 500 and never writes a
+//! part of a change.
 
 use futures_util::{StreamExt, stream};
 use hyper::Method;
@@ -105,7 +106,7 @@ async fn a_cursor_that_was_tampered_with_or_is_of_another_listing_is_refused() {
     finish_unchanged(running, &before).await;
 }
 
-/// Bodies of which one field is wrong.
+/// Wrong values of single fields, each with its field's name.
 fn bad_fields() -> Vec<(&'static str, Value)> {
     let long = |chars: usize| Value::from("x".repeat(chars));
     vec![
@@ -394,7 +395,7 @@ async fn random_requests_are_never_a_mistake_of_the_servers() {
     finish_unchanged(running, &before).await;
 }
 
-/// An address of the API or the pages, parts of which are random.
+/// A partly random address of the API or the pages.
 fn random_target(random: &mut StdRng) -> String {
     let piece = |random: &mut StdRng| -> String {
         let known = ["p", "~", "en", "1.5", "5", "page", "rating", "language", "cursor", "%2F", "..", "comments", "0"];

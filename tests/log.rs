@@ -1,4 +1,4 @@
-//! A log tells of trouble only: not of clients' mistakes, nor of conditions that are meant to fail.
+//! The log warns only of trouble: not of clients' mistakes, and not of conditions that are expected to fail.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use tokio::{
 
 use crate::fixture::{pagemark::Up, wait_for};
 
-/// What the repair job remembers of the last run of a command.
+/// The repair job's stored record of the last run of a command.
 #[derive(Debug, Deserialize)]
 struct LastRun {
     began: Instant,
 }
 
-/// Sends bytes, says that nothing more will come, and reads until the connection ends.
+/// Sends bytes, closes the sending side, and reads until the connection ends.
 async fn send(address: &str, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // Whoever refuses it may close the connection at any time.
+    // A server that refuses the bytes may close the connection at any time.
     stream.write_all(bytes).await.ok();
     stream.shutdown().await.ok();
     stream.read_to_end(&mut Vec::new()).await.ok();
 }
 
-/// Requests that are wrong in ways that a server notices in different places.
+/// Wrong requests. A server notices their mistakes in different places.
 fn mistakes() -> Vec<Vec<u8>> {
     let texts = [
         "nonsense\r\n\r\n",
@@ -50,7 +50,7 @@ fn mistakes() -> Vec<Vec<u8>> {
     mistakes
 }
 
-/// Waits until each of the runs that the stack makes by itself has begun and ended since a moment.
+/// Waits until each of the stack's scheduled runs has begun and ended since an instant.
 async fn both_runs_since(engine: &str, since: Instant) {
     let table = Table::connect(&TableConfig::new("pagemark", Some(format!("http://{engine}")))).await;
     wait_for("a run of `recent` and one of `audit`", async || {

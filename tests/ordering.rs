@@ -1,5 +1,5 @@
-//! For every filter, walks over pages 1 to last, walks with cursors, and a brute-force filter and sort of the comments
-//! give the same ids in the same order, each once.
+//! Walks over pages 1 to last, walks with cursors, and a brute-force filter and sort of the comments agree for every
+//! filter: the same ids in the same order, each once.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! Redis is a rebuildable index: while it is away, page 1 and cursors answer without totals and page 2 says "later";
-//! when it is back, nobody believes it until it is rebuilt, and then it is exactly right.
+//! Redis is a rebuildable index. While it is down, page 1 and cursors answer without totals, and page 2 answers
+//! "later". After a loss of data, no reader believes it until it is rebuilt, and then it is exactly right.
 
 use local_stack::stack::StackSettings;
 use model::{BaseSet, Order, ProductId};
@@ -31,14 +31,14 @@ async fn write_comments(http: &Http) {
     }
 }
 
-/// An answer, which must come in time whatever Redis does.
+/// Gets an answer. It must come in time in any state of Redis.
 async fn timed(http: &Http, target: &str) -> Answer {
     let within = without_index_within(PageIndexConfig::new("").timeout);
     let answer = tokio::time::timeout(within, http.get(target)).await;
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
 }
 
-/// Asserts that an answer is "later" and nothing else.
+/// Asserts that an answer is "later": 503 with `Retry-After`.
 fn assert_later(answer: &Answer) {
     assert_eq!(answer.status, 503, "{answer:?}");
     let seconds: u32 =
@@ -46,7 +46,7 @@ fn assert_later(answer: &Answer) {
     assert!((1..=60).contains(&seconds), "{answer:?}");
 }
 
-/// Asserts what a reader gets while Redis is away.
+/// Asserts all answers that a reader gets while Redis is down.
 async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     let page = timed(http, &listing("page=1")).await.expect(200);
     assert_eq!(
@@ -63,7 +63,7 @@ async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     let id = &ids(first)[0];
     assert_later(&timed(http, &format!("/api/v1/comments/{id}/position")).await);
     assert_later(&timed(http, &format!("{}/stats", product_path(PRODUCT))).await);
-    // An empty page cannot be told from one that has not been fanned out yet.
+    // The API cannot distinguish an empty page from a page that has not been fanned out yet.
     assert_later(&timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await);
     timed(http, &format!("/api/v1/comments/{id}")).await.expect(200);
     timed(http, "/livez").await.expect(200);
@@ -102,13 +102,13 @@ async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_i
     assert_eq!((&first["total"], &first["index"]), (&30.into(), &"ready".into()));
     let cursor = first["cursor"]["next"].as_str().unwrap();
 
-    // A server that hangs: connections stay open, answers do not come.
+    // A server that hangs: its connections stay open, but it does not answer.
     redis.signal("STOP");
     assert_degraded(&http, cursor, &first).await;
     redis.signal("CONT");
     wait_for_page_2(&http).await;
 
-    // A server that is gone.
+    // A server that was killed.
     redis.kill().await;
     assert_degraded(&http, cursor, &first).await;
     let patched = &ids(&first)[1];
@@ -177,7 +177,7 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
     let http = running.http.clone();
     let mut raw = redis_server::connection(running.stack.redis_url()).await;
     redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
-    // Changes all the while, until numbered pages are back.
+    // Change comments continuously, until numbered pages are back.
     let mut created = Vec::new();
     wait_for("numbered pages after the loss", async || {
         let new = http.post(PRODUCT, &good_comment("fr", 3, "Meanwhile")).await.expect(201);
@@ -203,7 +203,7 @@ async fn an_index_of_another_table_is_not_believed() {
     running.settle().await;
     let http = running.http.clone();
 
-    // A snapshot of another table's index is restored: twice as many comments, and markers of that table.
+    // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
     let whole = BaseSet { product: ProductId::parse(PRODUCT).unwrap(), language: None, rating: None };
     let mut restore = redis::pipe();
     restore.atomic();
@@ -248,7 +248,7 @@ async fn a_stack_that_is_started_again_with_its_data_has_all_of_it_whatever_redi
     let index = running.stack.index().clone();
     running.finish().await;
 
-    // What the index holds was right once: a member is gone since, and one there never was.
+    // The index was correct once. Since then it has lost a member and got one that never existed.
     let product = ProductId::parse(PRODUCT).unwrap();
     let whole = index.key_name(&BaseSet { product, language: None, rating: None });
     let mut raw = redis_server::connection(&redis.server.url()).await;

@@ -1,5 +1,5 @@
-//! The format of `comment_blob` is a setting of those who write; everybody reads every format. A text that nobody can read is
-//! no comment's, and an edit loses nothing that others wrote.
+//! The format of `comment_blob` is a setting of each writer, and all readers read every format. A comment with an
+//! unreadable text is left out everywhere. An edit loses nothing that others wrote.
 
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
@@ -22,7 +22,7 @@ use crate::fixture::{
 
 const PRODUCT: &str = "a/b";
 
-/// A text that zstd makes smaller, recognisable by `mark`.
+/// A text that contains `mark` and that zstd makes smaller.
 fn long_text(mark: &str) -> CommentText {
     let body = format!("{mark}, and again and again. ").repeat(20);
     CommentText::new(Some(format!("On {mark}")), body, Some("Ann".to_owned())).unwrap()
@@ -43,12 +43,12 @@ fn comment_id(number: u32) -> CommentId {
     CommentId::parse(&format!("c{number}")).unwrap()
 }
 
-/// A stack that writes in this format.
+/// Starts a stack that writes this format.
 async fn stack_of(comment_blob: BlobFormat) -> Running {
     Running::start_with(StackSettings { comment_blob, ..settings() }).await
 }
 
-/// The stack's table for a writer with another setting.
+/// The stack's table, for a writer with a different format.
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {
     let table = TableConfig::new(running.stack.table().name(), Some(running.stack.dynamodb_url().to_owned()));
     Table::connect(&TableConfig { comment_blob, ..table }).await
@@ -81,7 +81,7 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
             let table = if number % 2 == 0 { &maps } else { &zstds };
             table.create_comment(comment(number, long_text(&format!("mark {number}"))), None).await.unwrap();
         }
-        // Too short to get smaller.
+        // This text is too short for compression.
         let short = CommentText::new(None, "mark 10".to_owned(), None).unwrap();
         zstds.create_comment(comment(10, short), None).await.unwrap();
         running.assert_invariants().await;
@@ -90,7 +90,7 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
             assert_eq!(format_of(&running, number).await, expected);
         }
 
-        // Pages for programs and for people, and single comments, show every text.
+        // JSON listings, pages for people and single comments show every text.
         let page = list(&running.http, "page_size=20").await;
         assert_eq!(ids(&page), (0..11).rev().map(|number| format!("c{number}")).collect_vec());
         let html = running.http.get(&page_path(PRODUCT)).await;
@@ -102,7 +102,8 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
             assert_eq!(&single, shown);
         }
 
-        // A change of nothing leaves even the format; any other writes the text anew, in the writer's own format.
+        // A change that changes nothing keeps even the format. Any other change writes the text again, in the writer's
+        // format.
         for number in [0, 1] {
             let before = stored(&running, number).await;
             let same = long_text(&format!("mark {number}"));
@@ -136,7 +137,7 @@ async fn put(running: &Running, item: Item) {
     table.client().put_item().table_name(table.name()).set_item(Some(item.into())).send().await.unwrap();
 }
 
-/// Replaces the text of a stored comment by something else.
+/// Replaces the text of a stored comment.
 async fn damage(running: &Running, number: u32, blob: AttributeValue) {
     let mut item = stored(running, number).await.into_inner();
     item.insert("comment_blob".to_owned(), blob);
@@ -199,7 +200,7 @@ async fn a_text_that_nobody_can_read_is_left_out_of_everything_and_left_as_it_is
         let answer = running.http.get("/api/v1/comments/c2").await;
         assert_eq!(answer.status, 404, "{answer:?}");
         assert!(!answer.body.contains(SECRET), "{}", answer.body);
-        // Everybody else's comments are still there, on every page.
+        // All other comments are still on every page.
         for (query, shown) in [("", &["c3", "c1", "c0"][..]), ("rating=3", &[]), ("rating=1&rating=4", &["c3", "c0"])] {
             let listed = list(&running.http, query).await;
             assert!(ids(&listed) == shown && !listed.to_string().contains(SECRET), "{query}: {listed}");
@@ -207,7 +208,8 @@ async fn a_text_that_nobody_can_read_is_left_out_of_everything_and_left_as_it_is
         }
         let html = running.http.get("/product/a%2Fb/comments").await;
         assert!(html.status == 200 && html.body.contains("comment-c3") && !html.body.contains(SECRET), "{html:?}");
-        // A change would have to keep, and a deletion to lose, what this version cannot read.
+        // Changes and deletions are refused: a change would have to keep an unreadable text, and a deletion would lose
+        // it.
         assert_eq!(running.http.patch("c2", &json!({ "rating": 1 })).await.status, 404);
         assert_eq!(running.http.delete("c2").await.status, 404);
         assert_eq!(stored(&running, 2).await, item);

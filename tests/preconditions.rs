@@ -1,5 +1,5 @@
-//! `If-Match`, `If-None-Match` and `Idempotency-Key` over HTTP: a change happens to what the client has seen or not at all, and a request that
-//! is repeated does what it did the first time and is answered as it was then.
+//! `If-Match`, `If-None-Match` and `Idempotency-Key` over HTTP. A change applies to the revision that the client has
+//! seen, or not at all. A repeated request has no further effect and gets its first answer again.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -27,7 +27,7 @@ async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
     http.write(Method::POST, &target, &headers, comment.to_string().as_bytes()).await
 }
 
-/// Changes a comment on conditions, one header each.
+/// Changes a comment, with one `If-Match` header for each condition.
 async fn change(http: &Http, id: &str, if_match: &[&str], change: &Value) -> Answer {
     let headers: Vec<(&str, &str)> = if_match.iter().map(|tag| ("if-match", *tag)).collect();
     http.write(Method::PATCH, &format!("/api/v1/comments/{id}"), &headers, change.to_string().as_bytes()).await
@@ -37,7 +37,7 @@ async fn delete(http: &Http, id: &str, if_match: &str) -> Answer {
     http.write(Method::DELETE, &format!("/api/v1/comments/{id}"), &[("if-match", if_match)], b"").await
 }
 
-/// Asserts a refusal that names the present entity tag.
+/// Asserts a refusal that names the current entity tag.
 fn assert_changed(answer: &Answer, current: &str) {
     assert_eq!((answer.status, answer.header("etag")), (412, Some(current)), "{answer:?}");
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:revision-mismatch");
@@ -58,7 +58,7 @@ async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
     assert_ne!(first, second);
     assert_changed(&change(http, &id, &[&first], &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &first).await, &second);
-    // A weak tag says that something is as good as what is there, which is no ground to change it.
+    // A weak tag names only an equivalent revision, which is not enough for a change.
     let weak = format!("W/{second}");
     assert_changed(&change(http, &id, &[&weak], &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &weak).await, &second);
@@ -67,7 +67,7 @@ async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
         &second,
     );
 
-    // One of several, in one header or in two.
+    // One of several tags matches, in one header or in two.
     let list = format!("\"other\", {second},{first}");
     let third = change(http, &id, &[&list], &json!({ "rating": 2 })).await;
     assert_eq!(third.status, 200, "{third:?}");
@@ -84,7 +84,7 @@ async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
     }
 
     assert_eq!(delete(http, &id, &format!("\"other\", {current}")).await.status, 204);
-    // What is not there has no revision to be compared.
+    // A comment that does not exist has no revision to compare.
     for if_match in [current.as_str(), "*", "\"other\"", "\"a\", \"b\""] {
         assert_eq!(delete(http, &id, if_match).await.problem()["type"], "urn:pagemark:problem:no-such-comment");
         assert_eq!(change(http, &id, &[if_match], &json!({ "rating": 1 })).await.status, 404);
@@ -107,7 +107,7 @@ async fn a_change_does_not_happen_to_a_revision_that_if_none_match_excludes() {
         http.write(method, &target, headers, body).await
     };
     for excluding in ["*".to_owned(), first.clone(), format!("W/{first}"), format!("\"other\", {first}")] {
-        // If-Match is looked at first, and holds.
+        // The API checks If-Match first, and it holds.
         for headers in
             [&[("if-none-match", excluding.as_str())][..], &[("if-match", &first), ("if-none-match", &excluding)]]
         {
@@ -134,7 +134,8 @@ async fn a_change_does_not_happen_to_a_revision_that_if_none_match_excludes() {
     stores.finish().await;
 }
 
-/// A client of the table whose first transactions are all in conflict with another; changes are tried for so long.
+/// A client of the table whose first `conflicts` transactions meet a transaction conflict. It tries each change for at
+/// most `tried_within`.
 async fn conflicting_table(stores: &Stores, conflicts: usize, tried_within: Duration) -> Table {
     let config = TableConfig {
         started_within: tried_within,
@@ -220,7 +221,7 @@ async fn a_repeated_request_is_answered_as_the_first_time_whatever_has_happened_
         }
     };
     as_the_first_time(&comment).await;
-    // The same said in another way.
+    // An equivalent body in a different spelling.
     as_the_first_time(&json!({ "author": "Ann", "rating": 5.0, "body": "Body", "language": "en" })).await;
     for other in [good_comment("EN", 4, "Body"), good_comment("ko", 5, "Body"), good_comment("EN", 5, "body")] {
         let refused = post(http, Some("key-1"), &other).await;
@@ -247,7 +248,7 @@ async fn of_two_requests_with_one_key_at_the_same_time_one_creates_and_both_are_
         assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
         let told = answers.iter().map(|answer| (answer.header("location"), answer.header("etag"), &answer.body));
         assert_eq!(told.unique().count(), 1, "{answers:?}");
-        // Another body is refused, whoever is first.
+        // Of two requests with one key and different bodies, one creates a comment and the other is refused.
         let key = format!("{key}-of-two");
         let bodies = ["one", "two"].map(|body| good_comment("en", 5, body));
         let answers = join_all(bodies.iter().map(|body| post(&api.http, Some(&key), body))).await;

@@ -1,5 +1,5 @@
-//! Nobody concludes anything from a partition of the page index that is not ready, and only a rebuild that filled it
-//! makes it ready.
+//! No reader draws conclusions from a partition of the page index that is not ready. Only the rebuild that filled a
+//! partition makes it ready.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn ask(index: &PageIndex, table_id: &str, at: Instant) -> IndexAnswer<Page
     let (product, filter) = (product(), Filter::ANY);
     let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
     let answer = index.page_start(&query, table_id, at).await.unwrap();
-    // The other questions are judged alike.
+    // All other questions get the same judgement.
     let stats = index.stats(&product, &Filter::ANY, table_id, at).await.unwrap();
     assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
     let catalog = index.catalog(index.partition_of(&product), table_id, at).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_new_index_is_not_believed_until_it_is_rebuilt() {
     index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
     let nothing = PageStart { total: 0, before: None, reached: watermark };
     assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
-    // The next rebuild takes it away again, with all that was there.
+    // The start of the next rebuild removes the markers, with everything else.
     index.begin_rebuild().await.unwrap();
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
 }
@@ -75,7 +75,7 @@ async fn an_index_whose_vouch_is_old_is_not_believed() {
     make_ready(&index, watermark).await;
     let max_age_ms = 3 * 3600 * 1000;
     assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
-    // A rebuild vouches as of its watermark.
+    // The vouch of a rebuild has the time of its watermark.
     let later = watermark.plus_ms(max_age_ms + 1);
     assert_eq!(ask(&index, TABLE_ID, later).await, Err(NotReady::Stale { vouched: Some(watermark) }));
     let readiness = index.readiness(TABLE_ID, later).await.unwrap();
@@ -153,13 +153,13 @@ async fn an_index_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_r
     redis.kill().await;
     redis.server.restart().await.unwrap();
     wait_for("the restored server", async || index.ping().await.map_err(|error| error.to_string())).await;
-    // It has the token and half of the members, and takes the rest of the edits.
+    // The restored server has the token and half of the members, and accepts the remaining edits.
     index.apply(&edits_of(20..30)).await.unwrap();
     assert_eq!(index.members(&edits_of(0..1)[0].add[0]).await.unwrap().len(), 20);
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("started again"), "{error}");
     assert!(!is_marked(&index).await);
-    // The next rebuild is a new beginning.
+    // The next rebuild starts anew.
     let watermark = now();
     make_ready(&index, watermark).await;
     let nothing = PageStart { total: 0, before: None, reached: watermark };
@@ -173,7 +173,7 @@ async fn a_server_that_has_followed_another_during_a_rebuild_is_not_marked_ready
     let mut raw = redis.connection().await;
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10)).await.unwrap();
-    // The other one took over with what it had got by then; this one follows it, and takes over in its turn.
+    // The other server took over with the data that it had by then. This server follows it, and then takes over again.
     let mut of_other = other.connection().await;
     for key in index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:rebuild")) {
         let token: String = redis::cmd("GET").arg(key).query_async(&mut raw).await.unwrap();
@@ -205,7 +205,7 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
     let watermark = now();
     index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
     assert!(ask(&index, TABLE_ID, now()).await.is_ok());
-    // Asked again, as after a lost answer, it is still done; to anything else its token is spent.
+    // A repeated call, as after a lost answer, still succeeds. For any other call the token is used up.
     index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
     assert!(index.finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1)).await.is_err());
     assert!(index.finish_rebuild(&first, "another-table", watermark).await.is_err());
@@ -213,7 +213,7 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
 
 #[tokio::test]
 async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
-    // Enough products that emptying the index takes several steps; the other rebuild comes after each of them.
+    // Enough products that emptying the index takes several steps. The other rebuild runs after each of these steps.
     const COMMENTS: usize = 1_000;
     let redis = OwnRedis::start().await;
     let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
@@ -253,7 +253,7 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
         index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
         gate.open();
         slow_rebuild.await.unwrap();
-        // Whatever became of the two, what is ready is whole.
+        // After any outcome of the two rebuilds, every ready partition is complete.
         let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
         for (partition, _) in readiness.into_iter().filter(|(_, answer)| answer.is_ok()) {
             for edit in edits.iter().filter(|edit| index.partition_of(&edit.product) == partition) {

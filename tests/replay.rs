@@ -97,8 +97,8 @@ async fn redelivering_from_any_record_to_the_end_in_any_batching_changes_nothing
     stores.finish().await;
 }
 
-/// Does a part of a handler's work on a batch, as a dying handler would: some of the calls, which run in parallel and
-/// so in any order, and the first edits.
+/// Does a part of a handler's work on a batch, like a dying handler: some of the calls, in any order because they run
+/// in parallel, and the first edits.
 async fn deliver_in_part(stores: &Stores, batch: &[EventRecord], random: &mut StdRng) {
     let changes = decode_batch(batch).changes;
     let deadline = tokio::time::Instant::now() + INVOCATION;

@@ -1,4 +1,4 @@
-//! TLS and users: what the documentation says is enough, is; and what is missing is named.
+//! TLS and users: the documented settings and permissions are sufficient, and errors name missing ones.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::fixture::{
 
 const TABLE_ID: &str = "the-table";
 
-/// Enough that a union of sets is searched.
+/// Number of comments: enough that a union of sets is searched.
 const COMMENTS: u64 = 100;
 
 fn product() -> ProductId {
@@ -40,9 +40,9 @@ fn created_at(number: u64) -> Instant {
     Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number * number).unwrap()).unwrap()
 }
 
-/// What `page-indexer` does.
+/// The calls of `page-indexer`.
 async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
-    // The only comment of a product comes, is rated anew, and goes.
+    // The only comment of a product is created, gets a different rating, and is deleted.
     let of_other = |number| Placement { product: ProductId::parse("other").unwrap(), ..placement(number) };
     index.apply(&index_edits(&id(COMMENTS), Some((&of_other(1), now())), &[])).await?;
     for last in [Some((&of_other(1), now())), Some((&of_other(2), now())), None] {
@@ -51,7 +51,7 @@ async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the API does.
+/// The calls of the API.
 async fn read(index: &PageIndex) -> Result<(), StoreError> {
     index.ping().await?;
     index.readiness(TABLE_ID, now()).await?;
@@ -69,8 +69,8 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the repair job does beside a rebuild: it looks at where comments are, at everything there is, moves the
-/// watermarks on, and vouches for the partitions.
+/// The calls of the repair job outside a rebuild. It reads the places of comments, sweeps the index, advances the
+/// watermarks, and vouches for the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     index.ranks(&id(1), &Places::of([&placement(1)])).await?;
     let mut position = index.sweep().await?;
@@ -89,7 +89,7 @@ async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the repair job does: all writing.
+/// The calls of the repair job in a rebuild, including those of `page-indexer`.
 async fn rebuild(index: &PageIndex) -> Result<(), StoreError> {
     let rebuild = index.begin_rebuild().await?;
     index_comments(index).await?;
@@ -107,7 +107,7 @@ fn refused(outcome: Result<(), StoreError>) -> String {
     }
 }
 
-/// A server that speaks TLS at the port returned, too.
+/// A server that also speaks TLS, on the returned port.
 async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
     let tls_port = free_port();
     let arguments = certificates.arguments(tls_port);
@@ -129,7 +129,7 @@ async fn a_server_is_trusted_by_the_authority_that_is_named_and_by_no_other() {
     let index = connect("127.0.0.1", Some(certificates.authority())).unwrap();
     rebuild(&index).await.unwrap();
     read(&index).await.unwrap();
-    // Another authority; the system's; an address that the certificate is not for.
+    // A different authority, the system's authorities, and an address that the certificate does not cover.
     for (host, ca) in
         [("127.0.0.1", Some(others.authority())), ("127.0.0.1", None), ("localhost", Some(certificates.authority()))]
     {
@@ -138,7 +138,7 @@ async fn a_server_is_trusted_by_the_authority_that_is_named_and_by_no_other() {
     }
     let detail = refused(connect("127.0.0.1", Some("/no/such.pem".into())).map(|_| ()));
     assert!(detail.contains("PAGEMARK_REDIS_CA") && detail.contains("/no/such.pem"), "{detail}");
-    // No TLS where there should be.
+    // The port does not speak TLS.
     let plain = redis.server.url().replace("redis://", "rediss://");
     let config = PageIndexConfig { ca: Some(certificates.authority()), ..redis_server::config_at(&plain) };
     PageIndex::connect(&config).unwrap().ping().await.unwrap_err();
@@ -160,14 +160,14 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     assert!(detail.contains("multi") && detail.contains("docs/redis.md"), "{detail}");
     let detail = refused(connect(RedisMode::Cluster, "").ping().await);
     assert!(detail.contains("PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster"), "{detail}");
-    // A password that is changed later is good for the next connection.
+    // The next connection can use a password that was added later.
     let index = connect(RedisMode::Single, "known:later@");
     refused(index.ping().await);
     redis::cmd("ACL").arg(&["SETUSER", "known", ">later"]).exec_async(&mut raw).await.unwrap();
     index.ping().await.unwrap();
 }
 
-/// A user of the documentation: its name, and what it is permitted.
+/// The documented users: their names and their permissions.
 fn documented_users() -> Vec<(String, Vec<String>)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/redis.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -187,7 +187,7 @@ async fn the_documented_users_of_a_cluster_with_tls_have_just_what_they_need() {
         PageIndexConfig { prefix: "pagemark".to_owned(), ca: Some(certificates.authority()), ..cluster.config() };
     rebuild(&PageIndex::connect(&config).unwrap()).await.unwrap();
     let masters = cluster.masters().await;
-    // All nodes get the user with these permissions and no others, and forget the scripts.
+    // All nodes get the user with exactly these permissions, and the masters forget their scripts.
     let become_user = async |name: &str, permissions: &[&String]| {
         for node in 0..cluster.len() {
             let permissions = permissions.iter().join(" ");
@@ -214,18 +214,18 @@ async fn the_documented_users_of_a_cluster_with_tls_have_just_what_they_need() {
         let all = permissions.iter().collect_vec();
         act(name, &become_user(name, &all).await).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         for taken in permissions {
-            // Only while a slot is being moved.
+            // Needed only while a slot is being moved.
             if taken == "+asking" {
                 continue;
             }
             let fewer = permissions.iter().filter(|permission| *permission != taken).collect_vec();
             let outcome = act(name, &become_user(name, &fewer).await).await;
             let Err(error) = outcome else { panic!("{name} does not need {taken}") };
-            // An EXEC that is not permitted is answered like one that came in the middle of a fail-over.
+            // Redis answers an EXEC without permission like an EXEC in the middle of a fail-over.
             assert!(matches!(error, StoreError::Refused { .. }) || taken == "+exec", "{name} without {taken}: {error}");
             let detail = error.to_string();
             let named = taken.trim_start_matches('+');
-            // What a script lacks is not named by Redis 7.0.
+            // Redis 7.0 does not name the permission that a script lacks.
             let says = [named, "access one of the keys", "user executing the script", "ACL failure in script"];
             assert!(says.iter().any(|part| detail.contains(part)), "{name} without {taken}: {detail}");
         }

@@ -1,4 +1,5 @@
-//! What a client sends ahead: no body is asked for in vain, and no request is processed behind the last answer of a connection.
+//! Bytes that a client sends ahead of the answer. The API requests no body in vain, and processes no request after the
+//! last answer of a connection.
 
 use std::io::ErrorKind;
 
@@ -15,13 +16,13 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Sends bytes and reads until the connection ends, or has ended before all was sent.
+/// Sends bytes and reads until the connection ends. It may end before all bytes are sent.
 async fn answers(api: &Served, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(api.http.authority()).await.unwrap();
     let (mut reader, mut writer) = stream.split();
     let mut answers = Vec::new();
     let reading = async {
-        // The connection may end with something of ours unread.
+        // The service may end the connection before it has read all our bytes.
         if let Err(error) = reader.read_to_end(&mut answers).await {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
         }
@@ -31,12 +32,12 @@ async fn answers(api: &Served, sent: &[u8]) -> String {
     String::from_utf8(answers).unwrap()
 }
 
-/// The statuses of some answers, in their order.
+/// The statuses of the answers, in order.
 fn statuses(answers: &str) -> Vec<&str> {
     answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
 }
 
-/// The head of a request of somebody who may write, up to further headers.
+/// The head of a request with the write token, without the end of the headers.
 fn head(method: &str, path: &str) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer {WRITE_TOKEN}\r\n\
@@ -80,7 +81,7 @@ async fn a_body_is_asked_for_when_it_is_read_and_not_before() {
     stream.read_to_string(&mut rest).await.unwrap();
     assert_eq!(statuses(&rest), ["201", "200"], "the connection goes on: {rest}");
 
-    // Who sends the body without waiting needs not be asked.
+    // The API need not request a body that the client sends without waiting.
     let close = expect(&format!("{post}Connection: close\r\n"), body.len());
     let answers = answers(&api, format!("{close}{body}").as_bytes()).await;
     assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
@@ -102,7 +103,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     let post = head("POST", &comments);
     let refused = post.replace(WRITE_TOKEN, "wrong");
     let large = "x".repeat(200_000);
-    // What comes behind would create a comment.
+    // The request that follows would create a comment.
     let behind = sized(&post, &body);
     for (first, status) in [
         (sized(&post, &large), "413"),
@@ -117,7 +118,7 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
         let answers = answers(&api, format!("{first}{behind}{behind}").as_bytes()).await;
         let statuses: Vec<&str> = answers.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
         assert_eq!(statuses, [status], "{first:.300}: {answers}");
-        // HTTP/1.0 closes unless it is asked not to.
+        // In HTTP/1.0 the connection closes by default.
         assert!(first.contains("HTTP/1.0") || answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
     }
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 0, "nothing was created");

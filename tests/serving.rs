@@ -1,4 +1,4 @@
-//! The API in deployment: what readers get while a store is slow, throttled or down, while there are too many readers,
+//! The API in deployment. Readers get correct answers while a store is slow, throttled or down, under too many readers,
 //! while the service stops, and where ranks and table differ. A part that is down never causes a 404 (I5), and no
 //! request waits without bound.
 
@@ -380,7 +380,7 @@ async fn an_empty_page_is_looked_into() {
     assert_later(&waiting);
     assert_eq!(waiting.problem()["type"], "urn:pagemark:problem:not-yet-listed");
 
-    // The same comment, but the first comment in rank order is gone.
+    // The late comment again, but now the first rank belongs to a comment that does not exist.
     let newer = Instant::MAX;
     let ghost = CommentId::parse("ghost").unwrap();
     stores.index.apply(&index_edits(&ghost, Some((&late.placement(), newer)), &[])).await.unwrap();

@@ -1,6 +1,6 @@
-//! The deployment template, by the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
-//! the code expects. What the simulation does not know is named here, and checked by the tests of the package `infra`; as
-//! are TTL and point-in-time recovery of the table, which it takes no notice of.
+//! The deployment template in the tools that deploy it: the linter finds nothing, and a simulation of AWS creates what
+//! the code expects. This module names the resources that the simulation does not know. The tests of the package
+//! `infra` check these, and also the table's TTL and point-in-time recovery, which the simulation ignores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// Runs a program on the template and returns what it prints; it must end well.
+/// Runs a Python program and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[PathBuf]) -> String {
     let output = Command::new(python::program(program)).args(arguments).kill_on_drop(true).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -119,23 +119,24 @@ async fn the_stack_has_what_the_code_expects() {
     }
     assert_roles(&stack);
 
-    // On a table that is there already the stack makes none, and reads its stream.
+    // With an existing table, the stack creates none, and reads that table's stream.
     let other = &stack["on_a_table"];
     assert!(other["ids"].get("CommentsTable").is_none());
     assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
     assert_eq!(other["tables"], json!(["restored", "restored"]));
 }
 
-/// Each role has what the translation made of its statements, and what it added, on this stack's resources.
+/// Asserts that each role has its translated statements and the additions of the translation, on this stack's
+/// resources.
 fn assert_roles(stack: &Value) {
     // Every resource that a role names has become an ARN of this stack.
     let roles = stack["roles"].as_object().unwrap();
     let (in_network, start) = ("AWSLambdaVPCAccessExecutionRole", "AmazonECSTaskExecutionRolePolicy");
-    // What the template names is compared in the package `infra`; here, what the translation adds to that.
+    // The package `infra` compares what the template names. This test compares what the translation adds.
     let roles_expected = [
         ("StreamWriterRole", None, vec!["AWSLambdaBasicExecutionRole"]),
         ("PageIndexerRole", None, vec!["AWSLambdaBasicExecutionRole", in_network]),
-        // Into the queue of runs that failed.
+        // For the queue of failed runs.
         ("RepairJobRole", Some("sqs:SendMessage"), vec!["AWSLambdaBasicExecutionRole", in_network]),
         ("RepairTaskRole", None, vec![]),
         ("ApiRole", None, vec![]),
@@ -164,7 +165,7 @@ fn assert_roles(stack: &Value) {
     }
 }
 
-/// What a record is about, by its images alone, and how it came about.
+/// The kind of a record: its item's kind (from the images alone), its event, and whether TTL caused it.
 fn kind(record: &Value) -> String {
     let change = &record["dynamodb"];
     let image = change.get("NewImage").or(change.get("OldImage")).unwrap();

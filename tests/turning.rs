@@ -1,5 +1,5 @@
-//! A reader who turns pages while comments come and go: pages as of an instant do not shift, also not by what the page index
-//! has not seen yet; cursors never end in the middle of nothing; and an invalid item hides no other.
+//! A reader turns pages while comments come and go. Pages as of an instant do not shift, even when comments dated
+//! before that instant are indexed later. Cursors never lead to a dead end, and an invalid item hides no other.
 
 use api::ApiSettings;
 use model::{Comment, Instant, Order, ProductId};
@@ -24,7 +24,7 @@ fn listing(query: &str) -> String {
     format!("{}/comments?{query}", product_path(PRODUCT))
 }
 
-/// Some comments, fanned out and indexed, and a page index that is ready; the newest first.
+/// Fills the stores with comments, fanned out and indexed, and makes the page index ready. Returns them newest first.
 async fn filled(stores: &Stores, count: u64) -> Vec<Comment> {
     let mut comments = Vec::new();
     for number in 0..count {
@@ -54,8 +54,8 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
         let filters = ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2&rating=3&rating=4"];
         for filter in filters {
             let query = |number: u64| format!("page_size=5&order={order}{filter}&page={number}");
-            // Created and not delivered: dated before the reader comes, indexed after. Under the filter of everything the
-            // table shows them at once.
+            // Create comments and do not deliver them. They are older than the reader's visit, and indexed after it.
+            // Without a filter, the table shows them at once.
             let before = get(http, &query(2)).await;
             for language in ["en", "ko"] {
                 for rating in 1..=5 {
@@ -77,7 +77,7 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
             assert_eq!([ids(&first_again), ids(&second_again)], [ids(&first), ids(&second)], "{order} {filter}");
             assert_eq!(first_again["as_of"], first["as_of"]);
             assert_eq!(second_again["total"], second["total"]);
-            // What follows the first page is the page after it.
+            // The comments after the first page's cursor are those of page 2.
             let next = get(http, &format!("page_size=5&order={order}{filter}&cursor={}", cursor(&first))).await;
             assert_eq!(ids(&as_of_page(2, &first).await), ids(&next), "{order} {filter}: nothing is passed over");
             assert_ne!(get(http, &query(1)).await["total"], second["total"]);
@@ -104,11 +104,11 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
     for language in ["en", "ko"] {
         assert_eq!(get(http, &format!("language={language}&order=oldest")).await["as_of"], newest_of(language));
     }
-    // Given, it is given back.
+    // The answer repeats an `as_of` from the request.
     let given = comments[7].created_at.to_string();
     assert_eq!(get(http, &format!("as_of={}", encoded(&given))).await["as_of"], json!(given));
 
-    // Of nothing, up to when the journal is reconciled: what comes later does not count.
+    // For an empty listing, `as_of` is the instant up to which the journal is reconciled. Later comments do not count.
     let nothing = get(http, "language=fr").await;
     assert_eq!(nothing["total"], 0);
     let as_of = nothing["as_of"].as_str().unwrap();
@@ -118,7 +118,7 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
     assert_eq!(get(http, "language=fr").await["total"], 1);
     assert_eq!(get(http, &format!("language=fr&as_of={}", encoded(as_of))).await["total"], 0);
 
-    // A comment of the future does not take the pages with it.
+    // A comment from the future does not move `as_of` into the future.
     let mut future = comments[0].clone();
     future.created_at = now().plus_ms(3_600_000);
     let place = (&future.placement(), future.created_at);
@@ -126,7 +126,7 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
     let as_of = get(http, "page=1").await["as_of"].as_str().unwrap().to_owned();
     assert!(Instant::parse(&as_of).unwrap() <= now(), "{as_of}");
 
-    // Without the index nobody knows how pages are numbered.
+    // Without the index, pages have no numbers and no `as_of`.
     stores.index.clear().await.unwrap();
     let page = get(http, "page=1").await;
     assert_eq!((&page["index"], &page["as_of"]), (&json!("unavailable"), &Value::Null));
@@ -145,7 +145,7 @@ async fn a_deletion_moves_pages_as_of_an_instant_and_no_cursor() {
     let named = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
     assert_eq!((ids(&second), &second["total"]), (named(&comments[4..8]), &json!(12)));
 
-    // A comment of the first page goes, and another is posted, before the reader turns the page.
+    // Before the reader turns the page, a comment of the first page is deleted and another is posted.
     delete(&stores, &comments[1..2]).await;
     http.post(PRODUCT, &good_comment("en", 5, "Meanwhile")).await.expect(201);
     stores.deliver_all().await;
@@ -157,7 +157,7 @@ async fn a_deletion_moves_pages_as_of_an_instant_and_no_cursor() {
     stores.finish().await;
 }
 
-/// Deletes comments, and has that done everywhere.
+/// Deletes comments, and delivers the deletions to both handlers.
 async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     for comment in comments {
         stores.table.delete_comment(&comment.id, None).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_cursor_whose_page_has_gone_leads_back() {
         let second = follow(http, order, &first["cursor"]["next"]).await;
         assert_eq!(ids(&second), named(&comments[4..8]));
 
-        // All that follows goes while the second page is read.
+        // All following comments are deleted while the reader is on the second page.
         delete(&stores, &comments[8..]).await;
         let empty = follow(http, order, &second["cursor"]["next"]).await;
         assert_eq!((ids(&empty).len(), &empty["cursor"]["next"]), (0, &Value::Null));
@@ -194,14 +194,14 @@ async fn a_cursor_whose_page_has_gone_leads_back() {
         assert_eq!(ids(&back), ids(&second), "the page that led there, whole");
         assert_eq!(back, http.get(empty["links"]["prev"].as_str().unwrap()).await.expect(200));
 
-        // All that precedes goes as well.
+        // All preceding comments are deleted as well.
         delete(&stores, &comments[..4]).await;
         let empty = follow(http, order, &back["cursor"]["prev"]).await;
         assert_eq!((ids(&empty).len(), &empty["cursor"]["prev"]), (0, &Value::Null));
         let forth = follow(http, order, &empty["cursor"]["next"]).await;
         assert_eq!(ids(&forth), named(&comments[4..8]));
 
-        // The comment that led there goes too, and others are left.
+        // The comment named by the cursor is also deleted, and others remain.
         delete(&stores, &comments[7..8]).await;
         let empty = follow(http, order, &second["cursor"]["next"]).await;
         assert_eq!(ids(&follow(http, order, &empty["cursor"]["prev"]).await), named(&comments[4..7]));
@@ -216,7 +216,7 @@ async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
     let comments = filled(&stores, 12).await;
     let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
     let http = &api.http;
-    // One whose text is none, one that has no rating, one whose language is none, and one without a revision.
+    // One item has an invalid text, one no rating, one an invalid language, and one no revision.
     let broken = [2, 4, 5, 11];
     let faults = [
         ("comment_blob", Some(AttributeValue::S("said in confidence".to_owned()))),
@@ -279,7 +279,7 @@ async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
 
 #[tokio::test]
 async fn a_walk_passes_any_number_of_invalid_items() {
-    // More than one answer of the listing reads.
+    // More items than one answer of the listing reads.
     const INVALID: usize = 1_000;
     let stores = Stores::start().await;
     let comments = filled(&stores, 2).await;

@@ -39,7 +39,7 @@ fn idempotency(key: &str, body_hash: &str) -> Idempotency {
     Idempotency { client: "ann".to_owned(), key: key.to_owned(), body_hash: body_hash.to_owned() }
 }
 
-/// The record of a key as earlier versions wrote it: under the key alone.
+/// The record of a key in the form of earlier versions: under the key alone.
 fn record_of_an_earlier_version(key: &str, body_hash: &str, id: &CommentId, expires_in_seconds: i64) -> Item {
     let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
     let expires_at = (now().epoch_seconds() + expires_in_seconds).to_string();
@@ -116,7 +116,7 @@ async fn revisions_grow_and_each_write_has_its_journal_entry_also_within_one_mil
         revisions.push(patched.revision);
     }
     assert!(revisions.iter().tuple_windows().all(|(a, b)| a < b), "{revisions:?}");
-    // Many comments at once do share milliseconds.
+    // Many comments that are created at once share milliseconds.
     let created =
         join_all((0..60).map(|number| stores.table.create_comment(new_comment(&format!("n{number}"), 3), None)));
     for created in created.await {
@@ -166,7 +166,7 @@ async fn of_writes_at_the_same_time_none_is_lost() {
     assert_eq!((comment.rating.get(), comment.language.as_str(), comment.text), (5, "ko", text));
     assert_eq!(Some(&comment.revision), revisions.last());
 
-    // The journal tells an unbroken story.
+    // In the journal, each change continues from the one before.
     let journal = stores.journal_of(&created.id).await;
     assert_eq!(journal.len(), 5);
     assert!(journal.iter().tuple_windows().all(|(a, b)| a.after == b.before), "{journal:?}");
@@ -244,7 +244,7 @@ async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
     assert!(matches!(create("c4", key("k1", "h2")).await, Err(WriteError::IdempotencyMismatch)));
     assert!(matches!(create("c5", key("k2", "h2")).await, Ok(Created::New(_))));
 
-    // At the same time, too.
+    // This also holds for concurrent requests.
     let race = join_all((0..6).map(async |number| create(&format!("r{number}"), key("k3", "h3")).await));
     let ids: BTreeSet<CommentId> = race
         .await
@@ -359,7 +359,7 @@ async fn a_comment_created_again_has_a_new_revision_and_no_other_duplicates() {
     let first = stores.create("c1", 4).await;
     stores.deliver_all().await;
     stores.table.delete_comment(&first.id, None).await.unwrap();
-    // Before the deletion has reached the duplicates.
+    // Create it again before the deletion has reached the duplicates.
     let second = stores.create("c1", 2).await;
     assert!(second.revision > first.revision);
     assert_eq!(stores.table.comment(&first.id).await.unwrap(), Some(second.clone()));
