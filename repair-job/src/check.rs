@@ -1,4 +1,4 @@
-//! `check`: one comment, what is and what should be.
+//! `check`: compares what is there for one comment with what should be there.
 
 use std::{
     collections::BTreeMap,
@@ -23,34 +23,34 @@ use crate::{
     report::Report,
 };
 
-/// What is said of something that is not there, or should not be.
+/// Shown for something that is absent, or that should be absent.
 const NOTHING: &str = "-";
-/// What is said of a duplicate that is right, or should be there.
+/// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
 
-/// One comment as a table, and the report.
+/// The result of a check: a table and the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Lines for a person: what is there before anything is mended, and what should be.
+    /// Lines for a person: what is there before any repair, and what should be there.
     pub table: String,
     /// The rows of the table.
     pub rows: Vec<CheckedRow>,
-    /// What was found and done.
+    /// The report of the run.
     pub report: Report,
 }
 
-/// Something that is derived from a comment. No row holds what a commenter wrote.
+/// One item or entry that is derived from a comment. A row never holds text that a commenter wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedRow {
     /// `duplicate`, `rank entry` or `name`.
     pub what: &'static str,
     /// `right`, or the kind of difference.
     pub state: String,
-    /// What is there: of a stale duplicate the attributes that differ, of a rank entry its score.
+    /// The actual state. For a stale duplicate: the attributes that differ. For a rank entry: its score.
     pub is: String,
-    /// What should be there.
+    /// The expected state.
     pub should_be: String,
-    /// The duplicate's filter key, the base set, or what is named.
+    /// The duplicate's filter key, the base set, or the name.
     pub key: String,
 }
 
@@ -65,7 +65,7 @@ impl Checked {
     }
 }
 
-/// What is told of a comment.
+/// The lines and rows that describe a comment.
 #[derive(Debug, Default)]
 struct Described {
     lines: Vec<String>,
@@ -73,12 +73,12 @@ struct Described {
 }
 
 impl Job {
-    /// Looks at one comment; `product` says where else to look.
+    /// Checks one comment. `product` names another product to look in.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
         let mut described = Described::default();
         let mut told = Places::default();
         product.into_iter().for_each(|product| told.add(product, None));
-        // One comment is guarded by itself and needs no lease.
+        // One comment needs no lease, because its writes are conditional.
         let work = async |run: &Run<'_>| {
             let table_id = self.table.describe().await?.id;
             let follow = Follow::read(run, &table_id).await?;
@@ -137,7 +137,7 @@ impl Job {
     }
 }
 
-/// A row for everything that is there or should be, by its key.
+/// A row for everything that exists or should exist, ordered by key.
 fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
     let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 Drift::ExtraName(product, language) => {
                     add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
                 }
-                // Those are planned below, or by `reconcile`.
+                // The plan below or `reconcile` handles these kinds.
                 Drift::MissingRevision(_)
                 | Drift::MissingDuplicate(_)
                 | Drift::ExtraDuplicate(_)
@@ -218,8 +218,8 @@ fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     language.map_or_else(|| product.to_string(), |language| format!("{product} {language}"))
 }
 
-/// An attribute as it is shown: what Pagemark itself put there as it is, anything else by its length and hash, because a
-/// commenter may have written it.
+/// Formats an attribute. Attributes that Pagemark itself puts there are shown as they are. All others are shown by
+/// length and hash, because a commenter may have written them.
 fn shown(name: &str, value: Option<&AttributeValue>) -> String {
     let is_own = [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION].contains(&name);
     match value {
@@ -236,7 +236,7 @@ fn shown(name: &str, value: Option<&AttributeValue>) -> String {
     }
 }
 
-/// A value as a text that is the same for equal values.
+/// A value as text. Equal values give equal texts.
 fn canonical(value: &AttributeValue) -> String {
     if let AttributeValue::M(map) = value {
         let fields: BTreeMap<&String, String> = map.iter().map(|(name, value)| (name, canonical(value))).collect();

@@ -1,4 +1,4 @@
-//! Runs one command of the command line, and prints what it found.
+//! Runs one command of the command line and prints its result.
 
 use std::process::ExitCode;
 
@@ -14,10 +14,10 @@ use crate::{
     stop::Stop,
 };
 
-/// Runs a command over some stores until it is done, its time is up, or a signal ends it. The exit code is [`exit`]'s.
+/// Runs a command until it is done, its time is up, or a signal ends it. Returns an exit code of [`exit`].
 ///
 /// # Errors
-/// What could not be found out or printed. What a run itself meets is in its report.
+/// Something could not be found out or printed. The errors of the run itself are in its report.
 pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
     if let Command::Audit(audit) = &args.command
         && let Err(problem) = audit.options()
@@ -80,7 +80,7 @@ async fn long_command(job: &Job, command: &Command) -> anyhow::Result<Report> {
     })
 }
 
-/// The first signal asks the run to stop, the second ends the process.
+/// The first signal asks the run to stop. The second signal ends the process.
 fn stop_on_signals(stop: Stop) -> anyhow::Result<impl Future<Output = ()>> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {

@@ -15,7 +15,7 @@ use crate::{
     job::{JobSettings, LEASE, SETTLE_DELAY},
 };
 
-/// What the exit codes mean, for `--help`.
+/// The meaning of the exit codes, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit code, a sum of bits:
    0  in order, and everything was done
@@ -180,7 +180,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Its name.
+    /// The command's name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Recent { .. } => "recent",
@@ -220,10 +220,10 @@ pub struct AuditArgs {
 }
 
 impl AuditArgs {
-    /// The same for the job.
+    /// The options of the job's audit.
     ///
     /// # Errors
-    /// A segment that there is not.
+    /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
         let which = match (self.segment, self.rolling) {
             (Some(segment), _) if segment >= self.segments => {
@@ -272,7 +272,7 @@ pub struct FunctionConfig {
 }
 
 impl FunctionConfig {
-    /// What the function's audit is told: what is due.
+    /// The options of the function's audit: it checks what is due.
     pub fn audit_options(&self) -> AuditOptions {
         AuditOptions {
             segments: self.audit_segments,
@@ -283,10 +283,11 @@ impl FunctionConfig {
     }
 }
 
-/// The longest time: a year. One that an instant cannot be moved by would end the run in a panic.
+/// Maximum time that a setting accepts: a year. A time by which an instant cannot be moved would end the run in a
+/// panic.
 const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// Parses a time: a number with `s`, `m` or `h`, seconds without one; at most [`TIME_MAX`].
+/// Parses a time: a number with `s`, `m` or `h`. Without a unit, the number is in seconds. The maximum is [`TIME_MAX`].
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.get(number.len()..).unwrap_or("s")),

@@ -1,47 +1,49 @@
-//! Whether the page index is still the one that was last vouched for: what the markers say, what the table remembers, and
-//! which servers answer. No I/O, no clock.
+//! Judges whether the page index is still the one of the last vouch, by the markers, the table's memory and the servers
+//! that answer. No I/O, no clock.
 //!
-//! **Invariant:** what a partition may have lost is later than its own last vouch, because writes of a slot are replicated
-//! in their order and a snapshot is of a moment; and later than its own watermark.
+//! **Invariant:** a partition can lose only changes later than its own last vouch and later than its own watermark.
+//! Writes of a slot are replicated in their order, and a snapshot shows a single moment, so older writes are not lost
+//! alone.
 
 use model::Instant;
 use serde::{Deserialize, Serialize};
 use stores::page_index::{Mark, ServerIdentity};
 
-/// What the table remembers of the last vouch.
+/// What the table stores about the last vouch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Remembered {
     /// Its token.
     pub(crate) token: String,
-    /// The token before it. Partitions have it that the vouch did not reach, because the run was killed, or that have lost
-    /// the vouch.
+    /// The token before it. A partition still has it if the run was killed before the vouch reached the partition. A
+    /// partition that lost the last vouch has it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<String>,
-    /// Who answered before the token was left.
+    /// The servers that answered before the token was left.
     pub(crate) servers: ServerIdentity,
-    /// What is to be looked at before the next vouch.
+    /// The period to check before the next vouch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
 }
 
-/// A part of time of which the page index may have lost what changed.
+/// A period whose changes the page index may have lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
     pub(crate) began: Instant,
-    /// How far it has been looked at.
+    /// How far the period has been checked.
     pub(crate) from: Instant,
     pub(crate) to: Instant,
 }
 
-/// What is found of the partitions' tokens.
+/// What the partitions' tokens show.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Findings<P> {
-    /// What the table should remember from now on.
+    /// What the table should store from now on.
     pub(crate) remembered: Remembered,
-    /// Whether it does not yet.
+    /// Whether the table has yet to store it.
     pub(crate) is_new: bool,
-    /// Partitions with a token that is not known any more, and those that the last vouch did not reach; and their tokens.
+    /// Partitions whose token is neither the last one nor the one before it, and their tokens.
     pub(crate) restored: Vec<(P, String)>,
+    /// Partitions that the last vouch did not reach, and their tokens.
     pub(crate) unreached: Vec<(P, String)>,
 }
 
@@ -49,15 +51,15 @@ pub(crate) struct Findings<P> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) present: Instant,
-    /// Before this the journal may lack entries.
+    /// The journal may lack entries before this instant.
     pub(crate) oldest: Instant,
-    /// A vouch says nothing of what changed so short a time before it.
+    /// A vouch does not cover changes within this time before it.
     pub(crate) margin_ms: i64,
-    /// Clocks of writers may be ahead.
+    /// How far the clocks of writers may be ahead.
     pub(crate) settle_ms: i64,
 }
 
-/// Judges what the markers say by what the table remembers. `token` is for a table that remembers nothing.
+/// Judges the markers by what the table stores. `token` is for a table that stores nothing yet.
 pub(crate) fn judge<P: Copy>(
     before: Option<&Remembered>,
     marks: &[(P, Mark)],
@@ -82,7 +84,7 @@ pub(crate) fn judge<P: Copy>(
     let pending = before.and_then(|before| before.check.clone());
     let is_new = !begins.is_empty();
     let check = match begins.into_iter().chain(pending.as_ref().map(|check| check.began)).min() {
-        // What had been looked at before may be lost again.
+        // Changes that were checked before may be lost again, so the check starts over.
         Some(began) if is_new => Some(Check { began, from: began, to: times.present.plus_ms(times.settle_ms) }),
         _ => pending,
     };
@@ -95,7 +97,8 @@ pub(crate) fn judge<P: Copy>(
     Findings { remembered, is_new, restored, unreached }
 }
 
-/// What a partition may have lost is later than its last vouch, and not reconciled, as its own watermark says.
+/// The instant since which a partition may have lost changes: its own watermark, or shortly before its last vouch if
+/// that is later. Instants in the future do not count.
 fn may_have_lost_since(mark: &Mark, times: Times) -> Instant {
     let is_past = |at: &Instant| *at <= times.present;
     let reconciled = Some(mark.watermark).filter(is_past).unwrap_or(times.oldest);
@@ -109,7 +112,7 @@ mod tests {
     use crate::{recent::oldest_entry, vouch::ms};
 
     const MINUTE_MS: i64 = 60_000;
-    /// Changes a second that are written and reconciled.
+    /// Changes per second that are written, and that are reconciled.
     const WRITTEN: i64 = 1_000;
     const RECONCILED: i64 = 450;
 
@@ -155,15 +158,15 @@ mod tests {
         };
         let (last, text) = (remembered("2", Some("1")), str::to_owned);
         assert_eq!(judge(Some(&last), &marks[..1], "a"), (false, text(""), text(""), None));
-        // The last vouch did not reach it, or is lost: since shortly before the vouch that it has.
+        // The last vouch did not reach it, or was lost. The check begins shortly before the vouch that it has.
         assert_eq!(judge(Some(&last), &marks[..2], "a"), (true, text(""), text("b"), Some(25)));
-        // A snapshot.
+        // Restored from a snapshot.
         assert_eq!(judge(Some(&last), &marks, "a"), (true, text("c"), text("b"), Some(80)));
-        // Another server, with everything as far as one can know.
+        // Another server, without a sign that something is missing.
         assert_eq!(judge(Some(&last), &marks[..1], "b"), (true, text(""), text(""), Some(25)));
-        // A table that remembers nothing.
+        // A table without a stored vouch.
         assert_eq!(judge(None, &marks[..1], "a"), (true, text("a"), text(""), Some(25)));
-        // What is reconciled is not lost; and a vouch or a watermark later than the present says nothing.
+        // Reconciled changes are not lost. A vouch or a watermark later than the present says nothing.
         let reconciled = [('a', mark("2", at(-MINUTE_MS), vouched))];
         assert_eq!(judge(Some(&last), &reconciled, "b"), (true, text(""), text(""), Some(1)));
         let fast = [('a', mark("2", old, at(MINUTE_MS)))];
@@ -182,8 +185,8 @@ mod tests {
         assert_eq!((other.is_new, other.remembered.check), (true, Some(anew)));
     }
 
-    /// Twelve hours in steps of a minute: what repair manages, and what each minute's vouch decides. A planned fail-over
-    /// comes after five hours, and the time that its check takes is not there for the backlog.
+    /// Simulates twelve hours in steps of a minute: how much is reconciled, and what each minute's vouch decides. A
+    /// planned fail-over happens after five hours. Its check takes time away from the backlog.
     #[test]
     fn twelve_hours_of_1_000_changes_a_second_leave_every_minute_vouched_for() {
         let max_age_ms = 3 * 60 * MINUTE_MS;

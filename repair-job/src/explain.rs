@@ -1,4 +1,5 @@
-//! `--explain`: what a command would read and write, without doing it. Only the job's own state and the markers are read.
+//! `--explain`: describes what a command would read and write, without doing it. It reads only the table's description,
+//! the job's own state and the markers.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -16,7 +17,7 @@ use crate::{
     recent::oldest_entry,
 };
 
-/// What a command would do.
+/// Describes what a command would do.
 ///
 /// # Errors
 /// A store's.

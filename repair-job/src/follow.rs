@@ -1,4 +1,4 @@
-//! Which partitions of the page index a run keeps up to date.
+//! The partitions of the page index that a run keeps up to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     reconcile::IndexScope,
 };
 
-/// The partitions that are kept up to date, as they were when they were read.
+/// The partitions kept up to date, as the run read them.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     table_id: String,
@@ -31,10 +31,10 @@ impl Kept {
         self.watermarks.contains_key(&index.partition_of(product))
     }
 
-    /// Makes sure that what was just read of some products was read of an index that is still kept up to date.
+    /// Checks that an index from which some products were just read is still kept up to date.
     ///
     /// # Errors
-    /// It is not, or does not answer; nothing may be concluded from what was read.
+    /// The index is not kept up to date any more, or does not answer. Nothing may be concluded from what was read.
     pub(crate) async fn assert_still(
         &self,
         index: &PageIndex,
@@ -48,21 +48,21 @@ impl Kept {
     }
 }
 
-/// The partitions that are kept up to date, and up to when each is.
+/// The partitions kept up to date, with their watermarks.
 #[derive(Debug, Clone)]
 pub(crate) struct Follow {
     table_id: String,
-    /// Who answered when the run began; `None` when nobody did.
+    /// The servers that answered when the run began; `None` when none did.
     servers: Option<ServerIdentity>,
     pub(crate) watermarks: BTreeMap<IndexPartition, Instant>,
     /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
     doubted: BTreeSet<IndexPartition>,
-    /// Whether the run leaves the page index alone, because it did not answer or its servers have changed.
+    /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
     has_given_up: bool,
 }
 
 impl Follow {
-    /// Reads the markers. What there is to be said about partitions that are not kept up to date is reported.
+    /// Reads the markers, and reports the partitions that are not kept up to date.
     pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, RepairError> {
         let mut follow = Self {
             table_id: table_id.to_owned(),
@@ -103,18 +103,18 @@ impl Follow {
         Ok(follow)
     }
 
-    /// What is looked at in the page index.
+    /// The part of the page index to check.
     pub(crate) fn scope(&self) -> IndexScope {
         self.kept().map_or(IndexScope::Nothing, |kept| IndexScope::Partitions(Arc::new(kept)))
     }
 
-    /// The partitions that are kept up to date, `None` when there are none.
+    /// The partitions kept up to date; `None` when there are none.
     pub(crate) fn kept(&self) -> Option<Kept> {
         let servers = self.servers.clone().filter(|_| !self.watermarks.is_empty())?;
         Some(Kept { table_id: self.table_id.clone(), servers, watermarks: self.watermarks.clone() })
     }
 
-    /// Leaves partitions out whose watermarks are older than this: the journal does not reach back to them.
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.
     pub(crate) fn drop_older(&mut self, run: &Run<'_>, oldest: Instant) {
         let before = self.watermarks.len();
         self.watermarks.retain(|_, watermark| *watermark >= oldest);
@@ -127,7 +127,7 @@ impl Follow {
         }
     }
 
-    /// Does not believe watermarks that are later than the present.
+    /// Doubts watermarks that are later than the present.
     pub(crate) fn doubt_later(&mut self, run: &Run<'_>, present: Instant) {
         let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
         self.doubted = later.map(|(partition, _)| *partition).collect();
@@ -140,24 +140,24 @@ impl Follow {
         }
     }
 
-    /// From when on each partition is to be reconciled; `oldest` for one whose watermark is not believed.
+    /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
     pub(crate) fn begins(&self, oldest: Instant) -> impl Iterator<Item = Instant> {
         let begins = self.watermarks.iter();
         begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
     }
 
-    /// Leaves the page index alone from now on.
+    /// Stops using the page index.
     pub(crate) fn give_up(&mut self) {
         self.watermarks.clear();
         self.has_given_up = true;
     }
 
-    /// Whether the run leaves the page index alone since some time.
+    /// Whether the run has stopped using the page index.
     pub(crate) fn has_given_up(&self) -> bool {
         self.has_given_up
     }
 
-    /// Moves watermarks on after a window has been reconciled up to `to`.
+    /// Advances the watermarks after a window has been reconciled up to `to`.
     pub(crate) async fn advance(&mut self, run: &Run<'_>, to: Instant, is_last: bool) -> Result<(), RepairError> {
         let Some(servers) = &self.servers else { return Ok(()) };
         let from: Vec<(IndexPartition, Instant)> = self
@@ -202,7 +202,7 @@ impl Follow {
         Ok(())
     }
 
-    /// Who answered when the run began; `None` when nobody did.
+    /// The servers that answered when the run began; `None` when none did.
     pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
         self.servers.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What the Lambda function does every hour or when it is told to, and the metrics that it prints.
+//! The Lambda function: what it does every hour, every five minutes or on request, and the metrics that it prints.
 
 use serde_json::{Value, json};
 use stores::{Quarantine, metrics, now};
@@ -13,7 +13,7 @@ use crate::{
 /// The name of the function in its metrics.
 pub const FUNCTION: &str = "repair-job";
 
-/// Parts of the table that a rebuild reads at the same time.
+/// Number of products, or parts of the table, that a rebuild reads in parallel.
 const REBUILD_SEGMENTS: u32 = 16;
 
 /// What an event asks for.
@@ -21,15 +21,16 @@ const REBUILD_SEGMENTS: u32 = 16;
 pub enum Asked {
     /// The hourly run.
     Hourly,
-    /// `recent` alone, by `{"command": "recent"}`: the schedule asks for it every five minutes, because it vouches for the
-    /// page index.
+    /// `recent` alone, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it vouches for
+    /// the page index.
     Recent,
-    /// A rebuild of the page index, by `{"command": "rebuild"}`: whoever deploys has no other way into the network.
+    /// A rebuild of the page index, by `{"command": "rebuild"}`. A person who deploys has no other way into the
+    /// network.
     Rebuild,
 }
 
 impl Asked {
-    /// Reads an event; any that is not known, as the schedule's, asks for the hourly run.
+    /// Reads an event. Any unknown event, like that of the hourly schedule, asks for the hourly run.
     pub fn by(event: &Value) -> Self {
         match event.get("command").and_then(Value::as_str) {
             Some("recent") => Self::Recent,
@@ -42,16 +43,17 @@ impl Asked {
 /// What an invocation did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invoked {
-    /// What each part of it did: `recent`, `quarantine`, `audit`; or `rebuild`.
+    /// One report per command that ran: `recent`, `quarantine`, `audit` or `rebuild`.
     pub reports: Vec<Report>,
-    /// How everything is afterwards; or why that could not be found out.
+    /// The state of everything afterwards, or why it is unknown.
     pub status: Result<Status, String>,
     /// Whether the page index answers afterwards.
     pub is_index_reachable: bool,
 }
 
-/// Does what is asked for. The hourly run: what changed recently first; then the quarantine; then, while there
-/// is time, what of the table and the page index has not been checked for nearly a week, as `audit` says.
+/// Does what the event asks for. The hourly run first reconciles recent changes, then works off the quarantine. With
+/// the time that is left, `audit` checks the parts of the table and of the page index whose last check is nearly a week
+/// old.
 pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, asked: Asked) -> Invoked {
     let reports = match asked {
         Asked::Hourly => Box::pin(hourly(job, quarantine, audit)).await,
@@ -61,7 +63,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
     let status = job.status(audit.segments, Some(quarantine)).await.map_err(|error| error.to_string());
     let is_index_reachable = match &status {
         Ok(status) => status.index.is_ok(),
-        // The table's failure says nothing of it. No table has this id; markers are what the job may read there.
+        // The table's failure says nothing about the page index, so read the markers. No table has this id.
         Err(_) => job.index.watermarks("").await.is_ok(),
     };
     Invoked { reports, status, is_index_reachable }
@@ -77,7 +79,7 @@ async fn hourly(job: &Job, quarantine: &Quarantine, audit: AuditOptions) -> Vec<
 }
 
 impl Invoked {
-    /// Whether a part of it failed.
+    /// Whether one of the commands failed.
     pub fn has_failed(&self) -> bool {
         self.reports.iter().any(|report| report.exit_code() & exit::FAILURE != 0)
     }
@@ -92,8 +94,8 @@ impl Invoked {
     }
 }
 
-/// The line of metrics of an invocation (see [`stores::metrics`]). `Unresolved` is the one to be alarmed by: it stays
-/// until a person has looked. docs/operations.md says what each of them means.
+/// The line of metrics of an invocation (see [`stores::metrics`]). `Unresolved` deserves an alarm: it stays until a
+/// person has looked. docs/operations.md explains each metric.
 pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
     let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
     let sum_units = |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };

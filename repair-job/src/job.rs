@@ -1,4 +1,4 @@
-//! One run of the job: its settings, its lease, what it adds up.
+//! One run of the job: its settings, its lease and its totals.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
@@ -34,34 +34,35 @@ use crate::{
     unresolved,
 };
 
-/// How long ago an entry of the journal must be for its window to be complete: longer than a write may take (30 s, see
-/// `stores/src/table/writer.rs`), plus what the clocks of writers may differ and an edit of the page index may come late
+/// Minimum age of journal entries at which their window is complete. It exceeds the time of a write (30 s, see
+/// `stores/src/table/writer.rs`), plus clock differences between writers and the delay of a page-index edit
 /// (`reconcile`).
 pub const SETTLE_DELAY: Duration = Duration::from_secs(60);
 
-/// How much of what has been reconciled is looked at again.
+/// How much of the time already reconciled is reconciled again.
 pub const OVERLAP: Duration = Duration::from_secs(300);
 
-/// How far the page indexer may be behind while the page index is vouched for. Its alarm comes first: records that are 5
-/// minutes old for a quarter of an hour.
+/// Maximum lag of the page indexer at which the job still vouches for the page index. The lag's alarm comes first: it
+/// fires when records are 5 minutes old for a quarter of an hour.
 pub const INDEXER_LAG: Duration = Duration::from_secs(900);
 
-/// Between two vouches of a run for the page index: so soon it notices that Redis was restored or taken over.
+/// Interval between two vouches of a run for the page index. The run notices within this time that Redis was restored
+/// or taken over.
 pub const VOUCH_EVERY: Duration = Duration::from_secs(60);
 
-/// How long a lease lasts that is not renewed: how long a run that was killed keeps others away.
+/// Lifetime of a lease that is not renewed. A killed run keeps others away for this long.
 pub const LEASE: Duration = Duration::from_secs(60);
 
-/// Comments are divided into so many, of each of which one is reconciled at a time: more than are under way at once.
+/// Number of lock stripes. Must exceed the concurrency.
 const LANES: usize = 64;
 
-/// The state that tells when a command last ran.
+/// The kind of state that records the last run of a command.
 pub(crate) const RUN: &str = "run";
 
-/// How a job works.
+/// Settings of a job.
 #[derive(Debug, Clone)]
 pub struct JobSettings {
-    /// Whether it mends. A job that does not takes no lease and remembers nothing.
+    /// Whether the job repairs differences. A dry run takes no lease and stores nothing.
     pub apply: bool,
     /// See [`SETTLE_DELAY`].
     pub settle: Duration,
@@ -69,7 +70,7 @@ pub struct JobSettings {
     pub overlap: Duration,
     /// See [`LEASE`].
     pub lease: Duration,
-    /// Comments reconciled at the same time.
+    /// Number of comments reconciled in parallel.
     pub concurrency: usize,
     /// See [`INDEXER_LAG`].
     pub indexer_lag: Duration,
@@ -102,7 +103,7 @@ pub struct Job {
     meter: Arc<Meter>,
 }
 
-/// What a state says of the last run of a command.
+/// The stored record of a command's last run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     pub(crate) began: Instant,
@@ -119,32 +120,33 @@ pub(crate) struct RunRecord {
 pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
     pub(crate) began: Instant,
-    /// What had been consumed when it began.
+    /// Units consumed before the run began.
     before: Units,
     report: Mutex<Report>,
     counted: Mutex<Counted>,
-    /// A comment is reconciled by one at a time: what two parts of the run come across is mended, and counted, once.
+    /// Lock stripes. Only one task at a time reconciles a comment, so a difference that two parts of the run find is
+    /// repaired, and counted, once.
     lanes: Vec<tokio::sync::Mutex<()>>,
-    /// A part of it has failed: what is under way comes to its end, and nothing new is begun.
+    /// A part of the run has failed. Work under way completes, and nothing new begins.
     has_failed: AtomicBool,
-    /// Comments were left out because it had to stop.
+    /// Comments were skipped because the run had to stop.
     has_left_out: AtomicBool,
 }
 
 impl Job {
-    /// A job; `meter` counts and limits what it consumes, `stop` ends it.
+    /// A job. `meter` counts and limits the units that it consumes; `stop` ends it.
     pub fn new(table: Table, index: PageIndex, settings: JobSettings, meter: Meter, stop: Stop) -> Self {
         let meter = Arc::new(meter.until(stop.interrupt()));
         let table = table.metered(Arc::clone(&meter));
         Self { table, index, settings, stop, progress: Progress::default(), meter }
     }
 
-    /// How far it is.
+    /// The job's progress.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Does some work under a lease and reports; without `--apply`, there is no lease.
+    /// Does some work under a lease and reports. Without `--apply`, it takes no lease.
     pub(crate) async fn run(
         &self,
         command: &str,
@@ -158,7 +160,7 @@ impl Job {
         self.without_lease(command, work_with_lease).await
     }
 
-    /// Does some work and reports.
+    /// Does some work without a lease and reports.
     pub(crate) async fn without_lease(
         &self,
         command: &str,
@@ -217,7 +219,7 @@ impl Job {
                         continue;
                     }
                     Ok(Ok(false)) => {}
-                    // The next try may come in time.
+                    // The next try may still succeed in time.
                     Ok(Err(error)) if Clock::now() < lasts => {
                         tracing::warn!(scope, %error, "the lease was not renewed");
                         continue;
@@ -271,7 +273,7 @@ impl Job {
     }
 }
 
-/// What a person finds this process by.
+/// Identifies this process for a person.
 fn who() -> String {
     let host = std::env::var("AWS_LAMBDA_LOG_STREAM_NAME")
         .or_else(|_| std::env::var("HOSTNAME"))
@@ -285,7 +287,7 @@ impl Run<'_> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the run has to stop; then it is reported where it goes on.
+    /// Whether the run must stop. If so, the report says where the next run resumes.
     pub(crate) fn must_stop(&self, goes_on: impl FnOnce() -> String) -> bool {
         let Some(reason) = self.job.stop.reason() else { return false };
         let mut report = self.report();
@@ -295,36 +297,38 @@ impl Run<'_> {
         true
     }
 
-    /// Says that the run stopped before its end, if nobody has, although comments were left out for that reason.
+    /// Reports that the run stopped before its end, if comments were skipped for that reason and the report does not
+    /// say so yet.
     fn say_what_was_left_out(&self) {
         if self.has_left_out.load(Ordering::Relaxed) {
             self.must_stop(|| "the next run looks at what was left out".to_owned());
         }
     }
 
-    /// Whether a part of it has failed.
+    /// Whether a part of the run has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Lets what is under way come to its end, and nothing new begin.
+    /// Lets work under way complete, and nothing new begin.
     pub(crate) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may write down where it is: not in a dry run, nor when somebody else may be at work by now.
+    /// Whether the run may store its position. A dry run may not. Nor may a run that lost its lease, because another
+    /// run may be at work by now.
     pub(crate) fn may_remember(&self) -> bool {
         self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
     }
 
-    /// Counts comments that were looked at.
+    /// Counts checked comments.
     pub(crate) fn add_checked(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.report().checked += count;
         self.job.progress.add(count);
     }
 
-    /// Counts items that were read of a table that has about so many.
+    /// Counts items read from a table of about `whole` items.
     pub(crate) fn add_items(&self, count: u64, whole: u64) {
         self.report().items += count;
         self.job.progress.add_items(count, whole);
@@ -335,7 +339,8 @@ impl Run<'_> {
         self.report().add_unresolved(what);
     }
 
-    /// The comments that need a person, why, and where each was looked for; of many, some.
+    /// The comments that need a person, with the reason and the places where each was looked for. When there are many,
+    /// only some.
     pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String, Places)> {
         self.counted().unresolved()
     }
@@ -352,14 +357,14 @@ impl Run<'_> {
         self.report().notes.push(what);
     }
 
-    /// Does not report differences that were mended so far.
+    /// Removes the differences repaired so far from the report.
     pub(crate) fn forget_drift(&self) {
         let mut report = self.report();
         report.drifted.clear();
         (report.drifted_comments, report.mended) = (0, 0);
     }
 
-    /// Adds differences that belong to no comment.
+    /// Counts a difference that belongs to no comment.
     pub(crate) fn add_drift(&self, drift: &Drift) {
         let mut report = self.report();
         *report.drifted.entry(drift.kind()).or_default() += 1;
@@ -369,11 +374,10 @@ impl Run<'_> {
         }
     }
 
-    /// Reconciles comments, several at the same time; returns how each was left. When the run must stop, the rest is left
-    /// out.
+    /// Reconciles comments in parallel and returns the outcome of each. When the run must stop, the rest is skipped.
     ///
     /// # Errors
-    /// A store's. What was under way then has come to its end, and what was done is reported; the rest is left out.
+    /// A store's. Work that was under way has then completed and is reported. The rest is skipped.
     pub(crate) async fn reconcile_all(
         &self,
         comments: impl IntoIterator<Item = (CommentId, Places)>,
@@ -382,7 +386,7 @@ impl Run<'_> {
         let reconciler = self.job.reconciler();
         let reconciled = stream::iter(comments).map(|(id, places)| {
             let reconciler = &reconciler;
-            // Boxed, so that the types of the futures of all who call this do not nest too deeply for the compiler.
+            // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
             let reconciling: BoxFuture<'_, (CommentId, Result<State, StoreError>)> = Box::pin(async move {
                 let lane = BuildHasherDefault::<DefaultHasher>::default().hash_one(&id);
                 let lane = usize::try_from(lane % LANES as u64).ok().and_then(|lane| self.lanes.get(lane));
@@ -395,7 +399,7 @@ impl Run<'_> {
                 }
                 let mut reconciled = reconciler.reconcile(&id, &places, scope).await;
                 match &reconciled.state {
-                    // Its time was shorter than it needed.
+                    // The stop cut the comment's time short.
                     Err(error) if error.is_unavailable() && self.job.stop.reason().is_some() => {
                         reconciled.state = Ok(State::LeftOut(error.to_string()));
                     }
@@ -418,8 +422,8 @@ impl Run<'_> {
         failure.map_or(Ok(states), |error| Err(error.into()))
     }
 
-    /// Adds what was found of a comment. What is found a second time, by another way, is counted once: a difference that
-    /// is left, as a dry run leaves all of them, and that it needs a person.
+    /// Adds the result for a comment. A remaining difference counts once, even when it is found in two ways; in a dry
+    /// run, all differences remain. A comment that needs a person also counts once.
     fn add_reconciled(&self, id: &CommentId, places: &Places, reconciled: &Reconciled) {
         let mended = &reconciled.found.mended;
         let (left, was_counted) = self.counted().add_left(id, &reconciled.found.left);
@@ -447,7 +451,7 @@ impl Run<'_> {
             Ok(State::KeepsChanging) => {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
-            // Said by whoever must stop, or when the run ends.
+            // `must_stop` reports this, or the end of the run does.
             Ok(State::LeftOut(_)) if self.job.stop.reason().is_some() => {
                 self.has_left_out.store(true, Ordering::Relaxed);
             }
@@ -459,12 +463,12 @@ impl Run<'_> {
     }
 }
 
-/// How many of some comments were looked at, with or without the page index.
+/// How many comments were checked, with or without the page index.
 pub(crate) fn looked_at(states: &[(CommentId, State)]) -> usize {
     states.iter().filter(|(_, state)| !matches!(state, State::LeftOut(_))).count()
 }
 
-/// A failure of the page index that only keeps its part of the work from being done.
+/// Whether the page index failed in a way that prevents only its part of the work.
 pub(crate) fn index_is_away(error: &StoreError) -> bool {
     match error {
         StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => *store == stores::Store::PageIndex,

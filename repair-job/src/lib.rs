@@ -1,19 +1,21 @@
-//! The repair job: finds differences between comments and what is derived from them, and mends them.
+//! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! - `reconcile`: the one piece of code that mends; told where to look, never what to conclude.
-//! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of finding
-//!   differences; `changed` is what `recent` and `rebuild` share, `catalogue` the list of products that `rebuild` reads by,
-//!   `follow` which partitions of the page index are kept up to date, `vouch` says which of them readers may
-//!   believe, `continuity` whether they are still those of the last vouch.
-//! - `unresolved`: what needs a person is counted until it is in order.
-//! - `status`: how everything is.
-//! - `job`, `report`, `counted`, `stop`, `progress`: a run, what it adds up, when it ends, how it shows where it is.
-//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares. `function`: the same jobs, called by
-//!   Lambda every five minutes and every hour.
+//! - `reconcile`: the only code that repairs comments. Callers say where to look, never what to conclude.
+//! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of
+//!   finding differences.
+//! - `changed`: reconciles what the journal names, for `recent`, `rebuild` and `vouch`.
+//! - `catalogue`: the list of products by which `rebuild` reads.
+//! - `follow`: the partitions of the page index that a run keeps up to date.
+//! - `vouch`: confirms which of them readers may believe. `continuity`: whether they are still those of the last vouch.
+//! - `unresolved`: remembers the comments that need a person, and counts them until they are in order.
+//! - `status`: the state of everything.
+//! - `job`, `report`, `counted`, `stop`, `progress`: a run, its totals, its end, and its progress.
+//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares.
+//! - `function`: the same jobs, called by Lambda every five minutes and every hour.
 //!
-//! **Invariant:** only this crate marks index partitions ready, vouches for them, and moves watermarks on.
+//! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
 //!
-//! **Invariant:** a run that does not mend (`--apply`) writes nothing at all.
+//! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 
 mod audit;
 mod catalogue;

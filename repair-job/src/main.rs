@@ -1,4 +1,4 @@
-//! The repair job: a command line; and, where Lambda starts it, the function that runs every five minutes and every hour.
+//! The repair job: a command line, and a function that Lambda starts every five minutes and every hour.
 
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
@@ -12,12 +12,13 @@ use stores::{
 };
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
-/// What the function keeps back of its time: a call that is under way, remembering where it is, and answering.
+/// Time that the function keeps back before its deadline: to complete the call under way, store its position and
+/// answer.
 const RESERVE: Duration = Duration::from_secs(15);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    // Set by Lambda for the process of every function (AWS Lambda, "Using the Lambda runtime API").
+    // Lambda sets this for the process of every function (AWS Lambda, "Using the Lambda runtime API").
     if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_some() {
         Box::pin(serve()).await.map_err(anyhow::Error::from_boxed)?;
         return Ok(ExitCode::SUCCESS);
@@ -25,7 +26,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Box::pin(run()).await
 }
 
-/// The Lambda function: an event asks for `recent`, for a rebuild or, whatever else it is, for the hourly run.
+/// The Lambda function. An event asks for `recent` or for a rebuild; any other event asks for the hourly run.
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
     log.with(log_rules()).init();

@@ -28,7 +28,7 @@ pub(crate) struct SegmentState {
     /// Number of items read up to that position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<u64>,
-    /// The id of the table that was checked. After a restoration, the states are those of another table.
+    /// The id of the table that was checked. After a restoration, the states belong to a different table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
@@ -60,7 +60,7 @@ pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
 
-/// The name of the state with the start of a pass over all segments. It is empty when no such pass is under way.
+/// The name of the state with the start of a pass over all segments. The state is empty when no such pass is under way.
 pub(crate) fn pass_name(segments: u32) -> String {
     format!("{segments}/pass")
 }

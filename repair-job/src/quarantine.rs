@@ -33,8 +33,8 @@ impl Job {
 async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), RepairError> {
     let table_id = run.job.table.describe().await?.id;
     let follow = Follow::read(run, &table_id).await?;
-    // A rebuild fills partitions without a marker from the table, whatever is in quarantine. But a page index that does
-    // not answer may have markers and miss entries.
+    // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index that
+    // does not answer may have markers and miss entries.
     let index_answers = follow.answers();
     let scope = Scope { duplicates: true, index: follow.scope() };
     let whole = quarantine.list(None, COUNTED_MAX).await?.len();

@@ -1,22 +1,27 @@
-//! `rebuild`: from the table to the page index, then the markers.
+//! `rebuild`: fills the page index from the table, then writes the markers.
 //!
-//! There are two ways of reading the comments. Where the product catalogue is whole (`model::catalogue`), product by product:
-//! the index `gsi` has the primary items of a product under one key, so nothing is read but those. Otherwise, or when it is
-//! told to, by a scan of the whole table, of which they are one item in 32; it lists the products that it meets, so that
-//! the next rebuild has a catalogue.
+//! A rebuild reads the comments in one of two ways:
 //!
-//! Live writes may go on: a comment that changes during the rebuild has a journal entry, and every comment that the
-//! journal names is reconciled after the table has been read. So what was read too early cannot stay in the index.
+//! - By the product catalogue, if that is whole (`model::catalogue`): product by product. The index `gsi` has the
+//!   primary items of a product under one key, so the rebuild reads nothing else.
+//! - By a scan of the whole table otherwise, or on request. One item in 32 is a primary item. The scan lists the
+//!   products that it meets, so that the next rebuild has a catalogue.
 //!
-//! **Invariant:** every comment written through a writer is read, or named by the journal that is read. By a scan: what a
-//! replica did not have yet was written later than the overlap before it began. By the catalogue: a product that is not
-//! listed has no comments but such as were written since the catalogue ends, and what `gsi` did not have yet was written
-//! later than [`INDEX_LAG`] before the rebuild began; the journal is read from the earlier of the two
-//! (`tests/repair/catalogue.rs`). A comment put there behind the writers' backs, of a product that nobody else commented, is
-//! found by a scan and by the audit.
+//! Live writes may continue. A comment that changes during the rebuild has a journal entry. After the table has been
+//! read, every comment that the journal names is reconciled. So an outdated read cannot stay in the index.
 //!
-//! The journal is read again until little has been left, so that the index is ready when a rebuild ends, however long it
-//! took; and it is marked up to where the last pass found the journal complete, never further
+//! **Invariant:** every comment written through a writer is read, or is named by the journal entries that are read
+//! (`tests/repair/catalogue.rs`).
+//!
+//! - By a scan: a replica lacks only writes later than the scan's beginning minus the overlap.
+//! - By the catalogue: a product that is not listed has only comments written since the catalogue ends. The index `gsi`
+//!   lacks only writes later than the rebuild's beginning minus [`INDEX_LAG`]. The journal is read from the earlier of
+//!   the two.
+//!
+//! An item that bypassed the writers, of a product without other comments, is found by a scan and by the audit.
+//!
+//! The journal is read again until a pass is short. So the index is ready when a rebuild ends, however long it took.
+//! The markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/rebuild.rs`).
 
 use std::{
@@ -53,48 +58,49 @@ use crate::{
     vouch::remember_rebuild,
 };
 
-/// Items read in one call; an answer ends at a megabyte read.
+/// Maximum number of items read in one call. An answer also ends after a megabyte.
 const READ_LIMIT: u32 = 4_000;
 
-/// So many edits are sent together: enough to hide the round trip, also when each product has few comments.
+/// Number of edits sent together: enough to hide the round trip, even when each product has few comments.
 const EDITS_TOGETHER: usize = 128;
 
-/// Items of a comment, of which a rebuild by the catalogue reads one.
+/// Number of items per comment. A rebuild by the catalogue reads one of them.
 const ITEMS_OF_A_COMMENT: u64 = 32;
 
-/// How far behind the table its index may be. AWS names no bound ("eventually consistent"); it is moments as a rule, and a
-/// table whose index does not keep up is throttled.
+/// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually
+/// moments, and DynamoDB throttles a table whose index does not keep up.
 pub(crate) const INDEX_LAG: Duration = Duration::from_secs(600);
 
-/// Of so many entries that cannot be read it is known that they have been counted.
+/// Maximum number of unreadable entries that are remembered as counted.
 const UNREADABLE_KNOWN_MAX: usize = 10_000;
 
-/// How often the journal is read at most, and a pass over it that took no longer is the last.
+/// Maximum number of passes over the journal.
 const PASSES_MAX: u32 = 10;
+/// A pass over the journal that takes no longer is the last.
 const PASS_MS_SHORT: i64 = 60_000;
 
-/// What a rebuild did.
+/// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebuildReport {
     /// Items read from the table.
     pub items: u64,
-    /// Products that were read one by one; `None` when the whole table was scanned.
+    /// Products read one by one; `None` when the whole table was scanned.
     pub products: Option<u64>,
     /// Comments put into the page index.
     pub comments: u64,
     /// Comments that changed meanwhile and were reconciled.
     pub changed_meanwhile: u64,
-    /// Primary items that cannot be read; a person has to look.
+    /// Primary items that cannot be read. A person must look.
     pub unresolved: Vec<String>,
-    /// How long it took.
+    /// Duration of the rebuild.
     pub took: Duration,
 }
 
-/// Rebuilds the page index, reading `segments` products, or parts of the table, at the same time.
+/// Rebuilds the page index. Reads `segments` products, or parts of the table, in parallel.
 ///
 /// # Errors
-/// A store's, also that the page index was lost meanwhile or that another rebuild began: the index is then not ready,
-/// and running it again is safe.
+/// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
+/// not ready, and running the rebuild again is safe.
 pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<RebuildReport, RepairError> {
     let settings = JobSettings { apply: true, ..JobSettings::default() };
     let job = Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default());
@@ -124,13 +130,13 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
 }
 
 impl Job {
-    /// Rebuilds the page index, by the product catalogue where that is whole; so many products, or segments of the table,
-    /// are read at the same time. Without `--apply`, it only counts what it would put there.
+    /// Rebuilds the page index, by the product catalogue if that is whole. Reads `segments` products, or segments of
+    /// the table, in parallel. Without `--apply`, it only counts the comments that it would index.
     pub async fn rebuild(&self, segments: u32) -> Report {
         self.rebuild_by(segments, false).await
     }
 
-    /// The same by a scan of the whole table, whatever the product catalogue is worth.
+    /// Like [`Self::rebuild`], but always by a scan of the whole table.
     pub async fn rebuild_by_scan(&self, segments: u32) -> Report {
         self.rebuild_by(segments, true).await
     }
@@ -151,14 +157,14 @@ impl Job {
 
 #[derive(Debug, Clone, Default)]
 struct Filled {
-    /// Which way it was read, and why.
+    /// How the comments were read, and why.
     way: String,
     products: Option<u64>,
     comments: u64,
     changed_meanwhile: u64,
 }
 
-/// From when on the journal is to be read beside the catalogue; or why the table is scanned.
+/// The instant from which the journal must be read besides the catalogue, or why the table must be scanned.
 pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Instant, NotWhole>, RepairError> {
     let present = now();
     let found = job.table.catalogue().await?;
@@ -168,7 +174,7 @@ pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Resul
 async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Filled, RepairError> {
     let job = run.job;
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    // An entry may come after this, and its clock may be wrong; and a replica may lag.
+    // Covers entries that arrive late, wrong clocks and replicas that lag.
     let margin = |at: Instant| at.plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
     let described = job.table.describe().await?;
     let began = now();
@@ -218,13 +224,13 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
         let (comments, was_whole) = Box::pin(changed).await?;
         filled.changed_meanwhile += comments;
         is_whole &= was_whole;
-        // Entries of later than that may have come after they were looked for.
+        // Later entries may have arrived after this pass looked for them.
         reconciled_to = present.plus_ms(-ms(job.settings.settle));
         if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
             break;
         }
     }
-    // What it mends there is its own doing, not a difference that there was.
+    // These repairs follow from the rebuild itself. They are not differences that existed before.
     run.forget_drift();
     if is_whole {
         remember_rebuild(&job.table, &rebuild).await?;
@@ -236,9 +242,11 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     Ok(filled)
 }
 
-/// Reconciles what the journal names; returns how many comments, and whether all of them. An entry that cannot be read and
-/// is not among the `unreadable` is reported. Where products were read by the catalogue, which lists all until `listed_to`, one
-/// of later may name a product that was not read: then not all of them were reconciled.
+/// Reconciles what the journal names. Returns the number of comments, and whether all were reconciled.
+///
+/// An unreadable entry is reported unless it is already in `unreadable`. The catalogue lists all products until
+/// `listed_to`. A later unreadable entry may name a product that was not read, and then not all comments were
+/// reconciled.
 async fn follow_journal(
     run: &Run<'_>,
     from: Instant,
@@ -276,17 +284,17 @@ fn next_begins_anew() -> String {
     "the next rebuild begins anew".to_owned()
 }
 
-/// Where comments are read from.
+/// The source of the comments.
 struct Source<'run> {
     run: &'run Run<'run>,
-    /// How many parts of it are read at the same time.
+    /// How many parts are read in parallel.
     segments: u32,
-    /// About how many items the table has.
+    /// Approximate number of items in the table.
     items: u64,
 }
 
 impl Source<'_> {
-    /// Reads the products that are listed, one query or several each.
+    /// Reads the listed products, each by one or more queries.
     async fn by_catalogue(&self) -> Result<Filled, RepairError> {
         let products =
             AsyncMutex::new(Products { table: &self.run.job.table, read: VecDeque::new(), next: Some(None) });
@@ -298,7 +306,7 @@ impl Source<'_> {
         Ok(Filled { products: Some(products), comments, ..Filled::default() })
     }
 
-    /// Reads products until there is none left; returns how many, and how many comments they have.
+    /// Reads products until none is left. Returns the number of products and of their comments.
     async fn read_products(&self, products: &AsyncMutex<Products<'_>>) -> Result<(u64, u64), RepairError> {
         let (table, mut pipe, mut count) = (&self.run.job.table, Pipe::new(self.run), 0);
         loop {
@@ -321,7 +329,7 @@ impl Source<'_> {
         }
     }
 
-    /// Reads every item of the table, and lists the products.
+    /// Reads every item of the table and lists the products.
     async fn by_scan(&self, listing: &Listing<'_>) -> Result<Filled, RepairError> {
         let parts = stream::iter((0..self.segments).map(Ok::<u32, RepairError>))
             .map_ok(|segment| self.read_segment(segment, listing))
@@ -330,7 +338,7 @@ impl Source<'_> {
         Ok(Filled { comments: comments.into_iter().sum(), ..Filled::default() })
     }
 
-    /// Returns how many comments it has put into the page index.
+    /// Reads one segment. Returns the number of comments put into the page index.
     async fn read_segment(&self, segment: u32, listing: &Listing<'_>) -> Result<u64, RepairError> {
         let (table, mut pipe, mut position) = (&self.run.job.table, Pipe::new(self.run), None);
         loop {
@@ -350,11 +358,11 @@ impl Source<'_> {
     }
 }
 
-/// The products that are listed, in no order.
+/// The listed products, in no particular order.
 struct Products<'table> {
     table: &'table Table,
     read: VecDeque<ProductId>,
-    /// Where to go on, `None` at the end.
+    /// Where to resume; `None` at the end.
     next: Option<Option<ProductPosition>>,
 }
 
@@ -369,11 +377,11 @@ impl Products<'_> {
     }
 }
 
-/// What is on its way from the table to the page index.
+/// The comments on their way from the table to the page index.
 struct Pipe<'run> {
     run: &'run Run<'run>,
     edits: Vec<IndexEdit>,
-    /// Comments that it has taken.
+    /// Number of comments taken so far.
     comments: u64,
 }
 
@@ -382,7 +390,7 @@ impl<'run> Pipe<'run> {
         Self { run, edits: Vec::new(), comments: 0 }
     }
 
-    /// Writes what was read, if it is worth a call, while more is read.
+    /// Writes the pending edits while more is read, if there are enough for a call.
     async fn while_reading<T>(&mut self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         if self.edits.len() < EDITS_TOGETHER {
             return read.await;
@@ -392,7 +400,7 @@ impl<'run> Pipe<'run> {
         Ok(read)
     }
 
-    /// Takes comments, or what is wrong with such as cannot be read.
+    /// Takes comments, or the errors of unreadable ones.
     fn take(&mut self, comments: impl Iterator<Item = Result<PlacedComment, String>>) {
         let before = self.edits.len();
         for comment in comments {
@@ -408,7 +416,7 @@ impl<'run> Pipe<'run> {
         self.run.add_checked(taken);
     }
 
-    /// Writes the rest; returns how many comments there were.
+    /// Writes the rest. Returns the number of comments.
     async fn end(self) -> Result<u64, RepairError> {
         self.apply().await?;
         Ok(self.comments)
@@ -419,7 +427,7 @@ impl<'run> Pipe<'run> {
     }
 }
 
-/// Where the comment of an item stands; nothing of one that is no primary item; what is wrong with an invalid one.
+/// The place of an item's comment. `None` when the item is not a primary item; an error when it is an invalid one.
 fn placed(item: &Item) -> Result<Option<PlacedComment>, String> {
     if !text(item, attribute::SK).is_some_and(|sk| sk.ends_with(FilterKey::PRIMARY_SUFFIX)) {
         return Ok(None);

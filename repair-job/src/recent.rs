@@ -1,12 +1,12 @@
-//! `recent`: reconciles every comment that the journal names since the watermarks, and moves them on.
+//! `recent`: reconciles every comment that the journal names since the watermarks, and advances the watermarks.
 //!
-//! **Invariant:** a watermark is moved on to the end of a window only when every comment that the window names has been
-//! reconciled, or is reported as unresolved, or keeps changing, so that a later window names it again. The window is
-//! complete: it ends a settle delay ago.
+//! **Invariant:** a watermark advances to the end of a window only when every comment that the window names is
+//! reconciled, is reported as unresolved, or keeps changing. In the last case a later window names the comment again.
+//! Every window is complete, because it ends a settle delay ago.
 //!
-//! It vouches for the page index at its beginning, at its end and every minute on the way (`vouch`).
+//! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
 //!
-//! It also lists the products that the journal names (`catalogue`), each before the watermarks move over it.
+//! It also lists the products that the journal names (`catalogue`), each before the watermarks pass its entry.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ use crate::{
     vouch::Voucher,
 };
 
-/// How much of the journal's retention is not counted on: clocks differ.
+/// The part of the journal's retention that is not relied on, because clocks differ.
 const RETENTION_MARGIN_MS: i64 = 3_600_000;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// How often the watermarks are moved on through empty windows.
+/// How often the watermarks advance through empty windows.
 const ADVANCE_EVERY: Duration = Duration::from_secs(5);
 
 impl Job {
@@ -40,14 +40,14 @@ impl Job {
         self.recent_since(None).await
     }
 
-    /// The same, beginning at an instant that is earlier than the watermarks: what has been reconciled since is looked at
-    /// again, and the watermarks are not moved back.
+    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
+    /// changes reconciled since then, and does not move the watermarks back.
     pub async fn recent_since(&self, since: Option<Instant>) -> Report {
         self.run("recent", "recent", async |run| Box::pin(recent(run, since)).await).await
     }
 }
 
-/// From when on the journal holds every entry.
+/// The instant since which the journal holds every entry.
 pub(crate) fn oldest_entry(present: Instant) -> Instant {
     present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
 }
@@ -80,7 +80,7 @@ async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError
     if let Some(since) = since.filter(|since| *since < oldest) {
         run.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
     }
-    // What has been written since the product catalogue ends is to be listed, too; one that is not believed begins anew.
+    // Products written since the catalogue's end must be listed too. A catalogue with an implausible end begins anew.
     let listed_to = job.table.catalogue().await?.filter(|catalogue| catalogue.table == table_id).map(|found| found.to);
     let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
     let begins = follow.begins(oldest).chain(of_duplicates).chain(listed_to).min();
@@ -101,14 +101,15 @@ struct Pass<'run> {
     table_id: String,
     from: Instant,
     to: Instant,
-    /// Until when the product catalogue lists all products.
+    /// The instant until which the product catalogue lists all products.
     listed_to: Option<Instant>,
-    /// Whether the duplicates' watermark is moved on.
+    /// Whether the duplicates' watermark advances.
     moves_duplicates: bool,
 }
 
 impl Pass<'_> {
-    /// Reconciles what the journal names, moves the watermarks on, and vouches for the page index on the way and at the end.
+    /// Reconciles what the journal names, and advances the watermarks. Vouches for the page index on the way and at the
+    /// end.
     async fn follow_journal(&self, follow: &mut Follow, voucher: &mut Voucher<'_>) -> Result<(), RepairError> {
         let Self { run, from, to, .. } = *self;
         let mut moved_on = Clock::now();
@@ -126,7 +127,8 @@ impl Pass<'_> {
                 let Some(part) = reader.next(&run.job.table).await? else { break };
                 for (at, what) in part.unreadable {
                     run.add_unresolved(what);
-                    // Whose product it names is not known: unless that was listed before, the catalogue begins anew.
+                    // The product that the entry names is unknown. Unless the catalogue already covers that time, the
+                    // catalogue begins anew.
                     if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
                         listed_from = part.window.to;
                     }
@@ -160,8 +162,8 @@ impl Pass<'_> {
     }
 }
 
-/// The duplicates' watermark. One that is later than the present was set by a clock that was fast, and when that was is not
-/// known: it is set back, so that everything is looked at again that the journal holds.
+/// The duplicates' watermark. If it is later than the present, a fast clock set it at an unknown time. The run then
+/// sets it back and reconciles everything in the journal again.
 async fn believable_watermark(
     run: &Run<'_>,
     present: Instant,

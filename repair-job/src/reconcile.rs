@@ -1,22 +1,24 @@
-//! `reconcile`: the one piece of code that mends, whoever found the difference.
+//! `reconcile`: the only code that repairs comments, however a difference was found.
 //!
-//! It is told where to look, never what to conclude: it reads the items of the comment strongly consistent and its
-//! entries in the page index, has `model` plan, and applies the plan.
+//! Callers say where to look, never what to conclude. It reads the comment's items strongly consistent, and the
+//! comment's entries in the page index. It has `model` plan, and applies the plan.
 //!
-//! **Invariant:** it never undoes or overwrites a change of the comment that happens meanwhile, and never brings back
-//! what is being deleted (`tests/repair/concurrent.rs`). Duplicates are written on condition that the primary item is as
-//! it was read. Redis knows no such condition: after an edit there the primary item is read again, and when it has
-//! changed, everything starts over, because the page indexer may have been faster with the change than this with its
-//! edit. An edit is not sent later than [`EDIT_WITHIN`] after the read: should the process die before it reads again,
-//! the change's journal entry is then still to come for `recent` (see `SETTLE_DELAY`).
+//! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
+//! deleted (`tests/repair/concurrent.rs`).
 //!
-//! **Invariant:** nothing is mended in, or reported of, a page index that was lost or is being rebuilt: whatever is found
-//! wrong there, the markers and the servers are looked at once more after it was read (`tests/repair/lost.rs`).
+//! - Duplicates are written on condition that the primary item is as it was read.
+//! - Redis has no such condition. So the primary item is read again after an edit of the page index. If it has changed,
+//!   everything starts over, because the page indexer may have applied the change before this edit.
+//! - An edit is sent at most [`EDIT_WITHIN`] after the read. If the process dies before it reads again, `recent` has
+//!   yet to reach the change's journal entry (see `SETTLE_DELAY`).
 //!
-//! **Invariant:** an invalid primary item implies nothing. One that lacks only a revision gets one, and is reconciled. Of any
-//! other, what is derived is removed, and a person has to look (`tests/repair/foreign.rs`).
+//! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
+//! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).
 //!
-//! **Invariant:** running it again finds nothing (the tests' fixture, when it ends, has an audit look at everything).
+//! **Invariant:** an invalid primary item implies nothing. If it lacks only a revision, it gets one and is reconciled.
+//! Otherwise the derived data is removed, and a person has to look (`tests/repair/foreign.rs`).
+//!
+//! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,75 +31,76 @@ use tokio::time::Instant;
 
 use crate::{follow::Kept, job::index_is_away, stop::Stop};
 
-/// How often a comment that keeps changing is tried.
+/// Maximum number of attempts for a comment that keeps changing.
 const ATTEMPTS_MAX: usize = 20;
 
-/// How long a comment may take, waiting for a throttled table included.
+/// Maximum time for a comment, including waits for a throttled table.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How long after a run must stop a comment that is under way may still take.
+/// How long a comment under way may still take after the run must stop.
 const AFTER_STOP: Duration = Duration::from_secs(5);
 
-/// How long after a comment was read an edit of the page index may be sent.
+/// How long after the read of a comment an edit of the page index may be sent.
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often a page index that does not answer is asked for one comment.
+/// Maximum number of tries for one comment while the page index does not answer.
 const INDEX_TRIES: usize = 3;
 
-/// Which partitions of the page index are looked at.
+/// The partitions of the page index to check.
 #[derive(Debug, Clone)]
 pub(crate) enum IndexScope {
     /// None.
     Nothing,
-    /// All, whether they are ready or not: of an index that is being filled.
+    /// All partitions, ready or not, of an index that is being filled.
     All,
-    /// Those that are kept up to date. What the others lack says nothing: a rebuild fills them from the table.
+    /// The partitions kept up to date. Missing entries in other partitions say nothing: a rebuild fills those from the
+    /// table.
     Partitions(Arc<Kept>),
 }
 
-/// What is looked at and mended.
+/// The derived data to check and repair.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
-    /// Whether duplicates are.
+    /// Whether duplicates are included.
     pub(crate) duplicates: bool,
-    /// Which entries of the page index are.
+    /// Which entries of the page index are included.
     pub(crate) index: IndexScope,
 }
 
-/// How a comment is left.
+/// The outcome for a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It was looked at, and is right if differences were mended.
+    /// The comment was checked. After a run that repairs, it is right.
     Settled,
     /// A person has to look.
     Unresolved(String),
-    /// It kept changing. Its last change is in the journal.
+    /// The comment kept changing. Its last change is in the journal.
     KeepsChanging,
-    /// The page index did not answer; duplicates are settled.
+    /// The page index did not answer. The duplicates are settled.
     IndexAway(String),
-    /// It is not done with, because the run must stop, or it took too long: it counts as not looked at.
+    /// The comment is unfinished, because the run must stop or the comment took too long. It counts as unchecked.
     LeftOut(String),
 }
 
-/// What was found of a comment.
+/// The result for a comment.
 #[derive(Debug)]
 pub(crate) struct Reconciled {
-    /// How it is left, or a store's failure that concerns other comments as well.
+    /// The outcome, or a store's failure that affects other comments too.
     pub(crate) state: Result<State, StoreError>,
-    /// Its differences, those too that were mended before a failure.
+    /// The comment's differences, including those repaired before a failure.
     pub(crate) found: Found,
 }
 
 /// The differences of a comment.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Those that were mended.
+    /// Repaired differences.
     pub(crate) mended: Vec<Drift>,
-    /// Those that are left.
+    /// Remaining differences.
     pub(crate) left: Vec<Drift>,
 }
 
-/// Mends comments, or only says what is to be mended.
+/// Repairs comments, or only reports what needs repair.
 #[derive(Debug, Clone)]
 pub(crate) struct Reconciler {
     pub(crate) table: Table,
@@ -106,7 +109,7 @@ pub(crate) struct Reconciler {
     pub(crate) stop: Stop,
 }
 
-/// What came of an attempt.
+/// The result of one attempt.
 enum Attempt {
     Settled,
     Changed,
@@ -116,7 +119,7 @@ enum Attempt {
 }
 
 impl Reconciler {
-    /// Makes everything right that is derived from a comment.
+    /// Repairs all data that is derived from a comment, within the scope.
     pub(crate) async fn reconcile(&self, id: &CommentId, told: &Places, scope: &Scope) -> Reconciled {
         let mut found = Found::default();
         let state = self.settle(id, told, scope, &mut found).await;
@@ -153,7 +156,7 @@ impl Reconciler {
                 Ok(Attempt::IndexAway(error)) => {
                     let away = State::IndexAway(error.to_string());
                     index_tries += 1;
-                    // What is refused is refused again.
+                    // A refused call would be refused again.
                     if !error.is_unavailable() || index_tries == INDEX_TRIES || !backoff.wait().await {
                         return Ok(away);
                     }
@@ -166,7 +169,7 @@ impl Reconciler {
                 },
             }
         }
-        // A failure of the last attempt says nothing of the comment.
+        // The last attempt's failure says nothing about the comment.
         last
     }
 
@@ -183,9 +186,9 @@ impl Reconciler {
             Ok(collection) => collection,
             Err(unresolved) => return Ok(Attempt::Unresolved(unresolved.to_string())),
         };
-        // What an earlier attempt wrote, too, may be wrong by now.
+        // Include what an earlier attempt wrote, because it may be wrong by now.
         *places = collection.places(places);
-        // What a person has to look at does not keep the rest from being right.
+        // A part that needs a person does not prevent the repair of the rest.
         let mut unresolved = collection.invalid.as_ref().map(|invalid| invalid.malformed.to_string());
         if scope.duplicates {
             if let Some(attempt) = self.take_over(&collection, found, deadline).await? {
@@ -206,7 +209,7 @@ impl Reconciler {
             Ok(IndexAttempt::Right) => Ok(settled()),
             Ok(IndexAttempt::TooLate) => Ok(Attempt::TooLate),
             Ok(IndexAttempt::NotKept(error)) => Ok(Attempt::IndexAway(error)),
-            // Whether the edits were done or not.
+            // The edits may or may not have been applied.
             outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
                 let changed = self.has_changed(&collection, places).await?;
                 match outcome {
@@ -219,7 +222,7 @@ impl Reconciler {
         }
     }
 
-    /// Takes a comment over whose primary item lacks nothing but a revision. `None` when that is not so.
+    /// Takes over a comment whose primary item lacks only a revision. `None` for any other comment.
     async fn take_over(
         &self,
         collection: &Collection<'_>,
@@ -230,7 +233,7 @@ impl Reconciler {
         let Some(comment) = &invalid.without_revision else { return Ok(None) };
         let drift = Drift::MissingRevision(FilterKey::primary(invalid.product.clone()));
         if !self.apply {
-            // What follows from the item is told when it has a revision.
+            // What the item implies is reported once it has a revision.
             found.left.push(drift);
             return Ok(Some(Attempt::Settled));
         }
@@ -238,7 +241,7 @@ impl Reconciler {
             tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: it has a revision now");
             found.mended.push(drift);
         }
-        // Whether by this or by another, the item is another one now.
+        // The item has changed, by this call or by another writer.
         Ok(Some(Attempt::Changed))
     }
 
@@ -259,7 +262,7 @@ impl Reconciler {
         match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
             Ok(Guarded::Done) => found.mended.extend(plan.drift),
             Ok(Guarded::Changed) => return Ok(Duplicates::Changed),
-            // The others have been written, and the page index may be right all the same.
+            // The other writes have been done. The page index may still be right.
             Err(error) if error.remedy() == Remedy::Quarantine => {
                 let left = self.left_of(id, plan.drift, found).await?;
                 found.left.extend(left);
@@ -270,10 +273,10 @@ impl Reconciler {
         Ok(Duplicates::Right)
     }
 
-    /// Which differences of the duplicates are left after some of the writes were rejected; the others are mended.
+    /// The differences that remain after some writes of duplicates were rejected. The others are repaired.
     async fn left_of(&self, id: &CommentId, planned: Vec<Drift>, found: &mut Found) -> Result<Vec<Drift>, StoreError> {
         let items = self.table.items_of(id).await?;
-        // What cannot be read any more has just changed, and is looked at again by whoever looks next.
+        // An unreadable collection has just changed. The next check finds what is wrong with it.
         let left = Collection::read(id, &items).map_or(Vec::new(), |collection| collection.plan_duplicates().drift);
         found.mended.extend(planned.into_iter().filter(|drift| !left.contains(drift)));
         Ok(left)
@@ -334,7 +337,7 @@ impl Reconciler {
         Ok(IndexAttempt::Edited)
     }
 
-    /// Whether the primary item is another than it was read, or there is one where there was none.
+    /// Whether the primary item differs from what was read, or exists although none was read.
     async fn has_changed(&self, collection: &Collection<'_>, places: &Places) -> Result<bool, StoreError> {
         for product in places.products() {
             let present = self.table.primary_item_in(&collection.id, product).await?;
@@ -346,21 +349,21 @@ impl Reconciler {
     }
 }
 
-/// What came of the duplicates.
+/// The result for the duplicates.
 enum Duplicates {
-    /// They are right, or only looked at.
+    /// They are right, or the run only looks.
     Right,
     /// The primary item has changed.
     Changed,
-    /// Some cannot be written.
+    /// Some could not be written.
     Rejected(StoreError),
 }
 
-/// What came of looking at the page index.
+/// The result for the page index.
 enum IndexAttempt {
     Right,
     Edited,
     TooLate,
-    /// It cannot be told whether what was read may be believed; nothing was done.
+    /// The index is not kept up to date any more, so what was read proves nothing. Nothing was done.
     NotKept(StoreError),
 }

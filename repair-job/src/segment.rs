@@ -1,17 +1,17 @@
 //! The scan of one segment of the table.
 //!
-//! A scan gives the items of one comment one after the other, so they are compared as they come, eventually consistent
-//! and each read once. Nothing is concluded from that: whatever is not exactly right is *suspect*, and goes to
-//! `reconcile`, which reads it again, strongly consistent. So neither an item that was about to change, nor a collection
-//! that a scan should ever give in pieces, does any harm.
+//! A scan returns the items of one comment one after the other. So they are compared as they arrive: eventually
+//! consistent, and each read once. The comparison proves nothing. Any comment that is not exactly right is *suspect*
+//! and goes to `reconcile`, which reads it again, strongly consistent. So neither an item that was about to change nor
+//! a collection that a scan returns in pieces does any harm.
 //!
-//! Of a comment that is right in the table, the scores in its four base sets are asked for. Entries that should not be
-//! there are found by the sweep (`sweep`).
+//! When a comment is right in the table, its scores in its four base sets are also checked. The sweep finds superfluous
+//! entries (`sweep`).
 //!
-//! The products of all comments are listed (`catalogue`): also of those that nobody wrote through a writer.
+//! The scan lists the products of all comments (`catalogue`), including comments that bypassed the writers.
 //!
-//! **Invariant:** a position is remembered, and a segment counts as checked, only up to where everything was looked at,
-//! in the page index too (`tests/repair/resumed.rs`).
+//! **Invariant:** a position is stored, and a segment counts as checked, only up to where everything was checked,
+//! including the page index (`tests/repair/resumed.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,28 +36,30 @@ use crate::{
     reconcile::{IndexScope, Scope, State},
 };
 
-/// Items read in one call; an answer ends at a megabyte anyway.
+/// Maximum number of items read in one call. An answer also ends after a megabyte.
 const SCAN_LIMIT: u32 = 2_000;
 
-/// More items than a comment ever has: of an id with so many, no more are kept in memory.
+/// Maximum number of items of one id kept in memory. A comment never has as many. Beyond it, only primary items are
+/// kept.
 const COLLECTION_MAX: usize = 500;
 
-/// How often a position is remembered.
+/// How often the position is stored.
 const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
-/// How some comments were looked at.
+/// How completely some comments were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Looked {
-    /// All of them.
+    /// All were checked.
     Whole,
-    /// All of them, but not in the page index, which does not answer or was lost.
+    /// All were checked, but not in the page index, which does not answer or was lost.
     WithoutIndex,
-    /// Some were left out.
+    /// Some were skipped.
     LeftOut,
 }
 
 impl Audit<'_> {
-    /// Checks a segment from where it was left; `false` when it did not come to its end, or does not count as checked.
+    /// Checks a segment from its stored position on. Returns `false` when the scan did not reach the end, or does not
+    /// count as a check.
     pub(crate) async fn segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, RepairError> {
         let job = self.run.job;
         let mut open: Vec<Item> = Vec::new();
@@ -65,9 +67,10 @@ impl Audit<'_> {
         let mut read = state.items.unwrap_or(0);
         let name = state_name(segment, self.segments);
         let pass = state.began.unwrap_or(self.began);
-        // One that goes on from where a version left it that listed nothing, has not listed what lies before.
+        // An older version that listed no products may have stored the position. Then the products before it are not
+        // listed.
         state.lists |= position.is_none();
-        // Up to the position that the state tells, everything was looked at; it stays there when that ends.
+        // While this holds, everything up to the stored position was checked. When it ends, the stored position stays.
         let mut counts = self.index_answers();
         let mut remembered = Clock::now();
         loop {
@@ -97,7 +100,8 @@ impl Audit<'_> {
                     state.position = open.last().and_then(key_of);
                     closed.push(std::mem::take(&mut open));
                 }
-                // What is cut off here is suspect for what is kept, and read again as a whole; but its product is to be listed.
+                // A collection that is cut off here is suspect by what is kept, and is read again as a whole. But its
+                // products must be listed.
                 if open.len() < COLLECTION_MAX || product_of(&item).is_some() {
                     open.push(item);
                 }
@@ -114,7 +118,7 @@ impl Audit<'_> {
                 }
                 Looked::WithoutIndex => {}
                 Looked::LeftOut => {
-                    // It goes on where it was before this answer.
+                    // The next run resumes from before this answer.
                     self.run.must_stop(goes_on);
                     if counts {
                         self.remember(&name, &before).await?;
@@ -147,14 +151,14 @@ impl Audit<'_> {
         }
     }
 
-    /// Counts items as progress, no more of a segment than it is expected to have.
+    /// Counts items as progress, at most as many as the segment is expected to have.
     fn advance(&self, read: &mut u64, items: u64) {
         let before = (*read).min(self.items);
         *read += items;
         self.run.job.progress.advance((*read).min(self.items) - before);
     }
 
-    /// Compares collections, and reconciles those that are suspect.
+    /// Compares collections, and reconciles the suspect ones.
     async fn check(&self, collections: &[Vec<Item>]) -> Result<Looked, RepairError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
@@ -196,7 +200,7 @@ impl Audit<'_> {
         away.into_iter().for_each(|why| self.give_index_up(why));
         let left_out = all - looked_at(&states);
         self.run.add_checked(checked - left_out);
-        // What was not looked at must not count as checked.
+        // Unchecked comments must not count as checked.
         Ok(match (left_out, self.index_answers()) {
             (0, true) => Looked::Whole,
             (0, false) => Looked::WithoutIndex,
@@ -204,7 +208,7 @@ impl Audit<'_> {
         })
     }
 
-    /// Those of comments that are not in their base sets with the right scores.
+    /// The comments that are not in their base sets with the right scores.
     async fn without_ranks<'images, 'items>(
         &self,
         comments: &'images [Image<'items>],
@@ -231,9 +235,9 @@ impl Audit<'_> {
             })
             .collect();
         let scores = match index.scores(&asked).await {
-            // Something else than a base set is in the place of one: which comments that concerns, `reconcile` finds out.
+            // A key holds something other than a base set. `reconcile` finds out which comments that affects.
             Err(error) if error.remedy() == stores::Remedy::Quarantine => return Ok(comments),
-            // Duplicates are looked at all the same.
+            // The duplicates are still checked.
             Err(error) if index_is_away(&error) => {
                 self.give_index_up(&error.to_string());
                 return Ok(Vec::new());

@@ -15,21 +15,21 @@ use crate::{
     sweep::{POSITION, SWEEP, SweepState},
 };
 
-/// How many batches in quarantine are counted.
+/// Maximum number of batches in quarantine that are counted.
 const QUARANTINED_MAX: usize = 10_000;
 
-/// How the page index is.
+/// The state of the page index.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IndexStatus {
     /// Partitions that are ready.
     pub ready: usize,
-    /// Partitions that are not, because the repair job vouched for them too long ago, or not at all.
+    /// Partitions that are not ready, because their last vouch is too old, was taken away, or never happened.
     pub stale: usize,
     /// Partitions without a marker of this table.
     pub unmarked: usize,
     /// The oldest watermark.
     pub oldest_watermark: Option<Instant>,
-    /// When the repair job last vouched for the partition that it vouched for longest ago.
+    /// The oldest of the partitions' last vouches.
     pub oldest_vouch: Option<Instant>,
 }
 
@@ -44,42 +44,42 @@ pub struct LastRun {
     pub ended: Instant,
     /// Its exit code.
     pub exit_code: u8,
-    /// Comments looked at.
+    /// Comments checked.
     pub checked: u64,
-    /// Differences mended.
+    /// Differences repaired.
     pub mended: u64,
-    /// What needed a person.
+    /// Number of things that needed a person.
     pub unresolved: u64,
 }
 
-/// How everything is.
+/// The state of everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
     /// The page index, or why it could not be asked.
     pub index: Result<IndexStatus, String>,
-    /// Up to when the journal has been reconciled into the duplicates.
+    /// The instant up to which the journal has been reconciled into the duplicates.
     pub duplicates_watermark: Option<Instant>,
     /// Whether the journal still reaches back to it.
     pub journal_reaches_back: bool,
     /// The last runs.
     pub last_runs: Vec<LastRun>,
-    /// Into how many segments the audit divides the table.
+    /// Number of segments into which the audit divides the table.
     pub segments: u32,
-    /// Which share of them was checked in the last week, from 0 to 1: by passes that began in it.
+    /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
     pub audited_share: f64,
     /// When the last sweep of the page index ended.
     pub last_sweep: Option<Instant>,
-    /// Since when everything that was wrong in the page index has been found: when that sweep began; before one has come
-    /// to its end, when the first was begun.
+    /// The beginning of the last completed sweep, which found everything that was wrong in the page index by then.
+    /// Before a sweep completes: the beginning of the first sweep.
     pub swept_since: Option<Instant>,
-    /// Runs in progress: the scope, and who.
+    /// Runs in progress: the scope and the holder of each.
     pub running: Vec<(String, String)>,
-    /// Batches in quarantine, `None` when the place was not told.
+    /// Batches in quarantine; `None` when the place is not configured.
     pub quarantined: Option<usize>,
 }
 
 impl Job {
-    /// How everything is; `segments` is what the audit runs with.
+    /// The state of everything. `segments` is the number with which the audit runs.
     ///
     /// # Errors
     /// The table's, or the quarantine's.
@@ -151,7 +151,7 @@ impl Job {
 }
 
 impl fmt::Display for Status {
-    /// Lines for a person, without a line feed at the end.
+    /// Formats the status for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = |at: Option<Instant>| at.map_or("never".to_owned(), |at| at.to_string());
         let mut text = String::new();

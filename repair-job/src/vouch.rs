@@ -1,17 +1,19 @@
-//! Vouches: every minute of a run, `recent` says of the page index's partitions that readers may believe them.
+//! Vouches: every minute of a run, `recent` confirms which partitions of the page index readers may believe.
 //!
-//! A watermark says how far repair has come, and may be half a day behind while the page index is right. A vouch says that
-//! a partition is still the one that the table knows, and that the page indexer keeps up. It needs three things:
+//! A watermark says how far repair has come. It may be half a day behind while the page index is right. A vouch says
+//! that a partition is still the one that the table knows, and that the page indexer keeps up. It requires three
+//! things:
 //!
-//! - **Nothing was lost.** Each vouch leaves a new token in the markers and in the table. A partition with an older token
-//!   was restored from a snapshot: its vouch is taken away. Where the tokens are right and the servers are others, the last
-//!   writes may be lost: the partition stays believable for as long as its last vouch lasts.
-//! - **What may be lost was looked at.** That is what changed since shortly before the partition's last vouch: writes of a
-//!   slot are replicated in their order, and a snapshot is of a moment. It is reconciled before the backlog.
-//! - **The page indexer keeps up.** Some comments that changed a while ago stand in the page index as the table has them.
-//!   What the watermarks have passed needs no sample.
+//! - **Nothing was lost.** Each vouch leaves a new token in the markers and in the table. A partition with an older
+//!   token was restored from a snapshot, so its vouch is taken away. If the tokens are right but the servers have
+//!   changed, the last writes may be lost. Readers then believe the partition until its last vouch expires.
+//! - **Possible losses were checked.** What changed since shortly before the partition's last vouch is reconciled
+//!   before the backlog. Earlier writes are not lost: writes of a slot are replicated in their order, and a snapshot
+//!   shows a single moment.
+//! - **The page indexer keeps up.** For some comments that changed a while ago, the page index agrees with the table.
+//!   Changes that the watermarks have passed need no sample.
 //!
-//! **Invariant:** no partition is vouched for before what it may have lost was looked at (`tests/repair/vouched.rs`).
+//! **Invariant:** a partition is vouched for only after its possible losses were checked (`tests/repair/vouched.rs`).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -33,18 +35,19 @@ use crate::{
     reconcile::{Scope, State},
 };
 
-/// The state of the last vouch, and its only name.
+/// The kind of the state that stores the last vouch, and its only name.
 const VOUCH: &str = "vouch";
 const INDEX: &str = "index";
 
-/// How many comments are sampled. An indexer that has stopped misses all of them; one that misses every tenth comment is
+/// Number of sampled comments. A stopped indexer misses all of them. An indexer that misses every tenth comment is
 /// found out with a probability of 99 %.
 const SAMPLE: usize = 50;
 
-/// How far back the sample is looked for, until there are enough comments: a busy journal is read for a second only.
+/// How far back to look for the sample, in seconds, until there are enough comments. A busy journal is read for one
+/// second only.
 const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// Remembers the vouch of a rebuild that is about to mark the partitions.
+/// Stores the vouch of a rebuild that is about to mark the partitions.
 pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), RepairError> {
     let (token, servers) = (rebuild.token().to_owned(), rebuild.servers().clone());
     Ok(table.put_state(VOUCH, INDEX, &Remembered { token, before: None, servers, check: None }).await?)
@@ -55,7 +58,7 @@ pub(crate) struct Voucher<'run> {
     run: &'run Run<'run>,
     table_id: String,
     last: Clock,
-    /// Why nothing was vouched for the last time.
+    /// Why the last attempt was refused.
     refusal: Option<String>,
 }
 
@@ -64,16 +67,16 @@ impl<'run> Voucher<'run> {
         Self { run, table_id: table_id.to_owned(), last: Clock::now(), refusal: None }
     }
 
-    /// Whether the last vouch is so old that the next one is due.
+    /// Whether the next vouch is due.
     pub(crate) fn is_due(&self) -> bool {
         self.last.elapsed() >= self.run.job.settings.vouch_every
     }
 
-    /// Vouches if it may. `false` when the servers are others than at the beginning, or answer again after they did not: the
-    /// run must end, and the next one begins with what they may have lost.
+    /// Vouches if possible. Returns `false` when the servers have changed since the run began, or answer again after a
+    /// failure. The run must then end, and the next run begins with what they may have lost.
     ///
     /// # Errors
-    /// The table's. That the page index does not answer is only a reason not to vouch.
+    /// The table's. A page index that does not answer only prevents the vouch.
     pub(crate) async fn vouch(&mut self, follow: &Follow) -> Result<bool, RepairError> {
         self.last = Clock::now();
         self.refusal = None;
@@ -102,7 +105,7 @@ impl<'run> Voucher<'run> {
         Ok(true)
     }
 
-    /// Reports why nothing was vouched for the last time, if so.
+    /// Reports why the last attempt was refused, if it was.
     pub(crate) fn report(&self) {
         if let Some(why) = &self.refusal {
             self.run.add_skipped(format!("vouching for the page index: {why}"));
@@ -112,8 +115,8 @@ impl<'run> Voucher<'run> {
     async fn try_to_vouch(&self, follow: &Follow, began_with: &ServerIdentity) -> Result<Option<Refusal>, RepairError> {
         let Job { table, index, settings, .. } = self.run.job;
         let present = now();
-        // In this order: whoever takes over after the servers were asked is found by the next vouch, and a rebuild that
-        // ends meanwhile has changed the state by then.
+        // The order matters. The next vouch finds a server that takes over after this question. A rebuild that ends
+        // meanwhile has changed the state by the time it is read.
         let servers = index.server_identity().await?;
         if follow.has_given_up() {
             return Ok(Some(Refusal::BeginAnew));
@@ -168,7 +171,7 @@ impl<'run> Voucher<'run> {
         self.run.add_note(format!("{what}: what has changed since {since} is looked at first"));
     }
 
-    /// Reconciles what changed in the time of which writes may be lost; remembers how far it is.
+    /// Reconciles the changes that may be lost, and stores how far it is.
     async fn look_at_what_may_be_lost(
         &self,
         remembered: &mut Remembered,
@@ -183,7 +186,7 @@ impl<'run> Voucher<'run> {
                 if run.must_stop(|| format!("the next run looks for what is lost from {}", reader.at())) {
                     return Ok(Some(Refusal::Because("the run had to stop".to_owned())));
                 }
-                // What cannot be read is reported when the run comes to it.
+                // The run reports unreadable entries when it reaches them.
                 let Some(part) = reader.next(table).await? else { break };
                 let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
                 if outcome.index_was_away || !outcome.is_whole {
@@ -200,7 +203,7 @@ impl<'run> Voucher<'run> {
         Ok(None)
     }
 
-    /// Looks whether the page indexer keeps up, and mends what it has missed of the sample.
+    /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
     async fn sample(&self, follow: &Follow, present: Instant) -> Result<Option<Refusal>, RepairError> {
         let run = self.run;
         let lag = run.job.settings.indexer_lag;
@@ -243,7 +246,7 @@ impl<'run> Voucher<'run> {
         Ok(unchanged.into_iter().flatten().collect())
     }
 
-    /// Leaves a new token, and then the time of the vouch where the token is.
+    /// Leaves a new token, then sets the time of the vouch where that token is.
     async fn leave_vouch(
         &self,
         before: Remembered,
@@ -259,8 +262,8 @@ impl<'run> Voucher<'run> {
             index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::At(present)).await?;
             return Ok(None);
         }
-        // As with watermarks: what was mended may have been lost again before the servers are asked. A server that takes
-        // over later has what was mended, or lacks the token.
+        // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes over
+        // later has the repairs, or lacks the token.
         let partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Kept).await?;
         if index.server_identity().await? != next.servers {
             return Ok(Some(Refusal::BeginAnew));
@@ -274,7 +277,7 @@ impl<'run> Voucher<'run> {
     }
 }
 
-/// Why nothing is vouched for.
+/// Why an attempt is refused.
 enum Refusal {
     Because(String),
     BeginAnew,
@@ -286,7 +289,7 @@ impl Refusal {
     }
 }
 
-/// Some comments that changed between two instants, late rather than early.
+/// Some comments that changed between two instants, preferably late ones.
 async fn changed_before(table: &Table, from: Instant, to: Instant) -> Result<BTreeMap<CommentId, Places>, RepairError> {
     let mut named = BTreeMap::new();
     for span_s in SAMPLE_SPANS_S {
