@@ -1,9 +1,9 @@
-//! Which products there are: what a sitemap is made of.
+//! The products that have comments, from which the sitemap is made.
 //!
-//! **Invariant:** every step comes together with the partition's marker, and all steps with the same one: so a catalog
-//! is never that of a partition which was lost, or rebuilt, while it was read.
+//! **Invariant:** every step also reads the partition's marker, and all steps of a catalog see the same marker. So a
+//! catalog never comes from a partition that was lost or rebuilt during the read.
 //!
-//! **Invariant:** no step keeps the server for long: it looks at [`STEP`] products.
+//! **Invariant:** a step never blocks the server for long: it reads [`STEP`] products.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,14 @@ use model::{BaseSet, Instant, Malformed, ProductId};
 use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed, readiness::Marker};
 use crate::error::{Store, StoreError};
 
-/// How many products one call looks at: some tenths of a millisecond of the server's time.
+/// Number of products that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
 
-/// How often a catalog is begun anew because the watermark moved meanwhile: in a rebuild, and whenever repair gets on.
+/// Maximum number of starts of a catalog. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
+/// repair advances.
 const BEGUN_MAX: usize = 3;
 
-/// A product, and how many comments it has.
+/// A product and its number of comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductTotal {
     /// The product.
@@ -33,11 +34,11 @@ impl PageIndex {
         self.keys.partitions()
     }
 
-    /// The products of a partition that have comments, ascending by the bytes of their ids. Products that come or go
-    /// while they are read may be in it or not.
+    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
+    /// removed during the read may be included or not.
     ///
     /// # Errors
-    /// The store's; [`StoreError::Unavailable`] also when the partition's marker keeps changing.
+    /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
     pub async fn catalog(
         &self,
         partition: IndexPartition,

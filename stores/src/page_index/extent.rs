@@ -1,31 +1,31 @@
-//! How far the ranks of a filter reach. What the table has beyond them is not ranked yet.
+//! How far the ranks of a filter reach. Comments of the table beyond them are not ranked yet.
 
 use model::{Cd, Instant, Order};
 
 use super::{IndexAnswer, PageIndex, PageStartQuery, Reach, StartAnswer};
 use crate::error::StoreError;
 
-/// What the page index has ranked under a filter.
+/// The comments of a filter that the page index has ranked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
-    /// How many comments.
+    /// Number of comments.
     pub total: u64,
-    /// The newest and the oldest of them; `None` when there is none.
+    /// The newest and the oldest of them; `None` when the filter has none.
     pub ends: Option<Ends>,
 }
 
 /// The newest and the oldest of some comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ends {
-    /// Where the newest stands.
+    /// Position of the newest.
     pub newest: Cd,
-    /// Where the oldest stands.
+    /// Position of the oldest.
     pub oldest: Cd,
 }
 
 impl PageIndex {
-    /// How far the ranks reach that a query is about, in one round trip; its `skip` and order do not matter. Each end is
-    /// looked for by itself. The total is the greater of those that were found with them.
+    /// How far the ranks of a query's filter reach, in one round trip. The query's `skip` and order do not matter. Each
+    /// end is looked up independently. The total is the larger of the two that come with the ends.
     ///
     /// # Errors
     /// The store's.

@@ -12,8 +12,8 @@ use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed};
 use crate::error::{Store, StoreError};
 
 impl PageIndex {
-    /// Checks that what was just read from partitions came from an up-to-date index: the same servers answer as before,
-    /// the markers belong to this table, and they are not older than before.
+    /// Checks that the index that has just answered for partitions is up to date. Its servers must be those of before.
+    /// Its markers must belong to this table, and must not be older than before.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a

@@ -4,8 +4,8 @@ use model::{BaseSet, ProductId};
 
 /// One of the fixed number of parts that the page index is split into by a hash of the product.
 ///
-/// The braces in its keys put it, with its products' sets, its set of products, each product's set of languages
-/// and its marker, into one slot of a cluster.
+/// The braces in its keys put everything of a partition into one slot of a cluster: its marker, its set of products,
+/// and for each product the base sets and the set of languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexPartition(u16);
 
@@ -16,7 +16,7 @@ impl IndexPartition {
         Self(u16::try_from(hash % u32::from(count.max(1))).unwrap_or(0))
     }
 
-    /// Its number, from 0.
+    /// The partition's number, from 0.
     pub fn number(self) -> u16 {
         self.0
     }
@@ -51,12 +51,12 @@ impl Keys {
         format!("{}:{{{}}}:{name}", self.prefix, partition.0)
     }
 
-    /// A hash: the id of the table that the partition belongs to, its watermark, and its vouch (`vouches`).
+    /// A hash with the id of the table that the partition belongs to, its watermark, and its vouch (`vouches`).
     pub(super) fn marker(&self, partition: IndexPartition) -> String {
         self.key(partition, "marker")
     }
 
-    /// A string: the rebuild that is filling the partition.
+    /// A string: the token of the rebuild that is filling the partition.
     pub(super) fn rebuild_token(&self, partition: IndexPartition) -> String {
         self.key(partition, "rebuild")
     }
@@ -66,7 +66,7 @@ impl Keys {
         self.key(partition, "products")
     }
 
-    /// What all keys of a product start with, for whoever needs several of them.
+    /// The common prefix of a product's keys, for callers that need several of them.
     pub(super) fn stem(&self, partition: IndexPartition, escaped_product: &str) -> String {
         self.key(partition, format_args!("PRODUCT#{escaped_product}:"))
     }
@@ -76,7 +76,7 @@ impl Keys {
         Self::languages_at(&self.stem(self.partition_of(product), &product.escaped()))
     }
 
-    /// The same, under the product's stem.
+    /// Like [`Self::languages`], under the product's stem.
     pub(super) fn languages_at(stem: &str) -> String {
         [stem, "languages"].concat()
     }
@@ -86,7 +86,7 @@ impl Keys {
         Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product.escaped()), set)
     }
 
-    /// The same, under the product's stem.
+    /// Like [`Self::base_set`], under the product's stem.
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
         let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
         match set.rating {
@@ -95,8 +95,8 @@ impl Keys {
         }
     }
 
-    /// Whom a marker is for: the table, and the number of partitions, because with another number products would be
-    /// looked for in partitions that never held them.
+    /// The owner that a marker names: the table and the number of partitions. With another number, products would be
+    /// looked up in partitions that never held them.
     pub(super) fn owner(&self, table_id: &str) -> String {
         format!("{table_id}/{}", self.partitions)
     }
@@ -130,7 +130,7 @@ impl Keys {
 
     /// Whether a key is a partition's rebuild token.
     pub(super) fn is_rebuild_token(key: &str) -> bool {
-        // No other key ends so: a product's keys hold the language after their last colon.
+        // No other key ends like this: a product's keys hold the language after their last colon.
         key.ends_with("}:rebuild")
     }
 }

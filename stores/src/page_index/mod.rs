@@ -1,22 +1,22 @@
 //! The page index: Redis sorted sets that give a comment's rank in every base set.
 //!
 //! - `keys`: the names of the keys.
-//! - `readiness`: whether a partition may be believed.
-//! - `edits`: writing; used by `page-indexer` and the repair job.
-//! - `rebuild`: emptying the index, and marking it ready once it has been filled.
-//! - `watermarks`: up to when partitions are reconciled, and moving that on.
+//! - `readiness`: whether readers may believe a partition.
+//! - `edits`: the writes of `page-indexer` and the repair job.
+//! - `rebuild`: empties the index, and marks it ready once it has been filled.
+//! - `watermarks`: reads and advances the instants up to which partitions are reconciled.
 //! - `extent`: how far the ranks of a filter reach.
-//! - `vouches`: the repair job says of partitions that readers may believe them.
-//! - `ranks`, `sweep`: reading where comments are, for whoever compares the index with the table.
-//! - `walk`: all keys there are, on every server.
-//! - `kept`: whether what was read may be believed by whoever mends.
-//! - `known_languages`: what saves a call.
-//! - `catalog`: which products there are.
+//! - `vouches`: the repair job's confirmations that readers may believe partitions.
+//! - `ranks`, `sweep`: read the positions of comments, for callers that compare the index with the table.
+//! - `walk`: visits all keys on every server.
+//! - `kept`: whether a repair may believe what it read.
+//! - `known_languages`: a cache that saves a call.
+//! - `catalog`: the products that have comments.
 //! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
-//! - `connection`: which server a command goes to, and what happens when it is not there any more.
+//! - `connection`: which server a command goes to, and what happens when that server is gone.
 //!
-//! **Invariant:** an answer about ranks and totals comes together with the partition's marker, from one script, so
-//! nobody concludes anything from a partition that is not ready.
+//! **Invariant:** one script returns ranks and totals together with the partition's marker. So a caller never concludes
+//! anything from a partition that is not ready.
 
 mod catalog;
 mod connection;
@@ -55,8 +55,7 @@ pub use sweep::{SweepPosition, Swept};
 pub use vouches::{Mark, VouchTime};
 pub use watermarks::{Advance, Marked, ServerIdentity};
 
-/// What Redis is: told, not found out, because a server that is part of a cluster answers a plain client too, with the
-/// slots that it happens to have.
+/// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum RedisMode {
     /// One server, or an address behind which there is one at a time.
@@ -66,36 +65,36 @@ pub enum RedisMode {
     Cluster,
 }
 
-/// How the page index is reached.
+/// How to reach the page index.
 #[derive(Clone)]
 pub struct PageIndexConfig {
-    /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster, one or several of its
-    /// nodes, separated by commas.
+    /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster: one or several of
+    /// its nodes, separated by commas.
     pub url: String,
-    /// What is there.
+    /// The topology of the servers at the URL.
     pub mode: RedisMode,
     /// A file with the certificates (PEM) of the authorities that `rediss://` trusts, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// What every key starts with.
+    /// The prefix of every key.
     pub prefix: String,
-    /// Into how many parts the index is split. It never changes during the life of an index.
+    /// Number of partitions of the index. It never changes during the life of an index.
     pub partitions: u16,
-    /// The longest that one call may take.
+    /// Maximum time of one call.
     pub timeout: Duration,
-    /// The longest that a vouch makes a partition believable.
+    /// How long a vouch makes a partition believable.
     pub max_age: Duration,
 }
 
 impl std::fmt::Debug for PageIndexConfig {
-    /// Without the URL, which may hold a password.
+    /// Omits the URL, which may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PageIndexConfig").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
 impl PageIndexConfig {
-    /// The defaults: 256 partitions, half a second a call, vouches that hold for three hours. The repair job vouches every
-    /// five minutes, so people have three hours when it stands still.
+    /// The defaults: 256 partitions, half a second per call, vouches that hold for three hours. The repair job vouches
+    /// every five minutes. So people have three hours to react when it stands still.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -126,25 +125,25 @@ impl std::fmt::Debug for PageIndex {
     }
 }
 
-/// The answer of a partition: what was asked for, or why the partition must not be believed.
+/// The answer of a partition, or why the partition must not be believed.
 pub type IndexAnswer<T> = Result<T, NotReady>;
 
-/// Which page is asked for.
+/// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageStartQuery<'query> {
     /// The product.
     pub product: &'query ProductId,
     /// The filter.
     pub filter: &'query Filter,
-    /// How many comments stand before the page.
+    /// Number of comments before the page.
     pub skip: u64,
-    /// In which order.
+    /// The order of the comments.
     pub order: Order,
     /// Comments dated later do not count.
     pub as_of: Option<Instant>,
 }
 
-/// Which comment at the start of a page is asked for.
+/// The comment at the start of a page that a call returns.
 #[derive(Debug, Clone, Copy)]
 enum Reach {
     JustBefore,
@@ -154,59 +153,59 @@ enum Reach {
 /// Where a page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageStart {
-    /// How many comments the filter matches.
+    /// Number of comments that the filter matches.
     pub total: u64,
     /// The comment just before the page, `None` when the page starts at the beginning (or lies past the end).
     pub before: Option<Cd>,
-    /// An instant that the page index has reached under the filter, never later than the present: it counts no comment that
-    /// is dated later (unless that is dated later than the present), and later ones are still to come. The `as_of` that was
-    /// asked for, where one was.
+    /// An instant that the page index has reached under the filter, never later than the present. The index counts no
+    /// comment dated later, except comments dated later than the present. Later comments may still come. Equals the
+    /// query's `as_of`, if set.
     pub reached: Instant,
 }
 
-/// What the script answers: the marker, the total, a member with its score, and the newest score.
+/// The script's answer: the marker, the total, a member with its score, and the newest score.
 type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
 
 /// Where a comment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// How many comments the filter matches, this one included.
+    /// Number of comments that the filter matches, including this one.
     pub total: u64,
-    /// How many of them precede it.
+    /// Number of them that precede it.
     pub rank: u64,
 }
 
 /// How many comments a product has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// By rating, all five of them, whichever the filter wants; in its language.
+    /// By rating, in the filter's language. Includes all five ratings, whichever the filter selects.
     pub by_rating: Vec<(Rating, u64)>,
-    /// The same whatever the language.
+    /// By rating, in any language.
     pub by_rating_in_any_language: Vec<(Rating, u64)>,
-    /// By language, the first [`Stats::LANGUAGES_MAX`] that the product has by their tags, whichever the filter wants,
-    /// ascending; with its ratings.
+    /// By language in ascending order of the tags, with the filter's ratings. Includes the first
+    /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects.
     pub by_language: Vec<(Language, u64)>,
-    /// How many languages the product has.
+    /// Number of languages that the product has.
     pub languages: u64,
-    /// When the last in the filter's language was made.
+    /// Creation time of the newest comment in the filter's language.
     pub last_commented_at: Option<Instant>,
 }
 
 impl Stats {
-    /// Of how many languages comments are counted: more than any product has whose languages are people's. There are no end of
-    /// well-formed tags, and counting takes up to four sets a language.
+    /// Maximum number of languages whose comments are counted. A product never has as many languages that people speak.
+    /// The number of well-formed tags is unlimited, and counting takes up to four sets per language.
     pub const LANGUAGES_MAX: usize = 200;
 }
 
-/// How often [`PageIndex::stats`] asks again because a language came or went meanwhile.
+/// Maximum number of tries of [`PageIndex::stats`]. It tries again when a language is added or removed meanwhile.
 const STATS_TRIES_MAX: usize = 4;
 
 impl PageIndex {
-    /// A client of the page index; connections are made when they are first needed, kept from call to call, and made
-    /// again when they are lost.
+    /// A client of the page index. Connections open on first use, stay open between calls, and open again when they are
+    /// lost.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when a URL is not one, or the certificates cannot be read.
+    /// [`StoreError::Refused`] when a URL is invalid, or the certificates cannot be read.
     pub fn connect(config: &PageIndexConfig) -> Result<Self, StoreError> {
         Ok(Self {
             connection: Connection::open(config)?,
@@ -218,24 +217,25 @@ impl PageIndex {
         })
     }
 
-    /// The longest that one answer may take.
+    /// Maximum time of one answer.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// The same with connections of its own.
+    /// This client with separate connections.
     pub fn with_own_connections(&self) -> Self {
         Self { connection: self.connection.another(), ..self.clone() }
     }
 
-    /// The same for those who must not wait, by connections of its own: a server that did not answer in time is not asked for
-    /// a second, but by one caller a second who finds out whether it answers again. Until then calls fail at once. Those
-    /// who share this, or clients [with connections of their own](Self::with_own_connections) made of it, share what they found.
+    /// This client with separate connections, for callers that must not wait. A server that does not answer in time
+    /// opens a circuit breaker for a second. Meanwhile calls fail at once, except one half-open probe per second.
+    /// Clones of this client share the breakers. So do clients made from it [with separate
+    /// connections](Self::with_own_connections).
     pub fn shunning(&self) -> Self {
         Self { connection: self.connection.shunning(), ..self.clone() }
     }
 
-    /// Where a page starts, and the total, read together with the marker in one round trip.
+    /// Where a page starts, and the total. One round trip reads both together with the marker.
     ///
     /// # Errors
     /// The store's.
@@ -249,8 +249,8 @@ impl PageIndex {
         self.read_start(answer, query, table_id, now)
     }
 
-    /// The first `count` comments of a page, as many as there are, in one round trip. Each is looked for by itself, so what
-    /// changes meanwhile may shift them by a place.
+    /// The first `count` comments of a page, or as many as exist, in one round trip. Each is looked up independently,
+    /// so a concurrent change may shift them by a place.
     ///
     /// # Errors
     /// The store's.
@@ -298,7 +298,7 @@ impl PageIndex {
             Ok(watermark) => watermark,
             Err(not_ready) => return Ok(Err(not_ready)),
         };
-        // Where there is no comment, the journal has been reconciled up to the watermark.
+        // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
         let newest = newest.map(instant_of).transpose()?.unwrap_or(watermark);
         let reached = query.as_of.unwrap_or(newest.min(now));
         let before = match (member, score) {
@@ -308,7 +308,7 @@ impl PageIndex {
         Ok(Ok(PageStart { total, before, reached }))
     }
 
-    /// Where a comment stands under a filter that matches it. One that is not indexed yet is counted as if it were.
+    /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
     ///
     /// # Errors
     /// The store's.
@@ -337,7 +337,7 @@ impl PageIndex {
         }))
     }
 
-    /// How many comments a product has beside a filter: by rating in its language, by language with its ratings.
+    /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
     ///
     /// # Errors
     /// The store's.
@@ -432,7 +432,7 @@ impl PageIndex {
         });
         let answered = answered.await;
         if answered.is_err() {
-            // Another server may be in the place of one that does not answer.
+            // Another server may have replaced one that does not answer.
             self.connection.doubt();
         }
         answered.map(|_| ())
@@ -444,7 +444,7 @@ impl PageIndex {
         answers.into_iter().next().ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
     }
 
-    /// Sends commands, one pipeline a server, in no order.
+    /// Sends commands in one pipeline per server. They run in any order.
     async fn ask_all<'scripts, T: FromRedisValue>(
         &self,
         commands: impl IntoIterator<Item = Routed<'scripts>>,
@@ -465,7 +465,7 @@ impl PageIndex {
         marker.judge(&self.keys.owner(table_id), now, self.max_age)
     }
 
-    /// Bounds a call, connecting included.
+    /// Bounds the time of a call, including the time to connect.
     async fn bounded<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, StoreError> {
         match tokio::time::timeout(self.timeout * 2, call).await {
             Ok(answer) => Ok(answer?),

@@ -1,6 +1,6 @@
-//! Readiness: whether the page index may be believed.
+//! Readiness: whether readers may believe the page index.
 //!
-//! The watermark has no part in it: it says how far repair has come, not whether the partition is right (`vouches`).
+//! The watermark does not matter here. It says how far repair has come, not whether the partition is right (`vouches`).
 
 use std::{fmt, time::Duration};
 
@@ -9,14 +9,15 @@ use model::Instant;
 /// Why an index partition must not be believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotReady {
-    /// It has no marker: new, flushed, lost, or being rebuilt.
+    /// The partition has no marker: it is new, flushed, lost, or being rebuilt.
     NoMarker,
-    /// It belongs to another table (this one was restored or created again), or to another number of partitions.
+    /// The partition belongs to another table, because this one was restored or created again, or to another number of
+    /// partitions.
     OtherTable,
-    /// The repair job vouched for it too long ago, or has taken its vouch away: an old snapshot was restored, the page
-    /// indexer has stopped, or the repair job has.
+    /// The last vouch is too old, or was taken away. An old snapshot was restored, or the page indexer or the repair
+    /// job has stopped.
     Stale {
-        /// When the repair job last vouched for it, unless that was taken away.
+        /// When the repair job last vouched for it; `None` when that was taken away.
         vouched: Option<Instant>,
     },
 }
@@ -32,7 +33,7 @@ impl fmt::Display for NotReady {
     }
 }
 
-/// What a partition's marker says.
+/// The content of a partition's marker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Marker {
     /// See `Keys::owner`.
@@ -42,15 +43,15 @@ pub(super) struct Marker {
 }
 
 impl Marker {
-    /// Reads the fields `table`, `watermark` and `vouched`. What is no instant counts as missing, and so does a vouch of
-    /// 0, which says that it was taken away.
+    /// Reads the fields `table`, `watermark` and `vouched`. An invalid instant counts as missing. So does a `vouched`
+    /// of 0, which means that the vouch was taken away.
     pub(super) fn of(owner: Option<String>, watermark: Option<i64>, vouched: Option<i64>) -> Self {
         let instant = |ms| Instant::from_epoch_ms(ms).ok();
         let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
         Self { owner, watermark: watermark.and_then(instant), vouched }
     }
 
-    /// Judges the marker; returns its watermark. Without a watermark it counts as no marker.
+    /// Judges the marker and returns its watermark. A marker without a watermark counts as absent.
     pub(super) fn judge(&self, owner: &str, now: Instant, max_age: Duration) -> Result<Instant, NotReady> {
         let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else { return Err(NotReady::NoMarker) };
         if marked != owner {
@@ -63,7 +64,7 @@ impl Marker {
         }
     }
 
-    /// The watermark and the vouch of a marker of this owner.
+    /// The watermark and the time of the vouch, if the marker belongs to this owner.
     pub(super) fn of_owner(self, owner: &str) -> Option<(Instant, Option<Instant>)> {
         let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
         Some((watermark, self.vouched))

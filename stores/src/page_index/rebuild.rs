@@ -1,12 +1,16 @@
-//! The frame of a rebuild: emptying the index at its beginning, marking it ready at its end.
+//! The frame of a rebuild: empties the index at its beginning, and marks it ready at its end.
 //!
-//! **Invariant:** a partition is marked ready only by the rebuild that emptied it. A second rebuild that started later has
-//! taken the token away; without the token a rebuild neither marks a partition nor takes anything out of it.
+//! **Invariant:** only the rebuild that emptied a partition marks it ready. A second rebuild that starts later takes
+//! the token away. Without the token, a rebuild neither marks a partition nor removes anything from it.
 //!
-//! **Invariant:** and only where everything is that the rebuild put there. A server that came back with a snapshot taken on
-//! the way, or a replica that took over, may have the token and lack the last edits. So, as with watermarks, the rebuild
-//! remembers which servers it began with, leaves a nonce in the markers when it has made its last edit, asks who the
-//! servers are, and marks a partition only where the nonce is (`tests/readiness.rs`, `tests/repair/rebuild.rs`).
+//! **Invariant:** a partition is marked ready only if it has everything that the rebuild put there
+//! (`tests/readiness.rs`, `tests/repair/rebuild.rs`). A server restored from a snapshot of that time, or a replica that
+//! took over, may have the token but lack the last edits. So a rebuild uses the same steps as watermarks:
+//!
+//! 1. It remembers the servers with which it began.
+//! 2. After its last edit, it leaves a nonce in the markers.
+//! 3. It asks for the servers again, and stops if they have changed.
+//! 4. It marks a partition only where the nonce is.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +20,19 @@ use model::Instant;
 use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
 use crate::error::{Store, StoreError};
 
-/// The oldest server that knows `#!lua`. Valkey tells a Redis version too, 7.2 at least.
+/// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
 const REDIS_VERSION_MIN: u32 = 7;
 
-/// Names one rebuild.
+/// Identifies one rebuild.
 #[derive(Debug)]
 pub struct Rebuild {
     token: String,
-    /// Who answered when it began.
+    /// The servers that answered when it began.
     servers: ServerIdentity,
 }
 
 impl Rebuild {
-    /// The token of its vouch.
+    /// The rebuild's token, which its vouch also uses.
     pub fn token(&self) -> &str {
         &self.token
     }
@@ -40,13 +44,13 @@ impl Rebuild {
 }
 
 impl PageIndex {
-    /// Empties the index, its markers first, so that nobody believes it from now on.
+    /// Empties the index, markers first, so that readers no longer believe it.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] when the server could evict keys by itself, or is too old; the store's.
+    /// [`StoreError::Refused`] when the server may evict keys, or is too old. Also the store's errors.
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
         let rebuild = Rebuild { token: crate::new_ulid(), servers: self.server_identity().await? };
-        // The tokens first: from then on an earlier rebuild marks nothing. What it has marked goes with the markers.
+        // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
         let tokens = self.keys.partitions().map(|partition| {
             let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
             command.arg(&rebuild.token);
@@ -59,13 +63,14 @@ impl PageIndex {
         Ok(rebuild)
     }
 
-    /// Empties the index. What another rebuild puts there that has begun meanwhile stays: it may be finished, and
-    /// believed, before this is done.
+    /// Empties the index. The entries of a rebuild that began meanwhile stay. That rebuild may finish, and readers may
+    /// believe it, before this call ends.
     async fn empty(&self, rebuild: &Rebuild) -> Result<(), StoreError> {
         let mut walk = self.walk().await?;
         while let Some(mut keys) = self.next_keys(&mut walk).await? {
             keys.retain(|key| !Keys::is_rebuild_token(key));
-            // Of partitions that there are not, as after another number of them: nobody fills those.
+            // Keys of partitions that do not exist, for example after their number changed. A rebuild never fills
+            // those.
             let strays: Vec<String> = keys.extract_if(.., |key| self.keys.split(key).is_none()).collect();
             self.ask_all::<()>(strays.iter().map(|key| Routed::new("UNLINK", key))).await?;
             let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -84,12 +89,12 @@ impl PageIndex {
         Ok(())
     }
 
-    /// Marks every partition ready up to `watermark`, and vouches for it as of then, for the table of this id. Only whoever
-    /// has just made the index right may call it.
+    /// Marks every partition ready up to `watermark`, and vouches for it as of that instant, for the table with this
+    /// id. Only a caller that has just made the index right may call this.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers are others than at the beginning, or
-    /// somebody else began a rebuild; the store's.
+    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
+    /// another rebuild began. Also the store's errors.
     pub async fn finish_rebuild(
         &self,
         rebuild: &Rebuild,
@@ -110,7 +115,7 @@ impl PageIndex {
         Err(StoreError::unavailable(Store::PageIndex, detail))
     }
 
-    /// Leaves the nonce in every partition, or marks it; whether that was done in all of them.
+    /// Leaves the nonce in every partition, or marks every partition. Returns whether that was done in all of them.
     async fn finish_step(
         &self,
         rebuild: &Rebuild,
@@ -130,13 +135,13 @@ impl PageIndex {
         Ok(done.into_iter().all(|done| done))
     }
 
-    /// Refuses servers that cannot keep the index: one that may evict keys makes it wrong without notice, and one
-    /// before Redis 7 does not know the scripts' first line. A replica becomes a master one day, but is not asked: that
-    /// its settings are its master's is the operator's to see to.
+    /// Refuses servers that cannot keep the index. A server that may evict keys makes the index wrong without notice. A
+    /// server before Redis 7 does not know the first line of the scripts. Replicas are not checked, although one may
+    /// become a master: the operator keeps their settings equal to their master's.
     ///
-    /// Returns what each tells of itself.
+    /// Returns the `INFO` of each server.
     pub(super) async fn check_servers(&self) -> Result<Vec<String>, StoreError> {
-        // CONFIG is forbidden on managed services; INFO tells the same.
+        // Managed services forbid CONFIG. INFO has the same settings.
         let info = redis::cmd("INFO");
         let told: Vec<String> = self
             .bounded(async {
@@ -149,7 +154,7 @@ impl PageIndex {
     }
 }
 
-/// Refuses the server that tells this of itself.
+/// Refuses a server by its `INFO`.
 fn check_server(info: &str) -> Result<(), StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
     let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));

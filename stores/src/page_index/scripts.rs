@@ -1,7 +1,7 @@
-//! The Lua scripts. They are called by digest, and loaded when the server does not have them.
+//! The Lua scripts. They are called by digest, and loaded when a server does not have them.
 //!
-//! The first line is for Redis 7 and Valkey: keys that were not declared are refused, and a script that only reads
-//! goes on working when the server's memory is full.
+//! The first line is for Redis 7 and Valkey. It makes the server refuse keys that were not declared. It also lets
+//! read-only scripts run when the server's memory is full.
 
 use redis::Script;
 

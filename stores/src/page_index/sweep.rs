@@ -164,7 +164,7 @@ impl PageIndex {
         self.ask(scan).await
     }
 
-    /// Classifies a key by its name. A key in the partition of another product is unknown.
+    /// Classifies a key by its name. A product's key in a wrong partition is unknown.
     fn kind(&self, key: &str) -> KeyKind {
         let Some((partition, name)) = self.keys.split(key) else { return KeyKind::Unknown };
         match name {

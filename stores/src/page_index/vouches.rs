@@ -1,35 +1,35 @@
-//! Vouches: the repair job says of partitions that readers may believe them. It decides in `repair-job/src/vouch.rs`; here
-//! is what a marker says, and writing it.
+//! Vouches: time-stamped confirmations by the repair job that readers may believe partitions. `repair-job/src/vouch.rs`
+//! decides; this module reads and writes the markers.
 //!
-//! A marker has a vouch's time and a token. The table remembers the last token, so a partition whose token is an older one
-//! comes from a snapshot or from a replica that lacks writes.
+//! A marker has the time of the last vouch, and a token. The table stores the last token. So a partition with an older
+//! token comes from a snapshot, or from a replica that lacks writes.
 //!
-//! **Invariant:** a token replaces only the one that was read, so two runs never vouch over each other.
+//! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
 
 use model::Instant;
 
 use super::{IndexPartition, PageIndex, connection::Routed, readiness::Marker};
 use crate::error::StoreError;
 
-/// What the marker of a partition of this table says.
+/// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The journal has been reconciled into the partition up to this instant.
     pub watermark: Instant,
-    /// When the repair job last vouched for it, unless that was taken away.
+    /// When the repair job last vouched for it; `None` when that was taken away.
     pub vouched: Option<Instant>,
-    /// The token of that vouch, or of taking it away; empty when there is none.
+    /// The token that was left with that time, or when it was taken away. Empty when the marker has none.
     pub token: String,
 }
 
-/// What becomes of the time of a vouch.
+/// What happens to the time of the last vouch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VouchTime {
-    /// It stays.
+    /// The time stays.
     Kept,
-    /// The vouch is taken away: readers do not believe the partition.
+    /// The time is taken away, and readers do not believe the partition.
     TakenAway,
-    /// Readers believe the partition for a time from then on.
+    /// Readers believe the partition for a time from this instant on.
     At(Instant),
 }
 
@@ -55,8 +55,8 @@ impl PageIndex {
         Ok(marks.collect())
     }
 
-    /// Leaves a token in the markers of partitions whose tokens are still as they were read; returns where that was done.
-    /// A partition that is being rebuilt is left alone.
+    /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
+    /// partitions where that was done. A partition that is being rebuilt is skipped.
     ///
     /// # Errors
     /// The store's.

@@ -1,32 +1,39 @@
-//! The watermarks of partitions that are kept up to date: reading them, and moving them on.
+//! The watermarks of partitions that are kept up to date: reads and advances them.
 //!
-//! **Invariant:** a watermark never passes what the server that holds it does not have (`tests/repair/recent.rs`).
-//! Whoever has reconciled a window asks for the servers' identity before and after it, leaves a nonce in the markers in
-//! between, and moves a watermark on only where the nonce is. So a server that was restarted, restored or replaced during
-//! the window is noticed by its identity; and one that took over later has either lost the nonce, or has everything that
-//! was written before it, because writes of a slot are replicated in their order.
+//! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
+//! a watermark in these steps:
+//!
+//! 1. It asks for the servers' identity, and reconciles a window.
+//! 2. It leaves a nonce in the markers.
+//! 3. It asks for the servers' identity again, and stops if that has changed.
+//! 4. It advances a watermark only where the nonce is.
+//!
+//! The identity reveals a server that was restarted, restored or replaced during the window. A server that took over
+//! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
+//! replicated in their order.
 
 use model::Instant;
 
 use super::{IndexPartition, PageIndex, connection::Routed};
 use crate::error::{Store, StoreError};
 
-/// What a partition's marker says to the repair job.
+/// What a partition's marker means to the repair job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
-    /// It has none, or another table's: there is nothing to keep up to date before it is rebuilt.
+    /// The partition has no marker of this table. Until a rebuild, nothing in it can be kept up to date.
     Not,
-    /// The journal has been reconciled into it up to this instant, which may be too long ago for it to be ready.
+    /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
+    /// its vouch, not on this.
     UpTo(Instant),
 }
 
-/// Which servers answer: changes when one is started again, when another takes over, and when one has followed another in
-/// between, so that it has that one's data. A
-/// master that gets its first replica, or lost its last one an hour ago, looks the same: it begins a history of a new name.
+/// Identifies the servers that answer. It changes when a server restarts, and when another takes over. It also changes
+/// when a server has followed another one meanwhile, and so has the data of that one. A master that gets its first
+/// replica, or lost its last one an hour ago, also changes it: the master begins a history with a new name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerIdentity(String);
 
-/// Partitions whose watermarks may be moved on.
+/// Partitions whose watermarks may advance.
 #[derive(Debug)]
 pub struct Advance {
     owner: String,
@@ -35,7 +42,7 @@ pub struct Advance {
 }
 
 impl PageIndex {
-    /// Up to when each partition is reconciled.
+    /// The instant up to which each partition is reconciled.
     ///
     /// # Errors
     /// The store's.
@@ -54,26 +61,29 @@ impl PageIndex {
         Ok(self.keys.partitions().zip(marked).collect())
     }
 
-    /// Who answers, refusing servers that cannot keep the index (see [`PageIndex::begin_rebuild`]).
+    /// Identifies the servers that answer. Refuses servers that cannot keep the index (see
+    /// [`PageIndex::begin_rebuild`]).
     ///
     /// # Errors
-    /// [`StoreError::Refused`] of such servers; the store's.
+    /// [`StoreError::Refused`] for such servers. Also the store's errors.
     pub async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
         let mut runs = Vec::new();
         for info in self.check_servers().await? {
             let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
             let run = field("run_id:").ok_or_else(|| StoreError::refused(Store::PageIndex, "INFO tells no run_id"))?;
-            // A process keeps its run_id while it becomes a replica and a master again, but not the name of its history.
+            // A process that becomes a replica and then a master again keeps its run_id, but its history gets a new
+            // name.
             runs.push(format!("{run}/{}", field("master_replid:").unwrap_or_default()));
         }
         runs.sort_unstable();
         Ok(ServerIdentity(runs.join(" ")))
     }
 
-    /// Prepares moving on the watermarks of partitions, which were read as given: leaves a nonce where they are still so.
+    /// Prepares to advance watermarks from the values in `from`. Leaves a nonce in the partitions whose watermarks
+    /// still have these values.
     ///
     /// # Errors
-    /// The store's; [`StoreError::Unavailable`] when other servers answer than at the beginning of the window.
+    /// The store's. Also [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
     pub async fn prepare_advance(
         &self,
         table_id: &str,
@@ -90,8 +100,8 @@ impl PageIndex {
         Ok(advance)
     }
 
-    /// Moves the watermarks on; returns the partitions where that was done. Only whoever has just reconciled the journal
-    /// up to `to` may call it.
+    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
+    /// the journal up to `to` may call this.
     ///
     /// # Errors
     /// The store's.

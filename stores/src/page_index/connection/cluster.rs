@@ -174,7 +174,7 @@ impl Cluster {
         while let Some(answer) = answers.next().await {
             match answer {
                 Ok(ranges) => return Ok(ranges),
-                // An answer from one node says more than an I/O error of another, so keep it.
+                // A node's answer says more than an I/O error, so keep the answer.
                 Err(other) if error.as_ref().is_none_or(|error| error.is_io_error()) => error = Some(other),
                 Err(_) => {}
             }

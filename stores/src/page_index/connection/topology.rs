@@ -58,8 +58,8 @@ fn parse_address(node: Value, asked: &Address) -> RedisResult<Address> {
     Ok(Address { host: known_host(host.as_deref().unwrap_or_default(), asked), port })
 }
 
-/// A server that does not know its own name sends none, or a question mark. It is reached at the address that was
-/// asked.
+/// The host of a server. A server that does not know its own name sends none, or a question mark. Its host is then the
+/// one that was asked.
 fn known_host(host: &str, asked: &Address) -> String {
     if matches!(host, "" | "?") { asked.host.clone() } else { host.to_owned() }
 }

@@ -1,9 +1,12 @@
 -- Adds a comment to base sets, removes it from others, and maintains the sets of names: the partition's products and
 -- the product's languages. Running it again changes nothing.
 -- KEYS: the partition's products, the product's languages, the base sets to add to, the base sets to remove from.
--- ARGV: the member, its score, the number of sets to add to, the product, its language ('' when the comment is in
--- none), then for each set to remove from: '~' for the product's whole set, the language for a language's whole set, ''
--- for others.
+-- ARGV:
+-- - the member and its score
+-- - the number of sets to add to
+-- - the product
+-- - the comment's language, '' when it is added to no set
+-- - for each set to remove from: '~' for the product's whole set, the language for a language's whole set, otherwise ''
 local member, score, sets_in, product, language = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 for i = 3, 2 + sets_in do redis.call('ZADD', KEYS[i], score, member) end
 if sets_in > 0 then

@@ -1,9 +1,15 @@
--- Where a page starts.
+-- Finds the start of a page.
 -- KEYS: the partition's marker, then the base sets of the filter.
--- ARGV: how many comments stand before the page; newest or oldest; the score that `as_of` allows at most, or ''; 1 for
--- the comment just before the page, 0 for its first.
--- Returns the marker's table, watermark and vouch, the total, the member and score of that comment, unless the page lies past
--- the end or there is none before it, and without `as_of` the score of the newest comment of all, if there is one.
+-- ARGV:
+-- - the number of comments before the page
+-- - newest or oldest
+-- - the highest score that `as_of` allows, or ''
+-- - 1 for the comment just before the page, 0 for the page's first comment
+-- Returns:
+-- - the marker's `table`, `watermark` and `vouched`
+-- - the total
+-- - the member and score of that comment, or false twice when the page lies past the end or nothing precedes it
+-- - the score of the newest comment, or false with `as_of` and without comments
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local sets, sizes, all, newer, newest = {}, {}, 0, 0, false
 for i = 2, #KEYS do

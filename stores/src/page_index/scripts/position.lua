@@ -1,8 +1,11 @@
--- Where a comment stands under a filter.
+-- Finds where a comment stands under a filter.
 -- KEYS: the partition's marker, then the base sets of the filter.
 -- ARGV: the comment's member and score.
--- Returns the marker's table, watermark and vouch, the total, how many members precede the comment, newest first, and
--- whether it is itself a member (1 or 0).
+-- Returns:
+-- - the marker's `table`, `watermark` and `vouched`
+-- - the total
+-- - the number of members that precede the comment, newest first
+-- - 1 if the comment is itself a member, otherwise 0
 local member, score = ARGV[1], ARGV[2]
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
 local total, preceding, present = 0, 0, 0
@@ -21,7 +24,7 @@ for i = 2, #KEYS do
   local own = redis.call('ZSCORE', key, member)
   if own then
     present = 1
-    -- Indexed with another score, for a moment: it does not precede itself.
+    -- For a moment the comment may be indexed with another score. It does not precede itself.
     if tonumber(own) > tonumber(score) then preceding = preceding - 1 end
   end
 end
