@@ -136,7 +136,7 @@ fn parse_rule(rule: &Value, path: &[String]) -> Result<Rule, FilterError> {
         {
             Ok(Rule::AnythingBut(values.clone()))
         }
-        // Covers operands of another type too: `{"anything-but": {"prefix": …}}` is a separate operator.
+        // Also covers operands of other types: `{"anything-but": {"prefix": …}}` is a separate operator.
         _ => Err(unsupported(path, &format!("{operator}: {operand}"))),
     }
 }

@@ -1,8 +1,8 @@
 //! The deployment template, and what the rest of the project reads from it.
 //!
-//! The local stack runs the stream functions with the settings that stand in `template.yaml`, so that what works on one
-//! machine is what gets deployed: [`mapping_settings`] gives the batching, the retries and the [`FilterPattern`] of a
-//! function's event source mapping.
+//! The local stack runs the stream functions with the settings in `template.yaml`. So what works on one machine is what
+//! gets deployed. [`mapping_settings`] returns the batching, the retries and the [`FilterPattern`] of a function's
+//! event source mapping.
 //!
 //! ```
 //! let settings = infra::mapping_settings("StreamWriter")?;
@@ -18,27 +18,27 @@ pub mod filter;
 
 pub use filter::{FilterError, FilterPattern};
 
-/// The deployment template (AWS SAM), as it stands in `infra/template.yaml`.
+/// The text of the deployment template (AWS SAM), `infra/template.yaml`.
 pub const TEMPLATE: &str = include_str!("../template.yaml");
 
-/// The settings of one event source mapping. The names are the service's, units last.
+/// The settings of one event source mapping. The names are the service's, with units last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappingSettings {
     /// The logical id of the function in the template.
     pub function: String,
-    /// The most records that one call of the function gets.
+    /// Maximum number of records that one call of the function gets.
     pub batch_size: u32,
-    /// How long a batch that is not full waits for more.
+    /// How long a batch that is not full waits for more records.
     pub batching_window_seconds: u32,
-    /// How often a batch is tried again before it goes to quarantine.
+    /// Maximum number of retries of a batch before it goes to quarantine.
     pub maximum_retry_attempts: u32,
-    /// The age at which records are no longer tried but go to quarantine; `None`: when the stream drops them.
+    /// The age at which records go to quarantine instead of being retried; `None` when only the stream drops them.
     pub maximum_record_age_seconds: Option<u32>,
-    /// How many batches of one shard run side by side. They are divided by item: partition and sort key.
+    /// How many batches of one shard run in parallel. They are divided by item: partition and sort key.
     pub parallelization_factor: u32,
     /// Whether a batch that failed as a whole is split in two.
     pub bisect_batch_on_function_error: bool,
-    /// Whether the function says which records failed. If so, a batch is tried again from the first of them.
+    /// Whether the function reports which records failed. If so, a batch is retried from the first of them.
     pub report_batch_item_failures: bool,
     /// Which records the function gets.
     pub filter: FilterPattern,
@@ -47,18 +47,18 @@ pub struct MappingSettings {
 /// Why the template cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The template is no YAML, or a mapping in it lacks a property or has one of a wrong type.
+    /// The template is not YAML, or a mapping in it lacks a property or has one of a wrong type.
     #[error("the template cannot be read: {0}")]
     Yaml(#[from] serde_norway::Error),
     /// No event source mapping names the function, or several do.
     #[error("the template has {count} event source mappings for {function}, not one")]
     Mappings {
-        /// The logical id that was looked for.
+        /// The requested logical id.
         function: String,
         /// How many mappings name it.
         count: usize,
     },
-    /// A number is out of the range that the service takes, or means "for ever" where this project needs an end.
+    /// A number is outside the range that the service accepts, or means "for ever" where this project needs an end.
     #[error("{property} of the mapping for {function} is {value}, not in {least}..={most}")]
     OutOfRange {
         /// The function's logical id.
@@ -77,17 +77,17 @@ pub enum TemplateError {
     Filter {
         /// The function's logical id.
         function: String,
-        /// What is wrong with it.
+        /// The error of the filter.
         source: FilterError,
     },
 }
 
-/// The settings of the event source mapping that feeds a function of [`TEMPLATE`], by the function's logical id, such as
-/// `StreamWriter`.
+/// The settings of the event source mapping that feeds a function of [`TEMPLATE`]. The function is given by its logical
+/// id, such as `StreamWriter`.
 ///
 /// # Errors
 ///
-/// The template has no such mapping, or one that the service would refuse or the local stack cannot act out.
+/// The template has no such mapping. Or the service would refuse the mapping, or the local stack cannot simulate it.
 pub fn mapping_settings(function_logical_id: &str) -> Result<MappingSettings, TemplateError> {
     mapping_settings_in(TEMPLATE, function_logical_id)
 }
@@ -120,7 +120,7 @@ fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings
             0,
             300,
         )?,
-        // The service's -1, "for ever", would let one bad batch hold up its shard until the stream drops records.
+        // With the service's -1 ("for ever"), one bad batch would block its shard until the stream drops records.
         maximum_retry_attempts: in_range("MaximumRetryAttempts", mapping.maximum_retry_attempts, 0, 10_000)?,
         maximum_record_age_seconds: match mapping.maximum_record_age_in_seconds {
             None | Some(-1) => None,
@@ -155,7 +155,8 @@ struct Resource {
     properties: serde_norway::Value,
 }
 
-/// The properties of a mapping. What the local stack acts out must be written down, so that nothing hangs on a default.
+/// The properties of a mapping. The local stack simulates some of them. These must be written down, so that nothing
+/// depends on a default.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Mapping {

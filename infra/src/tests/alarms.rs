@@ -1,4 +1,4 @@
-//! Each alarm is about a metric that somebody sends, and stands in the runbook.
+//! Checks that each alarm watches a metric that is sent, and has a section in the runbook.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::{file, of_type, resources};
 /// The namespace of a stack's own metrics.
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
-/// How a heading is linked to.
+/// The anchor by which links name a heading.
 fn anchor(heading: &str) -> String {
     let kept = |c: char| match c {
         ' ' | '-' => Some('-'),
@@ -55,7 +55,7 @@ fn the_runbook_lists_the_alarms_that_there_are_each_with_its_section() {
     assert_eq!(listed, sections());
 }
 
-/// A run that has found out everything.
+/// A run whose status has a value for everything.
 fn hourly_run() -> repair_job::Invoked {
     let at = model::Instant::MIN;
     let index =

@@ -1,10 +1,11 @@
-//! What must hold of the template as it stands.
+//! Checks of the deployment template.
 //!
-//! - `agreement`: it says what the code and the documents say.
-//! - `alarms`: each is about a metric that somebody sends, and stands in the runbook.
-//! - `network`: who is reached by whom, and what CloudFormation must be told to keep it up.
-//! - `permissions`: nobody is allowed to do more than named actions on named resources.
-//! - `policies`: nothing in it is open or unencrypted, and what cannot be made again is kept.
+//! - `agreement`: the template agrees with the code and the documents.
+//! - `alarms`: each alarm watches a metric that is sent, and has a section in the runbook.
+//! - `network`: which parts can reach which others, and the settings that let CloudFormation apply a change without an
+//!   outage.
+//! - `permissions`: every part is allowed only named actions on named resources.
+//! - `policies`: nothing is open or unencrypted, and irreplaceable data is kept.
 
 mod agreement;
 mod alarms;
@@ -90,7 +91,8 @@ fn every_mapping_ends_in_quarantine_and_starts_at_the_oldest_record() {
         let settings = mapping_settings(function).unwrap();
         assert!(settings.bisect_batch_on_function_error && settings.report_batch_item_failures);
         assert_eq!(settings.function, function);
-        // Six hours, and no number of tries that a store which refuses at once would use up before.
+        // Six hours. The number of tries must not end them earlier, because a store that refuses at once would use up a
+        // smaller number.
         assert_eq!((settings.maximum_record_age_seconds, settings.maximum_retry_attempts), (Some(21_600), 10_000));
     }
 }
@@ -130,7 +132,7 @@ fn every_name_that_the_template_refers_to_is_defined() {
             continue;
         }
         let defined = template["Resources"].get(&name).or(template["Parameters"].get(&name));
-        // The schedules' rules are made of the function's events by SAM, which calls them so.
+        // SAM makes the schedules' rules from the function's events, and gives them these names.
         assert!(defined.is_some() || ["RepairJobHourly", "RepairJobRecent"].contains(&name.as_str()), "{name}");
     }
 }
@@ -145,7 +147,7 @@ fn collect_references(value: &Value, names: &mut Vec<String>) {
             "Fn::GetAtt" => names.push(inner[0].as_str().unwrap().to_owned()),
             "Fn::Sub" => {
                 let text = inner.as_str().unwrap();
-                // A dashboard's text, too.
+                // This includes the text of a dashboard.
                 for part in text.split("${").skip(1) {
                     names.push(part.split(['}', '.']).next().unwrap().to_owned());
                 }

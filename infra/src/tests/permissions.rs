@@ -1,6 +1,6 @@
-//! Nobody is allowed to do more than named actions on named resources: here stands all that anybody may do.
+//! Checks that every part is allowed only named actions on named resources. This file lists all permissions.
 //!
-//! What the translation adds to the functions' roles is compared in the package `tests` (`template`).
+//! The package `tests` (`template`) compares what the translation adds to the functions' roles.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// The statements of a function or a role: what is allowed, on what.
+/// The statements of a function or a role: the allowed actions and their resources.
 fn allowed(name: &str) -> Vec<(String, Value)> {
     let properties = &resources()[name]["Properties"];
     let policies = properties["Policies"].as_array().unwrap();
@@ -47,7 +47,7 @@ fn stream() -> [(String, Value); 2] {
             "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator".to_owned(),
             json!({"Fn::If": ["MakesTable", own, {"Ref": "TableStreamArn"}]}),
         ),
-        // This action knows no narrower resource.
+        // This action accepts no narrower resource.
         ("dynamodb:ListStreams".to_owned(), json!("*")),
     ]
 }
