@@ -1,11 +1,11 @@
-//! What answers may hold in memory, while they are made and until their clients have taken them.
+//! Bounds the memory that answers hold, from their making until their clients have taken them.
 //!
-//! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without room is refused with 503; no
-//! answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back`). Smaller answers count as part of their
-//! connection.
+//! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without room is refused with
+//! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back`). Smaller answers count as
+//! part of their connection.
 //!
-//! A page reserves room before it reads the table. Once it is made it keeps only its own size. It is stored in parts, and each part
-//! gives its room back when actix takes it.
+//! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size. The answer is
+//! stored in parts, and each part gives its room back when actix takes it.
 
 use std::{
     collections::VecDeque,
@@ -37,8 +37,8 @@ const SMALL_BYTES: usize = PART_BYTES;
 /// The size of a part: as much as actix collects before it writes.
 const PART_BYTES: usize = 32 * 1024;
 
-/// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed, and twice that in
-/// the page, whose buffer doubles as it grows.
+/// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed,
+/// and 80 KB in the page, whose buffer doubles as it grows.
 const MAKING_COMMENT_BYTES: usize = 160 * 1024;
 
 /// The longest wait for room: a page is made in less, so a short peak is served and not refused.
@@ -56,7 +56,7 @@ impl AnswerMemory {
         Self { free: Arc::new(Semaphore::new(bytes)), bytes }
     }
 
-    /// Room for so many bytes; `None` when there is none in time.
+    /// Reserves this many bytes; `None` without room in time.
     async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
         let room = Arc::clone(&self.free).acquire_many_owned(permits);
@@ -83,10 +83,10 @@ impl Reservation {
     }
 }
 
-/// Takes room for a page of so many comments before they are read. It belongs to the request's answer from then on.
+/// Reserves room for a page of this size before its comments are read. The request's answer then owns the room.
 ///
 /// # Errors
-/// There is none.
+/// [`ApiError::Overloaded`] without room.
 pub(crate) async fn make_room(request: &HttpRequest, state: &State, page_size: PageSize) -> Result<(), ApiError> {
     let bytes = usize::from(page_size.get()) * MAKING_COMMENT_BYTES;
     let reservation = state.answer_memory.reserve(bytes).await.ok_or_else(|| turned_away(state))?;
@@ -119,7 +119,7 @@ pub(crate) async fn hold<B: MessageBody + 'static>(
             reservation.give_back(reservation.bytes() - body.len());
             Some(reservation)
         }
-        // It is larger than it said, or did not say anything.
+        // The answer is larger than reserved, or nothing was reserved.
         reservation => {
             drop(reservation);
             state.answer_memory.reserve(body.len()).await
@@ -140,7 +140,7 @@ pub(crate) async fn hold<B: MessageBody + 'static>(
 /// An answer in parts, with its room.
 struct HeldBody {
     parts: VecDeque<Bytes>,
-    /// What is left to be sent.
+    /// The bytes that are still to be sent.
     bytes: u64,
     reservation: Reservation,
 }

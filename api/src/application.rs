@@ -32,11 +32,11 @@ use crate::{
     table_id::TableId,
 };
 
-/// How long requests under way may take to finish after a stop, in seconds: as long as a request may take, and below the
-/// 30 s after which containers are killed.
+/// How long requests under way may take to finish after a stop, in seconds. A request may take as long, and containers
+/// are killed after 30 s.
 const STOP_GRACE_SECONDS: u64 = 26;
 
-/// How long checks under way may take to finish after that: shorter than what is left of the 30 s.
+/// How long checks under way may take to finish after that: less than the rest of the 30 s.
 const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 
 /// How long the connections of checkers are kept.
@@ -50,7 +50,7 @@ const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 /// Why the service does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Somebody else listens there.
+    /// Another program listens there.
     #[error("{listen} is in use by another program; choose another address")]
     AddressInUse {
         /// Where it should have listened.
@@ -118,8 +118,8 @@ impl Application {
         Self::of_stores(listener, settings.listen, table, index, api)
     }
 
-    /// Binds, with clients of the stores that somebody else made. They should be the service's own: connections that
-    /// they open live on the service's threads, and end with them.
+    /// Binds, with clients of the stores that the caller made. They should be for this service only: their connections
+    /// live on the service's threads, and end with them.
     ///
     /// # Errors
     /// The address is in use, or cannot be listened at.
@@ -177,8 +177,8 @@ impl Application {
     /// # Errors
     /// The server's.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        // Asked for ahead of the first request: an engine on one machine may take seconds to describe a large table,
-        // and until then the page index cannot be believed.
+        // The table's id is requested ahead of the first request. An engine on one machine may take seconds to describe
+        // a large table, and until then the page index cannot be trusted.
         tokio::spawn(async move { self.table_id.get().await });
         let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();

@@ -1,11 +1,11 @@
-//! Who may write.
+//! Checks the tokens that allow writing.
 
 use actix_web::{HttpRequest, http::header};
 use subtle::Choice;
 
 use crate::{error::ApiError, settings::WriteTokenHash};
 
-/// The hashes of the tokens that allow writing. Hashes have one length, so that comparing them in constant time tells
+/// The hashes of the tokens that allow writing. All hashes have one length, so comparing them in constant time reveals
 /// nothing, not even a token's length.
 pub(crate) struct WriteTokens(Vec<WriteTokenHash>);
 
@@ -19,7 +19,7 @@ impl WriteTokens {
         self.check_token(bearer_token(request))
     }
 
-    /// Lets whoever has one of the tokens pass, and says which by its hash.
+    /// Accepts a request with one of the tokens, and returns the hash of that token.
     pub(crate) fn check_token(&self, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
         if self.0.is_empty() {
             return Err(ApiError::WritesOff);

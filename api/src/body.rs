@@ -15,8 +15,8 @@ use stores::table::CommentPatch;
 
 use crate::{error::ApiError, last_answer, state::State};
 
-/// The most bytes that a character of a text takes in a body: in JSON one beyond the Basic Multilingual Plane may be two
-/// escapes (`\ud83d\ude00`); in a form each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
+/// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
+/// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
 const CHAR_MAX_BYTES: usize = 12;
 
 /// The most bytes of all else in a body: the other fields, the fields' names, white space.

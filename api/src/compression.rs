@@ -1,11 +1,11 @@
-//! Compressing answers, as part of the requests that they answer.
+//! Compresses answers while their requests are still under way.
 //!
-//! actix's own middleware compresses while an answer is being sent. By then its request does not count as under way any
-//! more, and nothing would bound that work, measure it, or turn readers away for it. It also hands each part to other
-//! threads, which takes ten times as long as compressing a page.
+//! actix's own middleware compresses while an answer is being sent. By then the request no longer counts as under way,
+//! so nothing would bound that work, measure it, or turn readers away for it. The middleware also hands each part to
+//! other threads, which takes ten times as long as compressing a page.
 //!
-//! **Invariant:** an answer is compressed within the request's time and while it is one of those under way, and is sent
-//! whole (`a_compressed_answer_is_whole_before_it_is_sent`). Its text is in memory anyway.
+//! **Invariant:** an answer is compressed within the request's time, counts as under way meanwhile, and is sent whole
+//! (`a_compressed_answer_is_whole_before_it_is_sent`). Its text is in memory anyway.
 
 use std::io::{self, Write};
 
@@ -28,8 +28,9 @@ const BYTES_MIN: usize = 256;
 /// or two.
 const BYTES_MAX_HERE: usize = 256 * 1024;
 
-/// Brotli's quality, of 0 to 11, and its window, as a power of 2. On a page, quality 5 saves some 5 % of the bytes and takes up
-/// to twice as long, with a small window a hundred times; a larger window costs memory and finds nothing more.
+/// Brotli's quality, from 0 to 11, and its window, as a power of 2. On a page, quality 5 saves some 5 % of the bytes.
+/// It takes up to twice as long, and with a small window a hundred times as long. A larger window costs memory and
+/// finds no more.
 const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW: u32 = 18;
 const BROTLI_BUFFER_BYTES: usize = 4_096;
@@ -48,7 +49,7 @@ impl Coding {
     /// a server do without the header, and a text that can be read helps more than a refusal.
     fn wanted(request: &ServiceRequest) -> Option<Self> {
         let offered = [Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
-        // Who does not send the header may not be able to read anything but plain text.
+        // A client that does not send the header may be able to read only plain text.
         let wanted = request.get_header::<AcceptEncoding>()?.negotiate(offered.iter())?;
         match wanted {
             wanted if wanted == Encoding::brotli() => Some(Self::Brotli),
@@ -103,7 +104,7 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
     };
     let compressed = match body.len() {
         ..=BYTES_MAX_HERE => coding.compress(&body),
-        // It is an error when that thread panics.
+        // A panic of that thread is an error here.
         _ => web::block(move || coding.compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error))),
     };
     let compressed = compressed.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;

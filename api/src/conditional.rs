@@ -59,7 +59,7 @@ impl IfNoneMatch {
         })
     }
 
-    /// Whether it excludes nothing, so that nobody has to look.
+    /// Whether it excludes nothing, so that the comment need not be looked up.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::OneOf(revisions) if revisions.is_empty())
     }
@@ -98,8 +98,8 @@ impl Tags {
     }
 }
 
-/// The entity tags of a list, each with whether it is strong; `None` when it is no such list. Its elements may be empty
-/// (RFC 9110 sections 5.6.1.2 and 8.8.3).
+/// The entity tags of a list, each with whether it is strong; `None` for a header that is not such a list. Its elements
+/// may be empty (RFC 9110 sections 5.6.1.2 and 8.8.3).
 fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
     let mut tags = Vec::new();
     loop {

@@ -114,9 +114,9 @@ impl Drop for Place {
 /// The deadlines of a connection's phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
-    /// Of a head.
+    /// For the head of a request.
     pub(crate) head: Duration,
-    /// Of a request as a whole, its body included.
+    /// For a whole request, its body included.
     pub(crate) request: Duration,
     /// For each [`TAKEN_BYTES_MIN`] of an answer.
     pub(crate) unread: Duration,
@@ -140,11 +140,11 @@ pub(crate) struct Progress {
     place: Place,
     phase: Cell<Phase>,
     deadline: Cell<Instant>,
-    /// Of the head that is arriving.
+    /// The bytes of the arriving head so far.
     head_bytes: Cell<usize>,
     /// The request has a body. What arrives after its answer may still belong to it, and is not counted as a head.
     has_body: Cell<bool>,
-    /// Since the deadline of an answer was last moved.
+    /// The bytes taken since the deadline of an answer was last moved.
     taken_bytes: Cell<usize>,
     /// All of the answer has been handed to actix.
     answer_is_whole: Cell<bool>,
@@ -156,7 +156,7 @@ impl Progress {
             deadlines,
             place,
             phase: Cell::new(Phase::Receiving),
-            // actix answers 408 before that.
+            // actix answers 408 before this deadline.
             deadline: Cell::new(Instant::now() + deadlines.head + GRACE),
             head_bytes: Cell::new(0),
             has_body: Cell::new(false),
@@ -227,7 +227,7 @@ pub(crate) struct TimedStream {
     pause: bool,
     /// The system takes no more of an answer at the moment.
     blocked: bool,
-    /// Somebody wants to read, which waits until the answer is taken.
+    /// actix wants to read, and waits until the answer is taken.
     reader_waits: bool,
 }
 
@@ -284,7 +284,7 @@ impl TimedStream {
     }
 }
 
-/// Refuses a head. It is done here, because actix has no such answer before it parses.
+/// Refuses a head that is too large. This happens here, because actix has no such answer before it parses.
 fn refuse_head(io: &TcpStream) {
     let mut thrown_away = 0;
     let mut buffer = [0; READ_MAX_BYTES];
@@ -299,17 +299,17 @@ fn refuse_head(io: &TcpStream) {
     }
 }
 
-/// What is left of a connection whose task has panicked.
+/// The rest of a connection whose task has panicked.
 pub(crate) struct LastWords {
     io: Rc<TcpStream>,
     progress: Rc<Progress>,
 }
 
 impl LastWords {
-    /// Answers and ends the connection. Only heads make actix panic, when it parses them: also one that a client sends while the
-    /// request before it is handled, which is not counted.
+    /// Answers and ends the connection. actix panics only when it parses a head. That may also be a head that a client
+    /// sends while the previous request is handled; such a head is not counted.
     pub(crate) fn say(self) {
-        // It would become a part of the answer that is on its way.
+        // The refusal would become a part of the answer that is being sent.
         if self.progress.phase.get() != Phase::Sending {
             refuse_head(&self.io);
         }
@@ -335,7 +335,7 @@ impl AsyncRead for TimedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check_deadline(context)?;
-        // What is not read stays with the client.
+        // Unread bytes stay with the client.
         if this.blocked {
             this.reader_waits = true;
             return Poll::Pending;

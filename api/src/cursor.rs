@@ -1,12 +1,12 @@
-//! Cursors: where a page starts or ends, sealed.
+//! Cursors: sealed positions where a page starts or ends.
 //!
-//! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal covers the
-//! product, filter, order and page size too: a cursor of another listing does not open. AES-SIV is deterministic
-//! and needs no nonce, so the same place has the same cursor, and there is nothing to use twice by mistake.
+//! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal also covers the
+//! product, filter, order and page size, so a cursor of another listing does not open. AES-SIV is deterministic and
+//! needs no nonce. So one position always has one cursor, and no nonce can be reused by mistake.
 //!
-//! Keys can be changed without breaking cursors: one seals, and any of several opens.
+//! Keys can be changed without breaking cursors: one key seals, and any of several keys opens.
 //!
-//! What is sealed is as short as it can be; the seal takes 16 bytes of each cursor:
+//! The sealed content is as short as possible; the seal takes 16 bytes of each cursor:
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -35,7 +35,7 @@ const ULID_ID: u8 = 2;
 /// The instant is the ULID's own, and left out.
 const ULID_INSTANT: u8 = 4;
 
-/// Seven bits of a number make a byte; the eighth tells that more follow.
+/// Seven bits of a number make a byte; the eighth says that more follow.
 const LEB128_MORE: u8 = 0x80;
 /// Ten times seven bits hold every 64-bit number.
 const LEB128_MAX_LEN: usize = 10;
@@ -182,10 +182,11 @@ impl CursorSealer {
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// The cursor that a client sent back.
+    /// Opens a cursor that a client sent back.
     ///
     /// # Errors
-    /// Broken, tampered with, of another listing, or sealed with another key: nobody can tell which.
+    /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
+    /// distinguished.
     pub(crate) fn open(&self, scope: &CursorScope<'_>, text: &str) -> Result<Cursor, ApiError> {
         self.try_open(scope, text).ok_or_else(|| {
             let problem = "is not a cursor of this listing: it must come from an earlier answer for the same product, \

@@ -30,7 +30,7 @@ pub(crate) enum ApiError {
     Invalid {
         /// Its name.
         field: Cow<'static, str>,
-        /// What is wrong with it and what would be right.
+        /// The problem, and what would be right.
         problem: String,
     },
     /// The body is not the JSON that it must be.
@@ -45,7 +45,7 @@ pub(crate) enum ApiError {
     BodyTooSlow,
     #[error("The body must be sent as {accepted}, without Content-Encoding.")]
     UnsupportedMediaType {
-        /// What is taken here.
+        /// The media type that is accepted here.
         accepted: &'static str,
     },
     #[error("Writing needs the header Authorization: Bearer with a known token.")]
@@ -105,7 +105,8 @@ pub(crate) enum ApiError {
     NotYetListed,
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
-    /// It refuses every such call until somebody grants a permission or changes a setting: to a reader, later.
+    /// The table refuses every such call until a person grants a permission or changes a setting. Readers are asked to
+    /// try later.
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableRefuses(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
@@ -297,7 +298,7 @@ impl ResponseError for PageError {
     }
 }
 
-/// Who reads an answer.
+/// The kind of reader that an answer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// A program: problems as JSON.
@@ -307,7 +308,7 @@ pub(crate) enum Audience {
 }
 
 impl Audience {
-    /// Who asks for a path.
+    /// The audience of a path.
     pub(crate) fn of_path(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("api" | "livez" | "readyz" | "metrics" | "openapi.json") => Self::Program,

@@ -1,12 +1,13 @@
-//! `Expect: 100-continue`: a client is told to send its body when somebody reads it, and not before (RFC 9110 section 10.1.1).
+//! `Expect: 100-continue`: a client is asked for its body only when a handler reads it (RFC 9110 section 10.1.1).
 //!
-//! By itself, actix says `100 Continue` as soon as it has the head, so that a client sends a body only to be told 401. But it
-//! asks a service of ours first: [`begin`] begins to answer, and notes when the body is read for the first time.
+//! Without this module, actix says `100 Continue` as soon as it has the head. A client then sends a body only to get
+//! 401. But actix asks a service of ours first: [`begin`] begins to answer, and notes when the body is read for the
+//! first time.
 //!
 //! | what happens first | what the client gets |
 //! | --- | --- |
 //! | the answer is made | the answer, and nothing before it |
-//! | somebody reads the body | `100 Continue`; then [`go_on`] goes on with the answer where it was |
+//! | a handler reads the body | `100 Continue`; then [`go_on`] continues with the answer where it was |
 
 use std::{
     cell::Cell,
@@ -27,7 +28,7 @@ use futures_util::{Stream, future::LocalBoxFuture};
 /// An answer that is being made.
 struct Begun(LocalBoxFuture<'static, Response<BoxBody>>);
 
-/// Begins to answer a request whose client waits to be told to send the body. The request that this gives stands for what was
+/// Begins to answer a request whose client waits before it sends the body. The returned request stands for the work
 /// begun; the error is the answer.
 pub(crate) fn begin<S, B>(
     mut request: Request,
@@ -61,7 +62,7 @@ where
     }
 }
 
-/// Answers a request, or goes on with what was begun.
+/// Answers a request, or continues with what was begun.
 pub(crate) fn go_on<S, B>(
     request: Request,
     app: &S,

@@ -1,14 +1,15 @@
-//! The last answer of a connection: what a client has sent after the request for it is not processed (RFC 9112 section 9.6).
+//! The last answer of a connection: later requests on the connection are not processed (RFC 9112 section 9.6).
 //!
-//! actix decodes requests that were sent ahead (pipelined) together with the one before, and answers them although it has said
-//! `Connection: close`. So [`keep`] notes on the connection that an answer is the last, and holds further requests; when the system
-//! has taken the last answer, the connection ends ([`TimedStream`](crate::connection::TimedStream)).
+//! actix decodes requests that were sent ahead (pipelined) together with the one before. It answers them although it
+//! has said `Connection: close`. So [`keep`] notes on the connection that an answer is the last, and holds further
+//! requests. The connection ends when the system has taken the last answer
+//! ([`TimedStream`](crate::connection::TimedStream)).
 //!
-//! An answer is the last when the client or the answer says `Connection: close`, or when the request's body was not read: what is
-//! left of it would be taken for a request.
+//! An answer is the last when the client or the answer says `Connection: close`. It is also the last when the request's
+//! body was not read: the unread rest would be taken for a request.
 //!
-//! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The requests up to it
-//! are answered all the same.
+//! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The
+//! requests up to it are answered all the same.
 
 use std::{cell::Cell, rc::Rc};
 

@@ -1,6 +1,6 @@
 //! The HTTP service: the JSON API under `/api/v1` and the pages of comments for people.
 //!
-//! - [`Settings`]: what the process is told by flags and variables; [`ApiSettings`]: what the service needs.
+//! - [`Settings`]: the flags and variables of the process; [`ApiSettings`]: what the service needs.
 //! - [`Application`]: binds, serves, stops.
 //! - `listing`: one page of comments, by number or by cursor; used by the JSON API and the pages.
 //! - `routes`: the JSON API; `pages`: HTML.
@@ -8,18 +8,19 @@
 //! - `operations`: health, metrics, access logs, and the bound on requests under way.
 //! - [`links`]: every URL that the service gives out.
 //! - `sitemap`: the sitemap and `robots.txt`.
-//! - `site`: the address that the site is known by, and what search engines are told.
-//! - `error`: every error there is, and the only place that knows HTTP statuses.
+//! - `site`: the public address of the site, and which pages search engines may index.
+//! - `error`: all errors, and the only place that knows HTTP statuses.
 //!
-//! **Invariant:** a reader is never told that something does not exist because a part is down: whatever needs a store
-//! that does not answer, or an index that is not ready, is 503.
+//! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index is not ready,
+//! everything that needs it is 503.
 //!
-//! **Invariant:** whatever a request holds, it is answered; also when a handler panics (`panics`).
+//! **Invariant:** every request is answered, also when a handler panics (`panics`).
 //!
-//! **Invariant:** no request waits without bound (`deadline`), no body is read without bound (`body`), and no more
-//! requests than a bound are under way (`operations::load`), until their answers are whole (`compression`). What answers hold in
-//! memory until they are taken has a bound (`answers`), and so has every phase of a connection (`connection`, `server`). A body is asked
-//! for when it is read (`expectation`), and what comes after the last answer of a connection is not processed (`last_answer`).
+//! **Invariant:** no request waits without bound (`deadline`), and no body is read without bound (`body`). The number
+//! of requests under way is bounded (`operations::load`), until their answers are whole (`compression`). The memory of
+//! answers that are not yet taken is bounded (`answers`), and so is every phase of a connection (`connection`,
+//! `server`). A body is requested when it is read (`expectation`). Requests after the last answer of a connection are
+//! not processed (`last_answer`).
 
 mod answers;
 mod application;

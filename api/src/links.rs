@@ -1,5 +1,5 @@
-//! Every URL that the service gives out is built here. All are relative to the host, so that they are right behind any
-//! proxy; where an absolute one must be, `site::PublicUrl` is put in front.
+//! Builds every URL that the service gives out. All are relative to the host, so they are right behind any proxy. Where
+//! a URL must be absolute, `site::PublicUrl` is put in front.
 //!
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.

@@ -5,30 +5,31 @@
 //! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
-//! Every query asks for one comment more than the page shows. So the table itself tells whether more follow, and cursors lead
-//! on whatever the page index says.
+//! Every query asks for one comment more than the page shows. So the table alone decides whether more follow, and
+//! cursors continue whatever the page index says.
 //!
-//! **Totals and page numbers are those of the page index**, which trails the table. `total` is what the index counts, and at
-//! least what the page shows up to its end. A page has a number when that total reaches it. Where the numbers end and the
-//! table goes on, a program is led on by cursor, and a person to the page with the next number.
+//! **Totals and page numbers are those of the page index**, which trails the table. `total` is the count of the index,
+//! or the end of the shown page where that is greater. A page has a number when that total reaches it. Where the
+//! numbers end and the table has more, a program continues by cursor, and a person continues to the page with the next
+//! number.
 //!
-//! **Invariant:** a page is past the end only when the table has nothing beyond the ranks: no comment newer than the newest
-//! ranked one, and none older than the oldest. If there is one, comments are still to be ranked, and the answer is
-//! [`ApiError::NotYetListed`] (ADR 39). A comment that lacks its rank between those two is not noticed here; the repair job
-//! finds it.
+//! **Invariant:** a page is past the end only when the table has nothing beyond the ranks: no comment newer than the
+//! newest ranked one, and none older than the oldest. Otherwise comments are still to be ranked, and the answer is
+//! [`ApiError::NotYetListed`] (ADR 39). A comment that lacks its rank between those two is not noticed here; the repair
+//! job finds it.
 //!
-//! **Invariant:** an empty page 1 is told only by a ready index: without it nobody knows whether the table's own index
-//! is behind (`only_a_ready_index_tells_that_there_is_nothing`).
+//! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may be behind
+//! (`only_a_ready_index_tells_that_there_is_nothing`).
 //!
-//! **Invariant:** where ranks and table differ, the reader gets what the table has. A difference is counted and nothing
-//! else: a write that is on its way looks the same. A page for which the ranks promise comments and the table has none
-//! is never empty with 200: either one of them exists and is still being fanned out (503), or the ranks are wrong
-//! (`an_empty_page_is_looked_into`).
+//! **Invariant:** where ranks and table differ, the reader gets what the table has. A difference is only counted,
+//! because a write that is on its way looks the same. If the ranks promise comments for a page and the table has none,
+//! the answer is never an empty page with 200. Either a promised comment exists and is still being fanned out (503), or
+//! the ranks are wrong (`an_empty_page_is_looked_into`).
 //!
-//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted leads
-//! back (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
+//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted
+//! leads back (`an_empty_page_leads_back_to_the_comment_that_led_to_it`).
 //!
-//! **Invariant:** a duplicate that is no comment as it must be is left out, takes its place in the page, and hides nothing else
+//! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no other comment
 //! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
 //! (`Table::page`).
 
@@ -50,11 +51,11 @@ use crate::{
     state::State,
 };
 
-/// How many of the comments that the ranks promise are looked up when the table has none of a page: a page of the usual size,
-/// and what one request may cost, 13 read units.
+/// The most comments that are looked up when the ranks promise a page and the table has none of it. That is a page of
+/// the usual size, and 13 read units, which one request may cost.
 const LOOKED_INTO_MAX: u64 = 25;
 
-/// How many of them at the same time.
+/// How many of them are looked up concurrently.
 const LOOKED_INTO_TOGETHER: usize = 5;
 
 /// Which comments, in which order and portions.
@@ -99,16 +100,16 @@ pub(crate) struct Listing {
     pub(crate) next: Option<Cursor>,
     /// Where the previous page ends; `None` at the beginning.
     pub(crate) prev: Option<Cursor>,
-    /// As of when the page is numbered: comments dated later are not counted. `None` when the page index is unavailable
-    /// and nobody asked for an instant, and for a cursor.
+    /// The instant that page numbers refer to: comments dated later are not counted. `None` for a cursor, and when the
+    /// page index is unavailable and the request names no instant.
     pub(crate) as_of: Option<Instant>,
 }
 
-/// What stands at a place of a page.
+/// The content of one place of a page.
 #[derive(Debug)]
 enum Row {
     Comment(Comment),
-    /// What cannot be shown: its place in the order, as far as that can be read.
+    /// A malformed item: its place in the order, as far as that can be read.
     Malformed(Option<Cd>),
 }
 
@@ -124,7 +125,7 @@ impl Row {
 /// What a query of one row more than the page shows has found.
 #[derive(Debug)]
 struct Found {
-    /// What stands at the places of the page, in the query's order.
+    /// The places of the page, in the query's order.
     rows: Vec<Row>,
     /// Whether more rows follow.
     more: bool,
@@ -249,7 +250,7 @@ async fn has_unranked(
     Ok(false)
 }
 
-/// What to ask the table for beyond the ranks: the next newer and the next older comment, or any where nothing is ranked.
+/// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
 fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>) -> Vec<PageQuery> {
     match ends {
         Some(Ends { newest, oldest }) => {
@@ -259,9 +260,9 @@ fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>)
     }
 }
 
-/// As of when pages are numbered that nobody asked for as of an instant: when the newest comment was made that the page index
-/// counts, and not the present, because comments that it has not seen yet are dated before. What the page shows is counted
-/// too, although the index may be behind, so that the next page goes on after it (ADR 33).
+/// The default `as_of`: the creation time of the newest indexed comment. Not the current time, because comments that
+/// the index has not seen yet are dated before it. The comments that the page shows count too, although the index may
+/// be behind, so that the next page continues after them (ADR 33).
 fn numbered_as_of(start: &PageStart, found: &Found) -> Instant {
     found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
 }
@@ -282,9 +283,9 @@ fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Opt
     }
 }
 
-/// How many comments there are when the ranks promise a page and the table has nothing for it: none from this page on,
-/// unless one of those promised exists, which then is still being fanned out. No more than [`LOOKED_INTO_MAX`] are looked up;
-/// when none of those exists and more are promised, nobody can tell.
+/// The number of comments when the ranks promise a page for which the table has none. No comment exists from this page
+/// on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are looked up.
+/// When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
 async fn existing_total(
     state: &State,
     query: &ListingQuery,
@@ -404,8 +405,8 @@ fn first(rows: &[Row]) -> Option<Cursor> {
     Some(Cursor { direction: Direction::Backward, at })
 }
 
-/// From a page that a cursor led to and where there is nothing, the other way: to the comments up to the cursor's own, which
-/// is one of them.
+/// The cursor in the opposite direction, for an empty page that a cursor led to. It leads to the comments up to and
+/// including the cursor's own.
 fn back_to(query: &ListingQuery, cursor: &Cursor) -> Cursor {
     let was_descending = (query.order == Order::Newest) == (cursor.direction == Direction::Forward);
     let beyond = if was_descending { cursor.at.just_before() } else { cursor.at.just_after() };

@@ -1,4 +1,4 @@
-//! The HTTP service as a process of its own.
+//! The process of the HTTP service.
 
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
@@ -10,8 +10,9 @@ use stores::{
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Requests make and drop many small texts, on several threads. The allocator of the C library took a tenth more of the
-/// processor for a page (docs/benchmarks-notes.md), and that of musl, which the image is built with, has one lock for all threads.
+/// Requests make and drop many small texts, on several threads. With the allocator of the C library, a page took a
+/// tenth more processor time (docs/benchmarks-notes.md). The image is built with musl, whose allocator has one lock for
+/// all threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
-//! Whatever a request or a setting holds, it is read or refused.
+//! Property tests: every request and every setting is read or refused, with any content.
 //!
-//! The whole service is asked, so that every parser behind it is: of paths, queries, cursors, bodies and headers. Its
-//! stores are out of reach, and it does not wait for them.
+//! The requests go to the whole service, so they reach every parser behind it: of paths, queries, cursors, bodies and
+//! headers. Its stores are out of reach, and it does not wait for them.
 
 use std::{fmt::Display, str::FromStr, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Reading requests: parts of the path and the query string, decoded exactly or refused.
 //!
-//! The router decodes paths leniently: bytes that are no UTF-8 become replacement characters, which would name another
-//! product. So it is used to choose a route only, and the parts are decoded here, from the path as it was sent. The
+//! The router decodes paths leniently: bytes that are not UTF-8 become replacement characters, which would name another
+//! product. So the router only chooses a route, and this module decodes the parts from the path as it was sent. The
 //! router never decodes `%2F`, so both see the same parts.
 
 use actix_web::HttpRequest;
@@ -13,7 +13,7 @@ use crate::error::ApiError;
 /// The part of the path with this index, counted from 1, decoded.
 ///
 /// # Errors
-/// Names `field`, when the part is no percent-encoded UTF-8.
+/// Names `field`, when the part is not percent-encoded UTF-8.
 pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str) -> Result<String, ApiError> {
     let part = request.uri().path().split('/').nth(index).unwrap_or_default();
     decode(part).ok_or_else(|| ApiError::invalid(field, "is not percent-encoded UTF-8"))
@@ -29,7 +29,7 @@ pub(crate) fn comment_id(request: &HttpRequest, index: usize) -> Result<CommentI
     Ok(CommentId::parse(&path_part(request, index, "id")?)?)
 }
 
-/// Decodes what is percent-encoded UTF-8 and nothing else: a `%` without two hex digits is no text.
+/// Decodes only percent-encoded UTF-8: a `%` without two hex digits is refused.
 pub(crate) fn decode(encoded: &str) -> Option<String> {
     let mut pieces = encoded.split('%');
     pieces.next();
@@ -124,11 +124,11 @@ pub(crate) struct PageParameter {
     pub(crate) spelling: String,
 }
 
-/// The `known` parameters of a page for people, in the order in which they were sent. All others are ignored: campaign tags
-/// and the like.
+/// The `known` parameters of a page for people, in the order in which they were sent. All others, such as campaign
+/// tags, are ignored.
 ///
 /// # Errors
-/// A known parameter is no percent-encoded UTF-8, or repeated.
+/// A known parameter is repeated, or is not percent-encoded UTF-8.
 pub(crate) fn page_parameters(request: &HttpRequest, known: &[&'static str]) -> Result<Vec<PageParameter>, ApiError> {
     let mut found: Vec<PageParameter> = Vec::new();
     for pair in request.query_string().split('&') {
@@ -147,7 +147,7 @@ pub(crate) fn page_parameters(request: &HttpRequest, known: &[&'static str]) -> 
 /// The names and values of an `application/x-www-form-urlencoded` text.
 ///
 /// # Errors
-/// Names what is no percent-encoded UTF-8.
+/// Names the part that is not percent-encoded UTF-8.
 pub(crate) fn form_pairs(text: &str) -> Result<Vec<(String, String)>, ApiError> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -1,5 +1,5 @@
-//! actix's server with what `HttpServer` cannot do: deadlines on the socket, connections that end after their last answer, and
-//! bodies that are asked for when they are read.
+//! actix's server with what `HttpServer` lacks: deadlines on the socket, connections that end after their last answer,
+//! and bodies that are requested when they are read.
 
 use std::{fmt, io, net::TcpListener, num::NonZeroUsize, panic::AssertUnwindSafe, thread, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
     expectation::{begin, go_on},
 };
 
-/// How long a client whose body nobody reads may go on sending it after the answer, so that it reads the answer.
+/// How long a client may continue to send an unread body after the answer, so that it reads the answer.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a server is bound by.
+/// The bounds of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerBounds {
     pub(crate) deadlines: Deadlines,
@@ -31,7 +31,7 @@ pub(crate) struct ServerBounds {
     pub(crate) stop_grace_seconds: u64,
 }
 
-/// Serves what `app` makes on each of so many threads.
+/// Serves what `app` makes on each of `threads` threads.
 ///
 /// # Errors
 /// The listener cannot be used.

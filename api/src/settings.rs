@@ -1,4 +1,4 @@
-//! What the service is told.
+//! The settings of the service.
 
 use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
 
@@ -14,8 +14,8 @@ use crate::{
     site::{PublicUrl, SiteArgs, SiteSettings},
 };
 
-/// Requests under way at the same time, unless told otherwise. A page of 100 of the longest comments takes some 5 MB
-/// while it is made, a usual one of 20 some 100 KB.
+/// Default number of concurrent requests. A page of 100 of the longest comments takes some 5 MB while it is made, a
+/// usual page of 20 some 100 KB.
 const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 
 /// Default number of connections. One takes some 20 KB, at most 0.4 MB (ADR 42).
@@ -28,21 +28,21 @@ const DEFAULT_ANSWER_MEMORY_MIB: u16 = 256;
 /// The least of it: two of the longest pages while they are made.
 const ANSWER_MEMORY_MIN_MIB: u16 = 32;
 
-/// How long idle connections are kept, unless told otherwise, in seconds: longer than the 60 s of AWS's load balancers.
+/// Default time for which idle connections are kept, in seconds: longer than the 60 s of AWS's load balancers.
 const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
 
-/// The longest that they may be kept, a day: with a time that an instant cannot be moved by, every connection would end in
-/// a panic.
+/// The maximum of that time: a day. If an instant could not be moved by the time, every connection would end in a
+/// panic.
 const KEEP_ALIVE_SECONDS_MAX: u64 = 24 * 3_600;
 
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a client may leave an answer unread: somewhat longer than a request may take, so that a slow network is not cut off
-/// before a slow store is.
+/// How long a client may leave an answer unread. Somewhat longer than a request may take, so that a slow network is not
+/// cut off before a slow store is.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long caches may keep an answer, unless told otherwise, in seconds. A deleted text is seen no longer than that after
+/// Default time for which caches may keep an answer, in seconds. A deleted text stays visible no longer than this after
 /// its duplicates are gone.
 const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
@@ -151,7 +151,7 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
 /// What the service needs besides its stores.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
-    /// Who may write; nobody, when it is empty.
+    /// The hashes of the tokens that allow writing; when empty, writing is off.
     pub write_tokens: Vec<WriteTokenHash>,
     /// The key that seals cursors.
     pub cursor_key: CursorKey,
@@ -159,11 +159,11 @@ pub struct ApiSettings {
     pub other_cursor_keys: Vec<CursorKey>,
     /// Where health and metrics are served; `None`: with everything else.
     pub operations_listen: Option<SocketAddr>,
-    /// Requests that may be under way at the same time.
+    /// Maximum number of concurrent requests.
     pub in_flight_max: usize,
-    /// Connections that there may be at the same time.
+    /// Maximum number of open connections.
     pub connections_max: usize,
-    /// What answers may hold in memory, while they are made and until they are taken.
+    /// Maximum memory of answers, while they are made and until they are taken.
     pub answer_memory_bytes: usize,
     /// How long caches may keep pages and listings, in seconds.
     pub cache_max_age_seconds: u32,
@@ -181,12 +181,13 @@ pub struct ApiSettings {
     pub proxies: usize,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
-    /// What the pages are told.
+    /// The settings of the pages.
     pub site: SiteSettings,
 }
 
 impl ApiSettings {
-    /// Nobody may write, no products on the start page, everything at one address, a site known by where it listens.
+    /// Settings without write tokens and without products on the start page. Everything is at one address, and the site
+    /// is known by where it listens.
     pub fn new(cursor_key: CursorKey) -> Self {
         Self {
             write_tokens: Vec::new(),
@@ -210,7 +211,7 @@ impl ApiSettings {
 }
 
 impl Default for ApiSettings {
-    /// As [`ApiSettings::new`], with a key of its own: cursors end with the process.
+    /// Like [`ApiSettings::new`], with a random key: cursors end with the process.
     fn default() -> Self {
         Self::new(CursorKey::random())
     }
@@ -250,8 +251,8 @@ impl fmt::Debug for WriteToken {
     }
 }
 
-/// The SHA-256 hash of a token that allows writing. Whoever reads the settings cannot write; tokens must be random and
-/// long (`openssl rand -hex 32`), because a hash of a guessable one can be guessed.
+/// The SHA-256 hash of a token that allows writing. A person who reads the settings cannot write. Tokens must be random
+/// and long (`openssl rand -hex 32`), because a guessable token can be found from its hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteTokenHash([u8; 32]);
 
@@ -304,7 +305,7 @@ fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// A key that seals cursors: 32 bytes, two keys of AES-128 as AES-SIV wants them. It is never logged.
+/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. It is never logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CursorKey([u8; 32]);
 
@@ -314,7 +315,7 @@ impl CursorKey {
         Self(bytes)
     }
 
-    /// A new key, known to nobody: the cursors sealed with it end with the process.
+    /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
     pub fn random() -> Self {
         Self(rand::random())
     }

@@ -1,4 +1,4 @@
-//! What the site is to those outside: the address that it is known by, and what search engines are told of its pages.
+//! The site as seen from outside: its public address, and which pages search engines may index.
 
 use std::{
     fmt,
@@ -124,18 +124,18 @@ pub struct SiteArgs {
     pub past_the_end: PastTheEnd,
 }
 
-/// What the pages are told.
+/// The settings of the pages.
 #[derive(Debug, Clone, Default)]
 pub struct SiteSettings {
     /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
     pub public_url: Option<PublicUrl>,
     /// What a site may choose.
     pub choices: SiteArgs,
-    /// Whether there is a form to post a comment with, for whoever tries Pagemark out.
+    /// Whether there is a form to post a comment, for people who try Pagemark out.
     pub comment_form: bool,
 }
 
-/// The same, with the address known.
+/// Like [`SiteSettings`], with the address known.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,

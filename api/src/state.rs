@@ -1,5 +1,5 @@
-//! What every request shares. The stores are asked through here only, so that each of their calls is measured and an
-//! answer of the page index is judged in one place.
+//! The state that all requests share. Handlers call the stores only through it, so each call is measured, and one place
+//! judges the answers of the page index.
 
 use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     table_id::TableId,
 };
 
-/// Health checks and scrapes at the same time: several checkers, and some that have given up.
+/// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
 const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
 
 /// The stores, the secrets and the counters.
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// The comment of this id, strongly consistent. An invalid primary item is no comment.
+    /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
         match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
@@ -95,7 +95,7 @@ impl State {
         tracing::error!(%problem, "an invalid primary item is answered as no comment");
     }
 
-    /// What came of a change: an invalid primary item is no comment.
+    /// The result of a change: an invalid primary item counts as absent.
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
         match changed {
             Err(WriteError::Store(StoreError::Malformed(problem))) => {
@@ -144,8 +144,8 @@ impl State {
         self.of_valid(deleted)
     }
 
-    /// Where a page starts; `None` when the page index is unavailable, for whatever reason: the answer of a page that can
-    /// do without is the same.
+    /// Where a page starts; `None` when the page index is unavailable. The reason does not matter here, because a page
+    /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let partition = self.index.partition_of(query.product);
         let table_id = self.known_table_id(partition).await?;
@@ -198,9 +198,10 @@ impl State {
         self.available(partition, self.metrics.timed(StoreCall::Catalog, asking).await)
     }
 
-    /// How many partitions of the page index are ready, of how many; `None` when the table's id, which alone tells
-    /// whether the index belongs to it, is unknown. Checks ask this often, so partitions that no reader asks for are known, too;
-    /// one that fails as a whole does not tell which partitions it concerns, and notes nothing.
+    /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
+    /// only the id shows whether the index belongs to the table. Checks call this often, so partitions that no reader
+    /// uses are known, too. A check that fails as a whole does not show which partitions it concerns, and notes
+    /// nothing.
     pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
         let Some(table_id) = self.table_id.get().await else {
             self.index.ping().await?;
@@ -218,7 +219,7 @@ impl State {
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
     }
 
-    /// The table's id; without it nobody can tell whether the page index belongs to the table.
+    /// The table's id. Without it, the owner of the page index is unknown.
     async fn known_table_id(&self, partition: IndexPartition) -> Option<String> {
         let table_id = self.table_id.get().await;
         if table_id.is_none() {

@@ -211,7 +211,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     let page = |comments: &[i64], malformed: Vec<MalformedItem>| {
         found(&query, Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) })
     };
-    // Of the comments 8 to 5, of which 5 is the one that tells that there are more.
+    // The query returns comments 8 to 5; comment 5 only says that more follow.
     let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
     let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();

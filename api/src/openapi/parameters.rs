@@ -38,7 +38,7 @@ pub(crate) struct IfNoneMatchHeader;
 /// What makes a repeated request known.
 pub(crate) struct IdempotencyKeyHeader;
 
-/// What a cursor looks like; it was sealed with a key that nobody has.
+/// An example of a cursor; the key that sealed it is lost.
 const CURSOR: &str = "LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC";
 
 /// A parameter with an example.

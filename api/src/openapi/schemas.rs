@@ -15,7 +15,7 @@ use crate::routes::create::IDEMPOTENCY_KEY_MAX_LEN;
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
-/// The same and line feeds, carriage returns and tabs.
+/// Like the characters above, but line feeds, carriage returns and tabs are allowed too.
 const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
 /// The characters that cannot be seen: the rule of `model::visible`, as a pattern needs it.
 const INVISIBLE: [RangeInclusive<char>; 25] = [

@@ -1,9 +1,9 @@
-//! How many requests may be under way at the same time.
+//! Bounds the number of concurrent requests.
 //!
-//! **Invariant:** a request beyond that is answered 503 at once, without a store being asked and without its body being
-//! read (`beyond_the_limit_requests_are_turned_away_at_once`). What their answers hold in memory has a bound of its own (`answers`).
+//! **Invariant:** a request beyond that bound is answered 503 at once. No store is called, and its body is not read
+//! (`beyond_the_limit_requests_are_turned_away_at_once`). The memory of answers has another bound (`answers`).
 //!
-//! Health checks and metrics have a bound of their own, so that they are answered when there are too many readers.
+//! Health checks and metrics have a separate bound, so that they are answered when there are too many readers.
 
 use std::sync::{
     Arc,
@@ -36,7 +36,7 @@ pub(crate) struct Load {
 pub(crate) struct Permit(Arc<AtomicUsize>);
 
 impl Load {
-    /// Allows `max` requests at the same time.
+    /// Allows `max` concurrent requests.
     pub(crate) fn new(max: usize) -> Self {
         Self { under_way: Arc::default(), max }
     }
@@ -70,7 +70,7 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
     let Some(state) = state else { return Ok(next.call(request).await?.map_into_left_body()) };
     let load = if is_operational(request.path()) { &state.operations_load } else { &state.load };
     match load.enter() {
-        // It is dropped with the answer, or with the request when its client goes away.
+        // The permit is dropped with the answer, or with the request when its client disconnects.
         Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
         None => {
             state.metrics.count_shed();

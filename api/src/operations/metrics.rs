@@ -1,7 +1,7 @@
-//! What is counted, and `/metrics`: the OpenMetrics text format, which Prometheus reads.
+//! The counters, and `/metrics`: the OpenMetrics text format, which Prometheus reads.
 //!
-//! **Invariant:** no label holds what a client sends: routes are told by their patterns, unknown methods as `other`. So
-//! the number of time series is bounded.
+//! **Invariant:** no label holds text that a client sends: routes are labelled by their patterns, and unknown methods
+//! as `other`. So the number of time series is bounded.
 
 use std::{
     fmt::Write,
@@ -65,9 +65,9 @@ pub(crate) enum IndexAnswerKind {
     Ready,
     NotReady,
     Unreachable,
-    /// It was not asked, because the id of the table could not be told.
+    /// It was not asked, because the id of the table was not known.
     Unknown,
-    /// It refuses, or holds what it must not: an operator has to look.
+    /// It refuses, or holds invalid data: an operator has to look.
     Broken,
 }
 
@@ -102,8 +102,8 @@ impl IndexAnswerKind {
     }
 }
 
-/// How table and page index were seen to differ when a page was read. A write that is still on its way looks the same,
-/// so a few are normal.
+/// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
+/// differences are normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum DriftSign {
     /// The table has fewer comments for the page than the ranks promise.

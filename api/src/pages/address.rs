@@ -32,12 +32,12 @@ impl Address {
         self.page(self.number)
     }
 
-    /// The same for another page of the listing.
+    /// The path and query of another page of the listing.
     pub(super) fn page(&self, number: PageNumber) -> String {
         self.listing_page(&self.query.filter, number)
     }
 
-    /// A page of another filter, in the same order.
+    /// The path and query of a page with a different filter, in the order of this page.
     pub(super) fn listing_page(&self, filter: &Filter, number: PageNumber) -> String {
         links::ordered_page(&self.query.product, filter, self.query.order, number)
     }
@@ -49,10 +49,10 @@ impl Address {
     }
 }
 
-/// Reads the address of a request, and tells whether it is spelt as its canonical one.
+/// Reads the address of a request, and whether it is in its canonical spelling.
 ///
 /// # Errors
-/// Names the part that no page has.
+/// Names the part of the address that belongs to no page.
 pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
     let product = request::product(request, 2)?;
     let path = request.uri().path();
@@ -157,7 +157,7 @@ mod tests {
                 }
             }
         }
-        // What is ignored does not count.
+        // Ignored parameters do not make an address differ from its canonical spelling.
         for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
             assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
         }

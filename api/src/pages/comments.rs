@@ -47,7 +47,7 @@ pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Resul
     Ok(answer)
 }
 
-/// A redirect to where something is now. It will be elsewhere later, so nobody may remember it.
+/// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
 pub(super) fn lead_to(location: &str) -> HttpResponse {
     HttpResponse::Found()
         .insert_header((header::LOCATION, location))

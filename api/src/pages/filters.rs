@@ -1,7 +1,7 @@
-//! The filters of a page: the histogram of ratings, the choice of a language, and what takes a filter off again.
+//! The filters of a page: the histogram of ratings, the choice of a language, and the links that remove a filter.
 //!
-//! The count beside a language is that of the page it leads to: with the ratings that are chosen. That beside a rating, of
-//! which several can be chosen, is its own, in the language that is chosen.
+//! The count beside a language is that of the page it leads to, with the chosen ratings. Several ratings can be chosen.
+//! So the count beside a rating is for that rating only, in the chosen language.
 
 use model::{Filter, Language, PageNumber, Rating, RatingSet};
 use stores::page_index::Stats;
@@ -100,7 +100,7 @@ impl Filters {
             .into_iter()
             .map(|(known, count)| LanguageChoice::new(known, count, to(Some(known.clone()), set), language))
             .collect();
-        // One more takes no more room than the line that tells of it.
+        // One more language takes no more room than the line that says how many are hidden.
         let more_languages = match languages.len() > LANGUAGES_SHOWN + 1 {
             true => languages.split_off(LANGUAGES_SHOWN),
             false => Vec::new(),

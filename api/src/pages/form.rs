@@ -1,11 +1,12 @@
-//! `/local/product/{product}/comments`: a form to post a comment, so that whoever tries Pagemark out can see it appear.
+//! `/local/product/{product}/comments`: a form to post a comment, so that a person who tries Pagemark out can see it
+//! appear.
 //!
-//! It is there in the local stack only: a site has its own ways to know who writes. It asks for the write token, which the
-//! stack prints: a token of the form's own would be there to read for any page that a name made to lead to this machine,
-//! and a token that the browser keeps by itself would be sent by any site's pages.
+//! Only the local stack has this form, because a site has its own ways to know who writes. The form asks for the write
+//! token, which the stack prints. A token inside the form would be readable for any page whose name was made to lead to
+//! this machine. A token that the browser keeps and sends automatically would be sent by any site's pages.
 //!
-//! A form is sent with a key, so that sending it twice makes one comment. What goes wrong is shown in the form, with
-//! everything as it was typed but the token. A text far above its limit is therefore read, too, up to [`FORM_MAX_BYTES`].
+//! A form carries a key, so that sending it twice makes one comment. Errors are shown in the form, with everything as
+//! it was typed except the token. So a text far above its limit is read, too, up to [`FORM_MAX_BYTES`].
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -28,12 +29,13 @@ use crate::{
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                                        base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The largest form that is read. It is larger than what may be posted, so that a text that is too long can be shown again.
+/// The largest form that is read. It is larger than a comment may be, so that a text that is too long can be shown
+/// again.
 const FORM_MAX_BYTES: usize = 8 * BODY_MAX_BYTES;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What was typed.
+/// The fields as they were typed.
 #[derive(Debug, Default)]
 struct Typed {
     language: String,
@@ -195,7 +197,7 @@ async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<Str
 /// The product of a form.
 ///
 /// # Errors
-/// [`ApiError::NoRoute`] where there is no such form.
+/// [`ApiError::NoRoute`] without this form.
 fn product(request: &HttpRequest, state: &State) -> Result<ProductId, ApiError> {
     if !state.site.comment_form {
         return Err(ApiError::NoRoute);
@@ -203,8 +205,8 @@ fn product(request: &HttpRequest, state: &State) -> Result<ProductId, ApiError> 
     request::product(request, 3)
 }
 
-/// Lets a form pass that was sent from a page of this site. Browsers say where a form comes from, so one that says
-/// nothing was not sent by a browser, or by one that hides it.
+/// Accepts a form only if it was sent from a page of this site. Browsers say where a form comes from. A request that
+/// does not say so comes from another kind of program, or from a browser that hides it.
 fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let (site, origin) = (header(SEC_FETCH_SITE), header(header::ORIGIN));

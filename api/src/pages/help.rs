@@ -77,7 +77,7 @@ struct ErrorPage<'error> {
     help: &'error Help,
 }
 
-/// The page that tells of an error.
+/// The page that explains an error.
 pub(crate) fn error_page(status: StatusCode, detail: &str, help: &Help) -> String {
     let heading = match status {
         StatusCode::BAD_REQUEST => "There is a mistake in this address",
@@ -86,6 +86,6 @@ pub(crate) fn error_page(status: StatusCode, detail: &str, help: &Help) -> Strin
         other => other.canonical_reason().unwrap_or("Error"),
     };
     let head = Head::uncanonical(heading.to_owned(), Robots::NoIndex);
-    // Rendering text into text does not fail; if it did, the status still tells.
+    // Rendering text into text does not fail; if it did, the status would still say what happened.
     ErrorPage { head, heading, detail, help }.render().unwrap_or_default()
 }

@@ -1,15 +1,15 @@
 //! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
 //!
-//! - `address`: which addresses there are, and which of them is canonical.
+//! - `address`: the addresses of pages, and which of them is canonical.
 //! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
 //! - `assets`: the files that pages load.
-//! - `fold`: long texts, of which the beginning is shown.
+//! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
-//! - `help`: errors, and what leads on from there.
+//! - `help`: errors, and the links that lead on from them.
 //! - `words`, `language_name`: how people write what programs know.
 //!
-//! **Invariant:** whatever a template is given is escaped by it. The only exception is [`script_json::ScriptJson`],
-//! which escapes for the place where it stands.
+//! **Invariant:** a template escapes all text that it receives. The only exception is [`script_json::ScriptJson`],
+//! which escapes for its place in a page.
 
 mod address;
 mod assets;
@@ -45,9 +45,9 @@ use crate::{
 use head::{Head, Robots};
 pub(crate) use help::{Help, error_page};
 
-/// The pages need their style sheet and icon and nothing else, so whatever else a text might smuggle in is not loaded.
-/// Structured data is no script to a browser: it is not executed, so no source of scripts needs to be allowed. Without
-/// scripts nothing connects anywhere but the tools that judge pages: they fetch `robots.txt` in the page's name.
+/// A page needs only its style sheet and icon, so nothing else is loaded, even if a text smuggles it in. Structured
+/// data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
+/// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                                        base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

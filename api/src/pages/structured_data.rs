@@ -3,7 +3,7 @@
 //! - It holds only data that the page shows. The average is that of the whole product, which every page shows for any
 //!   filter. A review is a comment on the page that has an author.
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
-//!   page index there is no average, so then only a page with an authored comment has structured data.
+//!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
 use model::{Comment, Filter, Instant, PageNumber, ProductId};
 use serde::Serialize;

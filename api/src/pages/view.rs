@@ -22,7 +22,7 @@ use crate::{error::ApiError, links, listing::Listing, site::Site};
 pub(super) struct CommentsPage {
     pub(super) head: Head,
     product: String,
-    /// What the filter wants and which page it is, as in "in English, rated 5, page 3"; empty for the first page of
+    /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
     /// The average of the whole product.
@@ -35,7 +35,7 @@ pub(super) struct CommentsPage {
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
     order: Order,
-    /// The same comments in the other order, where that makes a difference.
+    /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView>,
     /// Whether the page index had no answer.
@@ -58,7 +58,7 @@ struct CommentView {
     stars: String,
     title: Option<DirectedText>,
     body: DirectedText,
-    /// What stands below the beginning of a long body, folded.
+    /// The part below the beginning of a long body, folded.
     rest: Option<FoldedText>,
     author: Option<String>,
     instant: String,
@@ -104,7 +104,8 @@ impl CommentsPage {
         };
         let title = joined(Some(subject.clone()), place.clone());
         let title = if query.order == Order::Newest { title } else { format!("{title}, {} first", query.order) };
-        // Nobody looks for a page without comments; and any address at all is a page of some product without comments.
+        // Pages without comments are not searched for, and any address at all is a page of some product without
+        // comments.
         let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
         let robots = Robots::index_if(may_index);
         let mut head = Head::new(site, &address.canonical(), title, robots);
@@ -172,8 +173,8 @@ impl CommentView {
     }
 }
 
-/// How many pages links lead to: those that the total reaches, and the next one where a full page is not the last. That one
-/// may not have its comments yet.
+/// How many pages are linked: those that the total reaches, and the next one when a full page is not the last. That
+/// next page may not have its comments yet.
 fn pages_led_to(address: &Address, listing: &Listing, total: u64) -> u64 {
     let total_pages = address.query.page_size.total_pages(total);
     let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());

@@ -41,7 +41,7 @@ pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result
     Parameters::read(&request, &[], &[])?;
     let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let mut answer = answer(&comment);
-    // What is read here may be changed next, so nobody may answer for the table.
+    // The client may change next what it reads here, so no cache may answer.
     answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
     Ok(answer)
 }

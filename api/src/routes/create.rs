@@ -82,10 +82,10 @@ pub(crate) struct OwnedKey {
     pub(crate) key: String,
 }
 
-/// Creates a comment, made now; what was asked for before under the same key gives the comment that was made then.
+/// Creates a comment, dated now. A request whose key was used before gets the comment that was created then.
 ///
 /// # Errors
-/// The key was used for something else; the table's.
+/// The key was used for another request; the table's.
 pub(crate) async fn create(
     state: &State,
     product: ProductId,
@@ -117,10 +117,10 @@ fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
     single_header(request, &IDEMPOTENCY_KEY)?.map(parse_idempotency_key).transpose()
 }
 
-/// A key that tells repeated requests from others.
+/// A key that distinguishes repeated requests from new ones.
 ///
 /// # Errors
-/// Empty, too long, or with other characters.
+/// The key is empty, too long, or has other characters.
 pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
     if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");

@@ -19,8 +19,8 @@ use crate::{
     state::State,
 };
 
-/// The version of what an answer looks like. Another one makes other entity tags, so that nobody is told that an answer in
-/// the old shape still holds; `another_shape_has_other_entity_tags` fails when it is forgotten.
+/// The version of an answer's shape. Changing it changes all entity tags, so that an answer in the old shape is not
+/// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
 const FORMAT: u8 = 2;
 
 /// Which page of the listing is asked for.

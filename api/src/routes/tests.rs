@@ -27,14 +27,14 @@ impl Answer {
     }
 }
 
-/// The state of a service whose stores are out of reach: nobody listens at port 1.
+/// The state of a service whose stores are out of reach: no program listens at port 1.
 pub(crate) async fn state_with(settings: ApiSettings) -> web::Data<State> {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
     web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into()))
 }
 
-/// The same with the token `secret`.
+/// Like [`state_with`], with the token `secret`.
 pub(crate) async fn state() -> web::Data<State> {
     state_with(settings(&["secret"])).await
 }
