@@ -206,7 +206,7 @@ fn product(request: &HttpRequest, state: &State) -> Result<ProductId, ApiError> 
 }
 
 /// Accepts a form only if it was sent from a page of this site. Browsers say where a form comes from. A request that
-/// does not say so comes from another kind of program, or from a browser that hides it.
+/// does not say so is refused: it comes from another kind of program, or from a browser that hides the origin.
 fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let (site, origin) = (header(SEC_FETCH_SITE), header(header::ORIGIN));
