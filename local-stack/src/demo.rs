@@ -1,6 +1,6 @@
 //! Generated comments: several products and languages, a long tail, ties, awkward product ids.
 //!
-//! The same number always gives the same comments, so a stack that is started again with kept data changes nothing.
+//! One count always gives the same comments, so a stack that is started again with kept data changes nothing.
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -26,7 +26,7 @@ const PRODUCTS: [&str; 14] = [
     "candle",
 ];
 
-/// A language, how often it is drawn, and what its comments are made of.
+/// A language, its weight in the draw, and the texts of its comments.
 struct Voice {
     tag: &'static str,
     weight: u32,
@@ -95,13 +95,13 @@ const VOICES: [Voice; 7] = [
 const AUTHORS: [&str; 12] =
     ["Ada", "Bruno", "Chen", "Dalia", "Emeka", "Fatima", "Goran", "Hana", "Ines", "Jun", "Kofi", "לאה"];
 const TITLES: [&str; 5] = ["Recommended", "Mixed feelings", "Five stars", "Hm", "Once is enough"];
-/// How often the ratings 1 to 5 are drawn.
+/// The weights of the ratings 1 to 5.
 const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 14), (2, 6), (3, 9), (4, 21), (5, 50)];
 
 /// The first comment's time, 2024-01-01T00:00:00Z, and the span of all, two years.
 const FIRST_MS: i64 = 1_704_067_200_000;
 const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
-/// One comment in so many carries only a date, as those from many sources do; so there are ties.
+/// One comment in this many carries only a date, as comments from many sources do. So there are ties.
 const DATE_ONLY_ONE_IN: u32 = 10;
 
 /// The product with the most comments.
@@ -121,7 +121,7 @@ pub fn demo_source(count: u64) -> Source {
 
 /// `count` comments.
 pub fn demo_comments(count: u64) -> impl Iterator<Item = NewComment> {
-    // Any fixed number does; it makes the comments the same every time.
+    // Any constant will do: it makes the comments the same every time.
     let mut rng = StdRng::seed_from_u64(20_240_229);
     (0..count).filter_map(move |number| demo_comment(&mut rng, number, count))
 }

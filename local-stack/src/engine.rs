@@ -8,25 +8,25 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
-//! | expired items go only when told | a sweep in the background, and [`Engine::sweep_expired_items`] |
+//! | expired items are not removed | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
-//! | one connection behind one lock, taken on the thread that serves a request | the engine has threads of its own, so a request that waits for the lock stalls nobody but other requests |
+//! | one connection behind one lock, taken on the thread that serves a request | the engine has its own threads, so a request that waits for the lock stalls only other requests |
 //!
-//! What callers must see to themselves:
+//! What callers must handle:
 //! - A write that changes nothing emits a MODIFY record (DynamoDB emits none): skip records whose images are equal.
-//! - The one shard of a table is open for ever although it reports an `EndingSequenceNumber`, and `GetRecords` ignores
+//! - The only shard of a table never closes, although it reports an `EndingSequenceNumber`, and `GetRecords` ignores
 //!   the limit of 1 MB: ask for few records at a time.
 //! - A table deleted and created again under the same name replays its old records: use a new name.
 //! - `Scan` without `Limit` loads the whole table into memory.
-//! - The record of an expired item has a `userIdentity`, but written in lower case, so the SDK shows it without its
-//!   two fields: its presence is all there is to go by.
+//! - The record of an expired item has a `userIdentity`, but written in lower case, so the SDK shows it without its two
+//!   fields: only its presence can be checked.
 //!
 //! # Invariants
 //!
-//! - Sequence numbers of a table grow for ever, also after everything was trimmed, after a restart, and when the clock
-//!   was set back: the newest record of a table is never trimmed, because the engine counts on from it
-//!   (`sequence_numbers_grow_after_a_trim_and_a_restart`).
-//! - One data file has one engine: a second one, also of another process, is refused.
+//! - Sequence numbers of a table always grow, also after everything was trimmed, after a restart, and when the clock
+//!   was set back. For that, the newest record of a table is never trimmed, because the engine continues counting from
+//!   it (`sequence_numbers_grow_after_a_trim_and_a_restart`).
+//! - One data file has one engine: a second one, also in another process, is refused.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -55,19 +55,19 @@ const WORKER_THREADS: usize = 4;
 /// The shortest time between two sweeps for expired items.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A sweep reads every item of every table with a TTL, so after one that took long the next waits this many times as
-/// long: sweeping takes at most 2 % of the engine's time. (DynamoDB itself may take days.)
+/// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many times as long as
+/// the sweep, and sweeping takes at most 2 % of the engine's time. (DynamoDB itself may take days.)
 const SWEEP_REST_FACTOR: u32 = 50;
 
-/// How long requests under way may take to finish after a stop. A client that has sent half a request would hold the
-/// stop for ever.
+/// How long requests under way may take to finish after a stop. Otherwise a client that has sent half a request would
+/// block the stop for ever.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Between two chunks of a trim. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2, 5 and
-/// 10 ms, so it needs a gap of that size to get in.
+/// Pause between two chunks of a trim. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
+/// 5 and 10 ms, so it needs a gap of that size to get in.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
@@ -81,7 +81,7 @@ pub struct Engine {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the engine's thread hands over once it serves.
+/// The parts that the engine's thread hands over once it serves.
 struct Started {
     address: SocketAddr,
     database: Database,
@@ -92,13 +92,14 @@ struct Started {
 impl Engine {
     /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see [`Engine::address`].
     ///
-    /// The file and what SQLite puts next to it (`-wal`, `-shm`), and a `.lock` file, are the engine's alone. Its folder
-    /// must exist. Opening runs on the engine's own thread, so that it does not stall the caller's runtime.
+    /// Only the engine may use the file, its `.lock` file, and the files that SQLite puts next to it (`-wal`, `-shm`).
+    /// Its folder must exist. Opening runs on the engine's thread, so that it does not stall the caller's runtime.
     ///
     /// # Errors
     ///
-    /// One clear line each: the port is taken, the file is used by another engine, is no data file of this engine, is
-    /// broken, or has a schema that the workarounds are not made for. See [`EngineError`].
+    /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken,
+    /// may not be a data file of this engine, or may have a schema that the workarounds do not know. See
+    /// [`EngineError`].
     pub async fn start(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
         let data_file = data_file.to_owned();
         let (ready, started) = oneshot::channel();
@@ -108,7 +109,7 @@ impl Engine {
             .name("engine".to_owned())
             .spawn(move || {
                 run(&data_file, listen, ready, stopped);
-                // Nobody listens when the engine was dropped instead of stopped.
+                // Fails when the engine was dropped instead of stopped, because then no receiver is left.
                 finish.send(()).ok();
             })
             .map_err(EngineError::Thread)?;
@@ -135,22 +136,22 @@ impl Engine {
         format!("http://{}", self.address)
     }
 
-    /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it), but
-    /// never the table's newest record. Returns how many were deleted.
+    /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it),
+    /// but never the table's newest record. Returns how many were deleted.
     ///
-    /// It goes in chunks with pauses between them, so writers wait for a few milliseconds at most. A reader that stands
-    /// anywhere in the trimmed range continues with the first record that is left.
+    /// It deletes in chunks with pauses between them, so writers wait for a few milliseconds at most. A reader whose
+    /// position is in the trimmed range continues with the first remaining record.
     ///
     /// # Errors
     ///
-    /// The text is no sequence number of this engine, the file cannot be written, or the engine has stopped.
+    /// The text is not a sequence number of this engine, the file cannot be written, or the engine has stopped.
     pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
         let up_to = stream_table::parse_sequence_number(up_to_sequence_number)?;
         let table_name: Arc<str> = table_name.into();
         let stream_table = Arc::clone(&self.stream_table);
         let trim = async move {
             let mut deleted_total = 0;
-            // Ends: records up to a fixed number are finite, new ones get greater numbers.
+            // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
             loop {
                 let (chunk_of, name) = (Arc::clone(&stream_table), Arc::clone(&table_name));
                 let deleted = blocking(move || chunk_of.trim_chunk(&name, up_to)).await??;
@@ -164,12 +165,12 @@ impl Engine {
         self.runtime.spawn(trim).await.map_err(|_| EngineError::Stopped)?
     }
 
-    /// How many stream records of a table come after a sequence number, or how many there are at all. Costs time in
+    /// The number of stream records of a table after a sequence number, or of all its stream records. The cost is in
     /// proportion to the answer, so trim.
     ///
     /// # Errors
     ///
-    /// The text is no sequence number of this engine, the file cannot be read, or the engine has stopped.
+    /// The text is not a sequence number of this engine, the file cannot be read, or the engine has stopped.
     pub async fn pending_stream_records(
         &self,
         table_name: &str,
@@ -180,8 +181,8 @@ impl Engine {
         self.on_own_threads(move || stream_table.count_after(&table_name, after)).await?
     }
 
-    /// Deletes every expired item of every table with a TTL, now, and returns how many. The engine does so by itself
-    /// from time to time; this is for whoever does not want to wait.
+    /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
+    /// background from time to time; this is for callers that cannot wait.
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl Engine {
     pub async fn stop(mut self) {
         self.tell_to_stop();
         if let Some(finished) = self.finished.take() {
-            // An error means that the thread ended without a word, which is what is waited for.
+            // An error means that the thread ended without an answer, which also ends the wait.
             finished.await.ok();
         }
     }
@@ -209,7 +210,7 @@ impl Engine {
 
     fn tell_to_stop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // An error means that it has stopped already.
+            // An error means that the engine has stopped already.
             stop.send(()).ok();
         }
     }
@@ -233,7 +234,7 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// The life of the engine's thread: open, tell, serve, close.
+/// The life of the engine's thread: open, report the result, serve, close.
 fn run(
     data_file: &Path,
     listen: SocketAddr,
@@ -243,7 +244,7 @@ fn run(
     let (runtime, listener, started, lock) = match open(data_file, listen) {
         Ok(opened) => opened,
         Err(error) => {
-            // Nobody listens when the caller gave up waiting.
+            // Fails when the caller gave up waiting.
             ready.send(Err(error)).ok();
             return;
         }
@@ -337,7 +338,7 @@ async fn sweep_from_time_to_time(database: Database) {
         match blocking(move || swept.sweep_ttl()).await {
             Ok(Ok(deleted)) => tracing::debug!(deleted, "swept expired items"),
             Ok(Err(error)) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
-            // It panicked, or the engine is stopping, which ends this loop by itself.
+            // It panicked, or the engine is stopping, and then this loop ends too.
             Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
         }
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));

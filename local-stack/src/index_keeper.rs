@@ -1,7 +1,7 @@
-//! Keeps the page index of the local stack ready: rebuilds it at the start, and whenever markers are missing or `recent` has
-//! taken its vouch away.
+//! Keeps the page index of the local stack ready. It rebuilds the index at the start, and whenever markers are missing
+//! or `recent` has withdrawn its vouch.
 //!
-//! A deployment does not rebuild by itself: there, `repair-job rebuild` is run by a person or on a schedule.
+//! A deployment has no such keeper: there, a person or a schedule runs `repair-job rebuild`.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use repair_job::RepairError;
 use stores::{PageIndex, StoreError, Table, now};
 use tokio::sync::watch;
 
-/// Between two looks at the markers.
+/// Pause between two looks at the markers.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// After a look or a rebuild that failed.
+/// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// The table is read in one go: the engine has one connection, and sorts the whole table for each answer of a parallel
 /// scan.
 const REBUILD_SEGMENTS: u32 = 1;
 
-/// How the page index is.
+/// The state of the page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum IndexState {
     /// Not looked at yet.
@@ -25,15 +25,15 @@ pub enum IndexState {
     Unknown,
     /// Every partition is ready.
     Ready,
-    /// It is being rebuilt.
+    /// The keeper is rebuilding the index.
     Rebuilding,
-    /// It cannot be reached or rebuilt at the moment; the text says why.
+    /// The index cannot be reached or rebuilt at the moment; the text says why.
     Failing(String),
-    /// It cannot be rebuilt on this server; the text says why.
+    /// The index cannot be rebuilt on this server; the text says why.
     Refused(String),
 }
 
-/// Watches the page index and rebuilds it when it must not be believed any more.
+/// Watches the page index and rebuilds it when readers must no longer believe it.
 #[derive(Debug)]
 pub(crate) struct IndexKeeper {
     table: Table,
@@ -48,14 +48,15 @@ impl IndexKeeper {
         Self { table, index, table_id, state: watch::Sender::default() }
     }
 
-    /// How the page index is.
+    /// The state of the page index.
     pub(crate) fn state(&self) -> watch::Receiver<IndexState> {
         self.state.subscribe()
     }
 
     /// Runs until it is dropped.
     pub(crate) async fn run(self) {
-        // Whatever a server of somebody else's holds from an earlier life of the stack is doubtful.
+        // A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first
+        // look always rebuilds.
         let mut doubtful = true;
         loop {
             let pause = match self.look(doubtful).await {
@@ -100,7 +101,7 @@ impl IndexKeeper {
                     IndexState::Failing(error) | IndexState::Refused(error) => {
                         tracing::warn!(error, "page index unavailable")
                     }
-                    // At the start it is empty, which is no news.
+                    // At the start the index is empty, so a rebuild is not worth a log line.
                     IndexState::Rebuilding if *current != IndexState::Unknown => {
                         tracing::info!("page index not ready, rebuilding it");
                     }

@@ -1,8 +1,8 @@
-//! The repair job's `recent` and `audit` on a schedule. In a deployment one function does both: `recent` every five minutes, and
-//! everything every hour.
+//! The repair job's `recent` and `audit` on a schedule. In a deployment one function does both. It runs `recent` every
+//! five minutes, and every hour `recent`, the quarantine and the part of the audit that is due.
 //!
-//! `recent` and the index keeper share the page index without knowing of each other: `recent` looks only at partitions that
-//! have a marker, and moves a watermark on only if nobody has touched the marker since; a rebuild takes the markers away
+//! `recent` and the index keeper use the page index independently. `recent` looks only at partitions that have a
+//! marker. It advances a watermark only if the marker is unchanged since it was read. A rebuild removes the markers
 //! when it begins.
 
 use std::time::{Duration, Instant};
@@ -13,39 +13,39 @@ use stores::{PageIndex, StoreError, Table, capacity::Meter, now, table::ScanOf};
 /// The table is read in one go: the engine has one connection, and sorts the whole table for each answer of a parallel scan.
 const AUDIT_SEGMENTS: u32 = 1;
 
-/// When `recent` runs.
+/// The schedule of `recent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepairSchedule {
-    /// Between two runs.
+    /// The interval between two runs.
     pub every: Duration,
-    /// How long ago an entry of the journal must be to be looked at.
+    /// The minimum age of a journal entry that is looked at.
     pub settle: Duration,
 }
 
 impl RepairSchedule {
-    /// Runs of the repair job as it is deployed, so often.
+    /// Runs of the repair job at this interval, with the settle delay of a deployment.
     pub fn every(every: Duration) -> Self {
         Self { every, settle: SETTLE_DELAY }
     }
 }
 
-/// When everything is audited.
+/// The schedule of audits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSchedule {
-    /// Between the start, or the end of an audit, and the next one.
+    /// The interval from the start of the stack, or from the end of an audit, to the next one.
     pub every: Duration,
-    /// After an audit that took long, the next one waits this many times as long, if that is longer.
+    /// The pause after a long audit is this many times as long as the audit, if that is more than `every`.
     pub rest_factor: u32,
 }
 
 impl AuditSchedule {
-    /// Audits so often, or more seldom: they take at most 5 % of the time.
+    /// Audits at this interval or less often: they take at most 5 % of the time.
     pub fn every(every: Duration) -> Self {
         Self { every, rest_factor: 20 }
     }
 }
 
-/// Sets the first watermark of a table that is new: `recent` need not look for entries that nobody wrote.
+/// Sets the first watermark of a new table, so that `recent` does not look for entries from before the table existed.
 pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
     if table.watermark().await?.is_none() && table.scan_segment(ScanOf::Everything, None, 0, 1, 1).await?.read == 0 {
         table.advance_watermark(now()).await?;

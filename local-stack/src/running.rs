@@ -1,6 +1,6 @@
-//! What a running stack writes down about itself, so that the commands beside it find its parts.
+//! The record of a running stack, with which other commands find its parts.
 //!
-//! It stands in the stack's table, as a state of its own kind: whoever reaches the table reaches the rest.
+//! The record is a state item in the stack's table. So the table's address is enough to find the rest.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ const STATE: (&str, &str) = ("local-stack", "running");
 /// The parts of a running stack other than its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunningStack {
-    /// The URL of the stack's own Redis server; `None` of one that it was given, whose URL may hold a password.
+    /// The URL of the stack's own Redis server; `None` when the server was given to the stack, because that URL may
+    /// hold a password.
     pub(crate) redis_url: Option<String>,
     /// What the keys of the page index start with.
     pub(crate) index_prefix: String,
@@ -35,17 +36,17 @@ impl RunningStack {
         table.state(STATE.0, STATE.1).await
     }
 
-    /// Writes it down.
+    /// Writes the record.
     pub(crate) async fn announce(&self, table: &Table) -> Result<(), StoreError> {
         table.put_state(STATE.0, STATE.1, self).await
     }
 
-    /// Forgets the stack that ran on a table.
+    /// Removes the record of the stack that ran on a table.
     pub(crate) async fn withdraw(table: &Table) -> Result<(), StoreError> {
         table.delete_state(STATE.0, STATE.1).await
     }
 
-    /// How its page index is reached at a URL.
+    /// The settings with which the page index is reached at a URL.
     pub(crate) fn index_config(&self, redis_url: &str) -> PageIndexConfig {
         PageIndexConfig { max_age: INDEX_MAX_AGE, prefix: self.index_prefix.clone(), ..PageIndexConfig::new(redis_url) }
     }

@@ -31,49 +31,49 @@ use crate::{
     running::RunningStack,
 };
 
-/// The table's name. Each data folder is one life of it, so the name need not change.
+/// The table's name. Each data folder belongs to one table, so the name need not change.
 pub const TABLE: &str = "pagemark";
-/// How often stream records that both mappings are done with are removed.
+/// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
-/// How many calls of one fan-out batch are under way at the same time; the engine has one connection.
+/// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
-/// After how many tries a batch goes to quarantine.
+/// Number of tries after which a batch goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
-/// How long requests that are under way may take to end.
+/// Grace period for requests under way at a stop.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Vouches for the local page index do not grow old, because the repair job may be switched off: the stack rebuilds the
+/// Vouches for the local page index do not expire, because the repair job may be switched off. The stack rebuilds the
 /// index whenever it starts, and whenever its vouch is missing.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What to run.
+/// The settings of a stack.
 #[derive(Clone)]
 pub struct StackSettings {
     /// Where the API listens; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Where the engine listens; port 0 takes a free one.
     pub dynamodb_listen: SocketAddr,
-    /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is made there unless it is there,
-    /// and it stays there.
+    /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
+    /// missing, and stays there.
     pub dynamodb_url: Option<String>,
     /// The table's name.
     pub table: String,
-    /// A Redis server to use instead of a child of the stack's own.
+    /// A Redis server to use instead of a child of the stack.
     pub redis_url: Option<String>,
-    /// Where data is kept; without it in a temporary folder, removed at the end.
+    /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
     /// The bearer token for writes.
     pub write_token: WriteToken,
     /// Products to link from the start page.
     pub sample_products: Vec<ProductId>,
-    /// What the pages are told.
+    /// The settings of the pages.
     pub site: SiteSettings,
     /// How duplicates are written.
     pub fan_out: FanOut,
     /// The format in which comments' texts are written.
     pub comment_blob: BlobFormat,
-    /// When the repair job's `recent` runs; never without it.
+    /// The schedule of the repair job's `recent`; `None` to run none.
     pub repair: Option<RepairSchedule>,
-    /// When the repair job audits everything; never without it.
+    /// The schedule of the repair job's audits; `None` to run none.
     pub audit: Option<AuditSchedule>,
 }
 
@@ -85,7 +85,7 @@ impl std::fmt::Debug for StackSettings {
 }
 
 impl StackSettings {
-    /// A stack for itself, on free ports, with nothing kept; texts are written as maps.
+    /// A stack on free ports, which keeps no data; texts are written as maps.
     pub fn ephemeral(write_token: WriteToken) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
@@ -161,10 +161,10 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts everything. It serves at once; the page index is ready a moment later.
+    /// Starts everything. The stack serves at once; the page index is ready a moment later.
     ///
     /// # Errors
-    /// What could not be started, and why.
+    /// The part that could not be started, and why.
     pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
         let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
         let (engine, dynamodb_url) = match settings.dynamodb_url {
@@ -195,7 +195,7 @@ impl Stack {
         };
         let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
         if redis.is_none() {
-            // Somebody else's server may hold somebody else's page index.
+            // A server that the stack did not start may hold the page index of another program.
             index_config.prefix = format!("pagemark-{}", description.id);
         }
         let index = PageIndex::connect(&index_config)?;
@@ -211,12 +211,13 @@ impl Stack {
         let streams = streams_client(&dynamodb_url);
         let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
             let mut settings = infra::mapping_settings(logical_id)?;
-            // A machine sleeps and a stack is stopped overnight; that makes records old, not hopeless. So here the tries end.
+            // A machine sleeps and a stack is stopped overnight, so old records may still be processed. Here the number
+            // of tries is the limit instead of the age.
             settings.maximum_record_age_seconds = None;
             settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
             let (client, quarantine) = (streams.clone(), quarantine.clone());
             let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
-            // DynamoDB Local is kept busy by polls alone when streams are long (docs/engines.md).
+            // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
             Ok(if embedded { mapping } else { mapping.paced_like_the_service() })
         };
         let fan_out: Handler = Arc::new(move |event, deadline| {
@@ -239,7 +240,7 @@ impl Stack {
             site: settings.site,
             ..ApiSettings::default()
         };
-        // Clients of its own: their connections live on the API's threads and end with them.
+        // Separate clients: their connections live on the API's threads and end with them.
         let api_table = Table::connect(&table_config).await;
         let api_index = PageIndex::connect(&index_config)?;
         let application = Application::with_stores(settings.listen, api_table, api_index, api_settings)?;
@@ -300,7 +301,7 @@ impl Stack {
         &self.index
     }
 
-    /// The stack's own Redis server, `None` with one of somebody else's.
+    /// The Redis server that the stack started; `None` when it was given one.
     pub fn redis(&self) -> Option<&Arc<RedisServer>> {
         self.redis.as_ref()
     }
@@ -310,7 +311,7 @@ impl Stack {
         &self.redis_url
     }
 
-    /// The embedded engine, `None` with one of somebody else's.
+    /// The embedded engine; `None` when the stack uses another one.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_deref()
     }
@@ -325,22 +326,22 @@ impl Stack {
         &self.dynamodb_url
     }
 
-    /// Where batches go that a mapping or a handler gave up on.
+    /// The folder for batches that a mapping or a handler gave up on.
     pub fn quarantine(&self) -> &Quarantine {
         &self.quarantine
     }
 
-    /// Where the data is.
+    /// The folder of the data.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// How far the two mappings are: `stream-writer`'s, then `page-indexer`'s.
+    /// The progress of the two mappings: `stream-writer`'s, then `page-indexer`'s.
     pub fn mapping_states(&self) -> [MappingState; 2] {
         self.mappings.clone().map(|state| state.borrow().clone())
     }
 
-    /// How the page index is.
+    /// The state of the page index.
     pub fn index_state(&self) -> IndexState {
         self.index_state.borrow().clone()
     }
@@ -357,7 +358,7 @@ impl Stack {
     /// Waits until the page index is ready.
     ///
     /// # Errors
-    /// Why it will not be: the server does not suit.
+    /// The reason why it cannot become ready: the server is not suitable.
     pub async fn wait_until_index_ready(&mut self) -> Result<(), StackError> {
         let decided = |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
         match self.index_state.wait_for(decided).await.as_deref() {
@@ -383,7 +384,7 @@ impl Stack {
             tracing::warn!(%error, "the table still names this stack as running");
         }
         if self.redis.is_none() && self.temporary.is_some() && self.engine.is_some() {
-            // The table goes, so nobody would ever use or remove its page index.
+            // The table is removed, so its page index would stay behind unused.
             if let Err(error) = self.index.clear().await {
                 tracing::warn!(%error, "the page index is left behind");
             }
@@ -401,7 +402,7 @@ impl Stack {
     }
 }
 
-/// Removes the stream records that both mappings are done with: the engine keeps them for ever.
+/// Removes the stream records that both mappings have processed; the engine would keep them for ever.
 async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
     let mut trimmed = None;
     loop {
@@ -429,15 +430,16 @@ fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
     aws_sdk_dynamodbstreams::Client::from_conf(config)
 }
 
-/// How long one call to the engine may take: all that a call with its retries takes elsewhere, which a writer's journal counts on.
+/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
+/// relies on that bound.
 pub(crate) const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What the names of temporary data folders begin with.
+/// The prefix of temporary data folders.
 const TEMPORARY_PREFIX: &str = "pagemark-";
 /// The engine's data file.
 const DATA_FILE: &str = "dynamodb.sqlite";
 
-/// The folder for data; without one given, a temporary one, in memory where there is a file system for that.
+/// The given folder for data, or else a temporary one, in memory where a file system for that exists.
 fn data_dir(given: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), StackError> {
     let failed = |path: &Path| {
         let path = path.to_owned();

@@ -63,7 +63,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Opens every file, so that a missing one is told before anything is written.
+/// Opens every file, so that a missing one is reported before anything is written.
 pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineReader)>> {
     let open = |path: &PathBuf| {
         let reader = LineReader::open(path).with_context(|| format!("{} cannot be read", path.display()))?;

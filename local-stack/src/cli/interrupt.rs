@@ -17,7 +17,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Listens; from then on they do not end the process by themselves.
+    /// Listens; from then on these signals no longer end the process.
     ///
     /// # Errors
     /// The system's.
@@ -25,7 +25,7 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -14,12 +14,12 @@ use tokio::task::JoinHandle;
 
 use crate::import::ImportReport;
 
-/// Between two looks at how far it is.
+/// Interval between two looks at the progress.
 const BAR_EVERY: Duration = Duration::from_millis(200);
-/// Between two plain lines.
+/// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// What tells how much there is.
+/// An amount of work, and the share of it that is done.
 pub(super) trait Extent: Send + 'static {
     /// The share that has been read, from 0 to 1.
     fn share(&self) -> f64;
@@ -105,12 +105,13 @@ pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(0.001)
 }
 
-/// Writes a text to stdout. A reader that has gone is no reason to end: `println!` would panic.
+/// Writes a text to stdout. It must not end the process when the reader of stdout has gone, which makes `println!`
+/// panic.
 pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }
 
-/// What an import did.
+/// The outcome of an import.
 pub(super) fn report_text(name: &str, report: &ImportReport) -> String {
     let seconds = report.took.as_secs_f64();
     let mut text = format!(

@@ -82,7 +82,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = open_all(&args.import)?;
     let mut signals = Signals::listen()?;
     let (write_token, shown_token) = match args.write_token {
-        // Whoever chose the token knows it; it need not be shown.
+        // The person who chose the token knows it, so it is not shown.
         Some(token) => (token, "yours".to_owned()),
         None => {
             let token = stores::new_ulid();
@@ -108,7 +108,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         started = Stack::start(settings) => started?,
         () = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    // Whatever ends this, the stack is stopped: no child and no temporary data stay behind.
+    // The stack is stopped however this ends, so that no child and no temporary data stay behind.
     let served = tokio::select! {
         served = serve(&mut stack, files, args.demo, &shown_token) => served,
         () = signals.next() => {
@@ -120,7 +120,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     served
 }
 
-/// Fills the stack, says that it is ready, and goes on until somebody ends it.
+/// Fills the stack, says that it is ready, and serves until it is ended.
 async fn serve(
     stack: &mut Stack,
     files: Vec<(PathBuf, LineReader)>,
@@ -145,7 +145,7 @@ async fn serve(
     }
     let generated = if demo > 0 { generate(stack, demo).await } else { Some(0) };
     created += generated.unwrap_or(0);
-    // What keeps comments from being written may keep their duplicates from it for as long.
+    // If comments cannot be written, their duplicates may be blocked for as long. So do not wait for them.
     if created > 0 && generated.is_some() {
         settle(stack).await;
         let took = began.elapsed();
@@ -165,7 +165,7 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether there are no comments.
+/// Whether the table holds no comments.
 async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     let mut position = None;
     loop {
@@ -177,8 +177,8 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
     }
 }
 
-/// Generates comments, and returns how many of them are new. A stack that could not write all of them, such as one whose
-/// disk is full, says so and serves what it has: `None`.
+/// Generates comments, and returns how many of them are new. `None` when not all could be written, for example because
+/// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let done: Arc<AtomicU64> = Arc::default();
     let display = Display::show("demo".to_owned(), done.clone(), Count { done: done.clone(), total: count });
@@ -200,7 +200,7 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     }
 }
 
-/// Waits until the handlers are done with everything, and says now and then how much is left.
+/// Waits until the handlers have processed everything, and prints now and then how much is left.
 async fn settle(stack: &mut Stack) {
     const SAY_EVERY: Duration = Duration::from_secs(5);
     loop {
@@ -213,7 +213,7 @@ async fn settle(stack: &mut Stack) {
                 let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
                 format!("{} stream records left; ", HumanCount(left))
             }
-            // Another engine does not tell.
+            // Other engines do not report this number.
             None => String::new(),
         };
         eprintln!(

@@ -1,17 +1,18 @@
-//! A reverse proxy in front of the engine's own server: it keeps web pages out.
+//! A reverse proxy in front of the engine's server: it keeps web pages out.
 //!
 //! The engine's server answers preflights from any origin and verifies no signature, so any page in a browser on this machine
 //! could read and write the table. The proxy refuses every request that a page can send, before it reaches the engine:
 //!
-//! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and the engine does nothing
-//!   on any other method.
-//! - A request whose `Host` is a name other than `localhost`. A page whose name was made to resolve to this machine (DNS
-//!   rebinding) is of the same origin as the engine to its browser, but it cannot change `Host`. Addresses cannot be rebound.
+//! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and the engine does
+//!   nothing on any other method.
+//! - A request whose `Host` is a name other than `localhost`. With DNS rebinding, a page's name resolves to this
+//!   machine, and its browser treats the engine as the page's origin. But the page cannot change `Host`, and addresses
+//!   cannot be rebound.
 //!
 //! SDKs and command lines send neither.
 //!
-//! The engine's server takes its connections from a TCP listener and from nothing else. A second port that stayed open would
-//! be a way around the proxy, so each connection to the engine is made through a listener of its own: see [`connect`].
+//! The engine's server accepts connections only from a TCP listener. A second port that stayed open would be a way
+//! around the proxy. So each connection to the engine is made through a separate listener: see [`connect`].
 
 use std::{
     convert::Infallible,
@@ -40,16 +41,16 @@ use tokio::{
     task::JoinSet,
 };
 
-/// After a connection that could not be taken, as when the process has too many open files.
+/// Pause after a connection that could not be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is passed on as it comes, or made here.
+/// A body that is passed on unchanged, or made here.
 type Body = Either<Incoming, Full<Bytes>>;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Serves until `stopped`, or until its sender is gone; then takes no more connections, and returns when the requests under way have been
-/// answered.
+/// Serves until `stopped` completes, or its sender is dropped. Then it accepts no more connections, and returns when
+/// the requests under way have been answered.
 pub(super) async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
     let (stop, stopping) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -87,7 +88,7 @@ async fn serve_connection(stream: TcpStream, database: Database, mut stopping: w
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The sender is gone: that is how `serve` says so.
+        // The sender is gone: this is how `serve` announces the stop.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -105,14 +106,14 @@ async fn answer(request: Request<Incoming>, engine: &Mutex<EngineConnection>) ->
     match engine.lock().await.send(request).await {
         Ok(response) => response.map(Either::Left),
         Err(error) => {
-            // Also when the client has gone in the middle of its request.
+            // This also runs when the client has gone in the middle of its request.
             tracing::debug!(%error, "a request was not passed on to the engine");
             error_response(StatusCode::BAD_GATEWAY, "InternalServerError", "The engine did not answer.")
         }
     }
 }
 
-/// Why a request is refused, if it is.
+/// The reason to refuse a request, if any.
 fn refusal(headers: &HeaderMap) -> Option<&'static str> {
     if headers.contains_key(ORIGIN) {
         return Some("Web pages may not use this engine: the request has the header Origin.");
@@ -149,7 +150,7 @@ struct EngineConnection {
 
 impl EngineConnection {
     async fn send(&mut self, mut request: Request<Incoming>) -> Result<Response<Incoming>, Error> {
-        // These are about the client's connection.
+        // These headers concern the client's connection.
         request.headers_mut().remove(CONNECTION);
         *request.version_mut() = Version::HTTP_11;
         let mut kept = self.sender.take();
@@ -170,8 +171,8 @@ impl EngineConnection {
 
 /// Starts a server of the engine for one connection.
 ///
-/// Its listener is closed as soon as the server has answered a health check, so its port is open for a moment only. On Linux
-/// it has an address that nobody can guess, too.
+/// Its listener is closed as soon as the server has answered a health check, so its port is open for a moment only. On
+/// Linux its address cannot be guessed either.
 async fn connect(database: Database) -> Result<SendRequest<Body>, Error> {
     connect_through(listen()?, database).await
 }
@@ -187,7 +188,7 @@ async fn connect_through(listener: TcpListener, database: Database) -> Result<Se
         }
         drop(ended);
     });
-    // The server must not be asked to end before the connection has.
+    // The server must not be asked to end before the connection has ended.
     let server = dynoxide::server::serve_with_shutdown(listener, database, async {
         end.await.ok();
     });
@@ -202,7 +203,7 @@ async fn connect_through(listener: TcpListener, database: Database) -> Result<Se
         }
         ended = server => return Err(format!("the engine's server ended at once: {ended:?}").into()),
     }
-    // Dropping the server closes its listener. The connection that it has taken goes on.
+    // Dropping the server closes its listener. The accepted connection stays open.
     Ok(sender)
 }
 

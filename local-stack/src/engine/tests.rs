@@ -159,7 +159,7 @@ async fn a_reader_goes_on_right_after_a_trim() {
     assert_eq!(records.len(), 1000);
     let last_read = number_of(records.last().unwrap());
 
-    // More than one chunk, so that the loop is seen to go on.
+    // More than one chunk, so that the loop runs more than once.
     assert_eq!(engine.trim_stream(TABLE, &last_read).await.unwrap(), 1000);
     assert_eq!(engine.trim_stream(TABLE, &last_read).await.unwrap(), 0, "a trim is repeatable");
     assert_eq!(engine.pending_stream_records(TABLE, None).await.unwrap(), 1000);
@@ -192,7 +192,7 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
     assert_eq!(left.iter().map(number_of).collect::<Vec<_>>(), std::slice::from_ref(&newest));
     engine.stop().await;
 
-    // As if the clock had been set back by a year: the engine would otherwise go on from the clock.
+    // As if the clock had been set back by a year: without this, the engine would continue from the clock.
     let later = 365 * 24 * 3600 * 1_000_000_i64;
     let ahead = Connection::open(&data_file).unwrap();
     ahead
@@ -224,7 +224,7 @@ async fn writes_are_answered_while_a_long_trim_runs() {
             clients.put(&format!("meanwhile {number}"), &[]).await;
         }
     });
-    // All but the newest when the last chunk ran; whether a write came before that is a matter of chance.
+    // The last chunk left only the newest record. Whether a write came before that chunk is a matter of chance.
     assert!((2_999..=3_000).contains(&trimmed.unwrap()));
     engine.stop().await;
 }
@@ -296,7 +296,7 @@ async fn a_broken_file_is_one_clear_line() {
     clients.create_table().await;
     engine.stop().await;
     let mut bytes = std::fs::read(&data_file).unwrap();
-    // The first page says what tables there are; what comes after its 100 bytes of header is overwritten.
+    // The first page lists the tables; this overwrites everything after its 100 bytes of header.
     bytes[100..4096].fill(0xEE);
     std::fs::write(&data_file, bytes).unwrap();
     let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();

@@ -1,18 +1,18 @@
 //! An event source mapping: polls the stream and calls a handler the way the Lambda service does.
 //!
 //! - Records that the template's filter does not accept never reach the handler.
-//! - Records of one item stay in order: the records of a poll are spread over `parallelization_factor` lanes by
+//! - Records of one item stay in order. The records of a poll are spread over `parallelization_factor` lanes by
 //!   partition and sort key, and a lane invokes the handler with one batch after the other. Records of different items
-//!   come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda still ensures
-//!   in-order processing at the item (partition and sort key) level").
-//! - Each shard of the stream is read by itself; `shards` sees to it that its parent was read to the end before.
-//! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, when it goes to
-//!   quarantine.
+//!   come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda still
+//!   ensures in-order processing at the item (partition and sort key) level").
+//! - Each shard of the stream is read separately; `shards` ensures that its parent was read to the end before.
+//! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
+//!   to quarantine.
 //!
-//! What is not imitated: the batching window (whoever works on their own machine does not want to wait for it).
+//! The batching window is not imitated, because it only makes people wait on their own machine.
 //!
-//! **Invariant:** the position in a shard moves on only when every record of a poll was processed or is in
-//! quarantine. It is not kept: after a restart, what was not trimmed is delivered again.
+//! **Invariant:** the position in a shard advances only when every record of a poll was processed or is in quarantine.
+//! The position is not stored: after a restart, all records that were not trimmed are delivered again.
 
 mod plan;
 mod records;
@@ -44,24 +44,25 @@ use plan::{Attempt, Next, Record, judge, next, sequence_number};
 pub use records::to_lambda_record;
 use shards::{Described, Shards};
 
-/// What is called with a batch, and the time until which the invocation may start calls.
+/// A function that processes a batch. It also gets the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 const GET_RECORDS_LIMIT: i32 = 1_000;
-/// Between two polls of a stream that has nothing new, on the embedded engine. The service polls four times a second;
-/// nobody wants to wait for that on their own machine.
+/// Pause between two polls of a stream that has nothing new, on the embedded engine. The service polls four times a
+/// second, which is a needless wait on one's own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
-/// Between two polls as the service does it.
+/// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
-/// After a call that failed, and between two looks at a stream that has no shard yet.
+/// Pause after a call that failed, and between two looks at a stream that has no shard yet.
 const ERROR_PAUSE: Duration = Duration::from_millis(250);
-/// Between two looks for new shards. A shard that ends is looked at at once; without that there is little to find.
+/// Interval between two looks for new shards. After the end of a shard the mapping looks at once; otherwise new shards
+/// are rare.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
 /// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24 hours has a few
 /// shards for each partition of its table.
 const DESCRIBE_CALLS_MAX: usize = 1_000;
-/// Before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
+/// Pause before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two tries of a batch.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -73,22 +74,22 @@ const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
 /// Why a mapping cannot read its stream.
 #[derive(Debug, Error)]
 pub enum MappingError {
-    /// The engine does not answer as it should.
+    /// The engine's answer is not valid.
     #[error("the stream cannot be read: {0}")]
     Stream(String),
-    /// Nothing is left before the oldest record that the stream remembers, and the mapping stood there.
+    /// The mapping's position is older than the oldest record that the stream still holds.
     #[error("the stream has forgotten the records after the last one that was processed")]
     Trimmed,
-    /// The stream has forgotten the shard and so everything in it, or is itself gone.
+    /// The stream no longer has the shard and its records, or the stream itself is deleted.
     #[error("there is no such stream or shard any more")]
     Gone,
 }
 
-/// How far a mapping is.
+/// The progress of a mapping.
 #[derive(Debug, Clone, Default)]
 pub struct MappingState {
-    /// The last record that needs no further delivery, of the shard that was read last. Of a stream with one shard, such
-    /// as the embedded engine's, everything up to it is done.
+    /// The last record that needs no further delivery, in the shard that was read last. In a stream with one shard,
+    /// such as the embedded engine's, everything up to it is done.
     pub processed: Option<String>,
     /// Every record that was written before this instant is done.
     pub caught_up_at: Option<Instant>,
@@ -106,7 +107,8 @@ pub struct EventSourceMapping {
     stream_arn: String,
     handler: Handler,
     quarantine: Quarantine,
-    /// Whether it polls as seldom as the service, also when there is something new.
+    /// Whether it pauses after a poll for as long as the service, also when the poll found records, unless the poll was
+    /// full.
     paced: bool,
     state: watch::Sender<MappingState>,
 }
@@ -136,7 +138,7 @@ impl EventSourceMapping {
         Self { paced: true, ..self }
     }
 
-    /// How far the mapping is.
+    /// The progress of the mapping.
     pub fn state(&self) -> watch::Receiver<MappingState> {
         self.state.subscribe()
     }
@@ -229,7 +231,7 @@ impl EventSourceMapping {
         }
     }
 
-    /// Tells how far the shards are.
+    /// Publishes the progress of the shards.
     fn publish(&self, shards: &Mutex<Shards>) {
         if let Some(caught_up_at) = locked(shards).caught_up_at() {
             self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
@@ -281,7 +283,7 @@ impl EventSourceMapping {
         answer.shard_iterator.ok_or_else(|| MappingError::Stream("it gave no shard iterator".to_owned()))
     }
 
-    /// Delivers the records of a poll, the lanes at the same time.
+    /// Delivers the records of a poll, with all lanes running concurrently.
     async fn deliver(&self, records: Vec<Record>) {
         let lanes = usize::try_from(self.settings.parallelization_factor).unwrap_or(1).max(1);
         let mut by_lane: Vec<Vec<Record>> = vec![Vec::new(); lanes];
@@ -339,8 +341,8 @@ impl EventSourceMapping {
             }
         };
         let deadline = Instant::now() + INVOCATION_TIMEOUT;
-        // In a task of its own, so that a panic ends the invocation and not the stack, as in the service; in a set,
-        // so that one that is not waited for any more is ended, as in the service too.
+        // As in the service: in a separate task, so that a panic ends the invocation and not the stack. And in a set,
+        // so that an invocation that timed out is ended.
         let mut invocation = JoinSet::new();
         invocation.spawn((self.handler)(event, deadline - INVOCATION_RESERVE));
         match tokio::time::timeout_at(deadline, invocation.join_next()).await {
@@ -390,11 +392,11 @@ fn lane_of(record: &Record, lanes: usize) -> usize {
     usize::try_from(hasher.finish() % u64::try_from(lanes).unwrap_or(1)).unwrap_or(0)
 }
 
-/// What a poll found, after that has been delivered.
+/// The result of a poll, after its records have been delivered.
 struct Polled {
-    /// The next iterator; none when the shard is closed and has been read to its end.
+    /// The next iterator; `None` when the shard is closed and has been read to its end.
     next: Option<String>,
-    /// The last record; none when nothing was new.
+    /// The last record; `None` without new records.
     last: Option<String>,
     /// Whether there were as many records as one poll takes.
     full: bool,

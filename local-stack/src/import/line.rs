@@ -4,7 +4,7 @@ use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use serde::{Deserialize, de::IgnoredAny};
 use stores::table::NewComment;
 
-/// The message for a JSON array: once for a whole file that is one.
+/// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
                                     as a JSON object; `jq -c '.[]' FILE` writes an array so";
 
@@ -32,7 +32,7 @@ pub(super) fn begins_an_array(line: &[u8]) -> bool {
 /// Reads a line: one JSON object.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
+/// The reason why the line is not a comment, in one line.
 pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     if line.starts_with(b"[") {
         return Err(NOT_LINES.to_owned());
@@ -49,11 +49,11 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     })
 }
 
-/// How much of what the parser says is kept: it repeats the names of unknown fields, however long they are.
+/// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
 const PROBLEM_MAX_CHARS: usize = 400;
 
-/// An error of the JSON parser, which takes the line for line 1 of a document. It stays one line, and holds nothing that
-/// a terminal would obey.
+/// An error of the JSON parser, which takes the line for line 1 of a document. The message stays one line, and has no
+/// characters that control a terminal.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

@@ -1,8 +1,8 @@
 //! The importer: comments from a file, with their own ids and times, through the same transactions as the API's.
 //!
-//! It is idempotent: a comment that is there is left as it is. So an import that was interrupted is simply run again.
+//! It is idempotent: an existing comment is left as it is. So an interrupted import is simply run again.
 //!
-//! **Invariant:** an import whose lines were not read to their end is an error, whatever ended it (`source`).
+//! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
 mod line;
 mod reader;
@@ -32,18 +32,18 @@ pub use line::parse_line;
 pub use reader::{LineReader, Progress};
 pub use source::{Numbered, Source, SourceError, read_lines};
 
-/// How many comments are written at the same time. Lines of one id go the same way, so they stay in order.
+/// How many comments are written concurrently. Lines with one id use one lane, so they stay in order.
 const LANES: usize = 16;
 /// How many comments wait in each lane.
 const LANE_QUEUE: usize = 32;
 /// How many bad lines are kept with their reasons; the rest is only counted.
 const BAD_LINES_KEPT: usize = 100;
-/// How often a comment is tried again while the table is unavailable; each try has retries of its own.
+/// Maximum number of tries for a comment while the table is unavailable; each try has its own retries.
 const TRIES_MAX: usize = 5;
 
-/// Between two of these tries.
+/// Pause between two of these tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// How often a comment is looked up again because another writer was faster.
+/// Maximum number of further look-ups of a comment when another writer was faster.
 const LOOKUPS_MAX: usize = 4;
 
 /// A line that was not imported.
@@ -51,31 +51,31 @@ const LOOKUPS_MAX: usize = 4;
 pub struct BadLine {
     /// Its number, from 1.
     pub number: u64,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// What an import did.
+/// The outcome of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// Comments that are new.
     pub created: u64,
-    /// Comments that were there already, just so.
+    /// Existing comments that equal the imported ones.
     pub unchanged: u64,
-    /// Comments that were there already and differ; they were left as they are.
+    /// Existing comments that differ; they were left as they are.
     pub differing: u64,
     /// Lines that were not imported.
     pub bad: u64,
     /// The first of them.
     pub bad_lines: Vec<BadLine>,
-    /// The product of the first comment, to show somebody.
+    /// The product of the first comment, as an example to show.
     pub first_product: Option<ProductId>,
     /// How long it took.
     pub took: Duration,
 }
 
 impl ImportReport {
-    /// Everything that was looked at.
+    /// The number of comments and lines that were looked at.
     pub fn lines(&self) -> u64 {
         self.created + self.unchanged + self.differing + self.bad
     }
@@ -121,21 +121,21 @@ impl ImportError {
     }
 }
 
-/// An import that ended early. What was imported until then stays.
+/// An import that ended early. The comments that were already imported stay.
 #[derive(Debug, Error)]
 #[error("{reason}; {}", reason.advice())]
 pub struct Unfinished {
-    /// What it did until then.
+    /// The outcome until then.
     pub report: Box<ImportReport>,
     /// Why it ended.
     pub reason: ImportError,
 }
 
-/// Imports comments; `done` counts those that have been looked at. What the source has given is imported also when it ends
-/// with an error.
+/// Imports comments; `done` counts those that have been looked at. The comments before an error of the source are
+/// imported, too.
 ///
 /// # Errors
-/// The source's or the table's, with what was imported until then.
+/// The source's or the table's, with the outcome until then.
 pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
     let mut lanes = Vec::with_capacity(LANES);
@@ -184,7 +184,7 @@ async fn distribute(
                 comment.id.hash(&mut hasher);
                 let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or(0);
                 let Some(sender) = lanes.get(lane) else { continue };
-                // A lane that takes nothing any more has failed, and says why when it is joined.
+                // A lane that accepts no more comments has failed; the join returns its error.
                 if sender.send((number, comment)).await.is_err() {
                     return Ok(());
                 }
@@ -234,7 +234,7 @@ enum Outcome {
     Refused(String),
 }
 
-/// Creates a comment unless its id is in use: an id is used once, and what is there is left as it is.
+/// Creates a comment unless its id is in use. An id is used only once, and an existing comment is left as it is.
 async fn import_comment(table: &Table, comment: &NewComment) -> Result<Outcome, StoreError> {
     for _ in 0..LOOKUPS_MAX {
         match table.comment(&comment.id).await {

@@ -17,7 +17,7 @@ use super::{line::NOT_LINES, source::SourceError};
 /// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
 const LINE_MAX_BYTES: u64 = 1 << 20;
 
-/// What some programs begin a text with that is UTF-8.
+/// The byte order mark with which some programs begin a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A file of lines, and how far it has been read.
@@ -80,7 +80,7 @@ impl LineReader {
     /// The next line that is not blank, without its end; `None` at the end of the file.
     ///
     /// # Errors
-    /// That the file cannot be read any further, such as a broken gzip stream.
+    /// The file cannot be read any further, for example because its gzip stream is broken.
     pub fn next_line(&mut self) -> Result<Option<NumberedLine>, SourceError> {
         self.read_line().map_err(|source| {
             let line = self.number;

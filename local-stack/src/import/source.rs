@@ -1,4 +1,4 @@
-//! Where comments to import come from, and why no more of them may come.
+//! The source of comments to import, and the reasons why it may end early.
 
 use std::{any::Any, io, pin::Pin, thread};
 
@@ -11,13 +11,13 @@ use super::{line, line::parse_line, reader::LineReader};
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
 
-/// One comment to import, with the number of its line, or why the line is none.
+/// One comment to import, with the number of its line, or the reason why the line is not a comment.
 pub type Numbered = (u64, Result<NewComment, String>);
 
 /// Why the comments of a source were not read to their end.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A gzip stream that is not whole.
+    /// A truncated gzip stream.
     #[error("its gzip data is broken or cut off after line {line} ({source})")]
     BrokenGzip {
         /// The last line that was read.
@@ -33,7 +33,7 @@ pub enum SourceError {
         /// What the system says.
         source: io::Error,
     },
-    /// It begins with a JSON array that goes on behind its first line.
+    /// The file begins with a JSON array that continues behind its first line.
     #[error("line {line} {}", line::NOT_LINES)]
     Array {
         /// Where the array begins.
@@ -45,7 +45,7 @@ pub enum SourceError {
     /// No thread could be started to read.
     #[error("no thread could be started to read it: {0}")]
     Thread(#[source] io::Error),
-    /// Somebody asked for the end.
+    /// An interrupt ended the import.
     #[error("it was interrupted")]
     Interrupted,
 }
@@ -83,14 +83,14 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
-    /// Draws lines in a thread of its own, because decompressing and parsing block. The process does not wait for that
+    /// Reads lines in a separate thread, because decompressing and parsing block. The process does not wait for that
     /// thread when it ends.
     pub fn of_lines(lines: impl Iterator<Item = Line> + Send + 'static) -> Self {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let read = move || {
             for line in lines {
                 let is_last = line.is_err();
-                // Nobody takes them any more when the import has failed.
+                // Fails when the import has failed and takes no more lines.
                 if sender.blocking_send(line).is_err() || is_last {
                     return;
                 }
@@ -100,12 +100,12 @@ impl Source {
         Self { lines: receiver, reader: Some(reader), interrupted: Box::pin(std::future::pending()) }
     }
 
-    /// Comments that are known to be good.
+    /// Comments that are known to be valid.
     pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
         Self::of_lines((1..).zip(comments.into_iter().map(Ok)).map(Ok))
     }
 
-    /// The same, but it ends when `interrupted` does.
+    /// Like the source itself, but it ends when `interrupted` completes.
     #[must_use]
     pub fn until(self, interrupted: impl Future<Output = ()> + Send + 'static) -> Self {
         Self { interrupted: Box::pin(interrupted), ..self }
@@ -118,7 +118,7 @@ impl Source {
             () = &mut self.interrupted => return Some(Err(SourceError::Interrupted)),
             line = self.lines.recv() => line,
         };
-        // A reader that panicked has closed the channel as one does that is done.
+        // The channel closes both when the reader is done and when it panicked.
         line.or_else(|| match self.reader.take()? {
             Ok(reader) => reader.join().err().map(|panic| Err(SourceError::Reader(message(&*panic)))),
             Err(error) => Some(Err(SourceError::Thread(error))),
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// What a panic says: `panic!` sends one of two types.
+/// The message of a panic: `panic!` sends one of two types.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_owned()
