@@ -1,14 +1,14 @@
 //! The attribute `comment_blob`: a comment's text as a map, or compressed.
 //!
 //! - A **map** holds the fields by name. It is the default, because it is legible in the console.
-//! - A **binary** value begins with a format byte, which says how to read the rest. Byte 1 is one zstd frame (RFC 8878),
-//!   without a dictionary, that states the size of its content; the content is the title, the author and the body,
-//!   the first two after their lengths. Another encoding takes another byte; no byte is ever given a second meaning.
+//! - A **binary** value begins with a format byte, which says how to read the rest. Byte 1 is one zstd frame (RFC 8878)
+//!   without a dictionary, which states the size of its content. The content is the title, the author and the body; the
+//!   first two follow their lengths. Another encoding takes another byte. A byte never gets a second meaning.
 //!
-//! **Invariant:** what is written is a setting, what is read is not: every version reads every format that any version
-//! before it wrote, so items of all formats may stand in one table (`tests/payloads.rs`).
+//! **Invariant:** the format for writing is a setting; reading depends on no setting. Every version reads all formats
+//! that earlier versions wrote, so one table may hold items of all formats (`tests/payloads.rs`).
 //!
-//! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], whatever the bytes claim to hold.
+//! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], whatever size the bytes claim.
 
 use std::{collections::HashMap, fmt, str::FromStr};
 
@@ -21,24 +21,24 @@ use zstd::zstd_safe;
 
 use crate::{comment::CommentText, error::Malformed};
 
-/// The most bytes that a compressed text may hold. The longest legal one, in characters of four bytes, has 41,200 and
-/// two lengths of two bytes.
+/// The most bytes that a compressed text may hold. The longest legal text, in characters of four bytes, has 41,200
+/// bytes, and two lengths of two bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The level of compression. Texts are so short that levels hardly differ in size; the table in docs/payloads.md says
-/// what each takes.
+/// The level of compression. Texts are so short that levels hardly differ in size; the table in docs/payloads.md gives
+/// the cost of each.
 const ZSTD_LEVEL: i32 = 3;
 
 /// The format byte of a zstd frame.
 const ZSTD: u8 = 1;
 
-/// How `comment_blob` is written; it is read in every format, whatever this says.
+/// The format in which `comment_blob` is written. Every format is read, whatever this setting says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BlobFormat {
     /// A map of named fields.
     #[default]
     Map,
-    /// Compressed, where that makes the attribute smaller, else a map: texts below some 100 bytes hardly get smaller.
+    /// Compressed where that makes the attribute smaller, else a map: texts below some 100 bytes hardly shrink.
     Zstd,
 }
 
@@ -68,12 +68,12 @@ impl fmt::Display for BlobFormat {
 pub enum CommentBlob {
     /// A map.
     Map(CommentText),
-    /// A binary value, not yet looked into.
+    /// A binary value, not yet parsed.
     Binary(Vec<u8>),
 }
 
 impl CommentBlob {
-    /// The text as `format` has it. The same text and format always give the same value.
+    /// Encodes the text in `format`. Equal texts and formats give equal values.
     pub fn new(text: &CommentText, format: BlobFormat) -> Self {
         let compressed = match format {
             BlobFormat::Map => None,
@@ -93,7 +93,7 @@ impl CommentBlob {
     /// The text.
     ///
     /// # Errors
-    /// The format byte is unknown, or what follows is not what it announces. The error never repeats the value.
+    /// The format byte is unknown, or the rest does not fit it. The error never repeats the value.
     pub fn into_text(self) -> Result<CommentText, Malformed> {
         match self {
             Self::Map(text) => Ok(text),
@@ -102,20 +102,20 @@ impl CommentBlob {
     }
 }
 
-/// What the text takes as a map, without the attribute's own name: 3 bytes, and 1 more for each field besides its name
-/// and value (AWS: "DynamoDB item sizes and formats").
+/// The size of the text as a map, without the attribute's name. A map takes 3 bytes, and each field takes 1 byte
+/// besides its name and value (AWS: "DynamoDB item sizes and formats").
 fn map_bytes(text: &CommentText) -> usize {
     let field = |name: &str, value: &str| 1 + name.len() + value.len();
     let optional = |name: &str, value: &Option<String>| value.as_ref().map_or(0, |value| field(name, value));
     3 + optional("title", &text.title) + field("body", &text.body) + optional("author", &text.author)
 }
 
-/// The text compressed; `None` when no reader would take it, or the compressor fails, which only ever means that it
-/// gets no memory.
+/// Compresses the text. `None` when no reader would accept the result, or when the compressor fails, which happens only
+/// without memory.
 fn compress(text: &CommentText) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     for part in [&text.title, &text.author] {
-        // 0 is none, so that a part that is there but empty stays what it is.
+        // 0 means absent, so that a part that is present but empty stays so.
         let length = part.as_ref().map_or(0, |part| part.len() + 1);
         content.extend(u16::try_from(length).ok()?.to_le_bytes());
         content.extend(part.iter().flat_map(|part| part.bytes()));
@@ -131,7 +131,7 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
 /// The keys of the map.
 const FIELDS: [&str; 3] = ["title", "body", "author"];
 
-/// A text that stands in a map.
+/// A text in a map.
 struct MapText<'map> {
     title: Option<&'map str>,
     body: &'map str,
@@ -170,8 +170,8 @@ pub(crate) fn check(value: Option<&AttributeValue>) -> Result<(), String> {
     }
 }
 
-/// The text as a map with the unknown keys of another map; `None` when that has none, or is no map. The compressed format has
-/// room for nothing but the text.
+/// The text as a map with the unknown keys of another map; `None` when the other value is not a map, or has no such
+/// keys. The compressed format has room only for the text.
 pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> Option<AttributeValue> {
     let AttributeValue::M(fields) = old else { return None };
     let unknown = fields.iter().filter(|(name, _)| !FIELDS.contains(&name.as_str()));
@@ -185,12 +185,12 @@ pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> 
     Some(AttributeValue::M(fields))
 }
 
-/// Reads a text, and nothing that could be taken for one: `String` takes bytes as well.
+/// Reads only a text: `String` alone would accept bytes too.
 pub(crate) fn strict_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_string(TextVisitor)
 }
 
-/// The same where there may be none.
+/// Like [`strict_text`], for a text that may be absent.
 pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     struct Text(#[serde(deserialize_with = "strict_text")] String);
@@ -232,7 +232,7 @@ fn decompress(frame: &[u8]) -> Result<Vec<u8>, String> {
     if zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
         return Err("its zstd frame is cut off, or something follows it".to_owned());
     }
-    // One call into a buffer of the stated size: a frame that holds more than it states is refused, not followed.
+    // One call into a buffer of the stated size, so a frame that holds more than it states is refused.
     zstd::bulk::decompress(frame, size).map_err(|error| format!("its zstd frame is broken: {error}"))
 }
 
@@ -252,7 +252,7 @@ fn read_content(content: &[u8]) -> Result<CommentText, String> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<String, String> {
-    // The bytes are a person's text, so the error's own message, which names a place only, is enough.
+    // The bytes are a person's text, so the error's message is enough: it names only a place.
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| format!("its content is not UTF-8: {error}"))
 }
 
@@ -344,7 +344,7 @@ mod tests {
         assert!(matches!(CommentBlob::new(&text(None, "Fine.", None), BlobFormat::Zstd), CommentBlob::Map(_)));
     }
 
-    /// Written once by this code: later versions must go on reading it.
+    /// Written once by this code: later versions must continue to read it.
     #[test]
     fn what_the_first_version_wrote_is_read_for_ever() {
         const WRITTEN: &str = "0128b52ffd2043bd0000880600546974c3a9040041792e79657321200100475496";
@@ -425,8 +425,8 @@ mod tests {
         let error = CommentBlob::Binary(bomb.clone()).into_text().unwrap_err();
         expect!["malformed comment_blob: it claims to hold 20000000 bytes, a text has at most 65536"]
             .assert_eq(&error.to_string());
-        // The same with a lie: the format byte, 4 bytes of magic number and 2 of description come before the size
-        // (RFC 8878, section 3.1.1).
+        // The bomb again, but with a false size. The format byte, 4 bytes of magic number and 2 of description come
+        // before the size (RFC 8878, section 3.1.1).
         let mut liar = bomb;
         assert_eq!(liar[7..11], 20_000_000_u32.to_le_bytes());
         liar[7..11].copy_from_slice(&1_000_u32.to_le_bytes());

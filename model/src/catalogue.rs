@@ -1,4 +1,4 @@
-//! The product catalogue: what is known about the list of products that the table keeps beside the comments.
+//! The product catalogue: how complete the list of products is that the table keeps beside the comments.
 //!
 //! The list itself only grows: a product without comments stays in it. A [`Catalogue`] states how complete the list is.
 //! It is written after the products that it covers. "Written" comments come from one of the writers, with a journal

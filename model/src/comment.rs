@@ -15,7 +15,7 @@ use crate::{
     visible::has_visible_char,
 };
 
-/// A comment as its primary item holds it.
+/// A comment as in its primary item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
     /// Its id.
@@ -26,16 +26,16 @@ pub struct Comment {
     pub language: Language,
     /// Its rating.
     pub rating: Rating,
-    /// When it was made; it never changes and gives its place in every order.
+    /// When it was made. This never changes, and determines the comment's place in every order.
     pub created_at: Instant,
     /// The version of this state.
     pub revision: Revision,
-    /// What its author wrote.
+    /// The text that its author wrote.
     pub text: CommentText,
 }
 
 impl Comment {
-    /// What decides which keys the comment stands under.
+    /// The placement: it decides which keys the comment has.
     pub fn placement(&self) -> Placement {
         Placement { product: self.product.clone(), language: self.language.clone(), rating: self.rating }
     }
@@ -46,7 +46,7 @@ impl Comment {
     }
 }
 
-/// What the author of a comment wrote: the content of `comment_blob`.
+/// The texts of a comment: the content of `comment_blob`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentText {
     /// A title, at most [`CommentText::TITLE_MAX_CHARS`] characters of one line.
@@ -78,10 +78,10 @@ impl CommentText {
         Ok(Self { title: Self::new_title(title)?, body: Self::new_body(body)?, author: Self::new_author(author)? })
     }
 
-    /// A title; one without a visible character is none.
+    /// A title; `None` without a visible character.
     ///
     /// # Errors
-    /// Too long, or with a control character.
+    /// The title is too long, or has a control character.
     pub fn new_title(title: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("title", title, Self::TITLE_MAX_CHARS)
     }
@@ -99,21 +99,22 @@ impl CommentText {
         Ok(body)
     }
 
-    /// An author's name; one without a visible character is none.
+    /// An author's name; `None` without a visible character.
     ///
     /// # Errors
-    /// Too long, or with a control character.
+    /// The name is too long, or has a control character.
     pub fn new_author(author: Option<String>) -> Result<Option<String>, InvalidInput> {
         new_line("author", author, Self::AUTHOR_MAX_CHARS)
     }
 
-    /// A stored text as it is shown: earlier versions kept titles and authors without a visible character.
+    /// A stored text as it is shown. Earlier versions kept titles and authors without a visible character; they count
+    /// as absent.
     pub fn shown(self) -> Self {
         Self { title: visible(self.title), author: visible(self.author), ..self }
     }
 }
 
-/// A text of one line; one without a visible character is none.
+/// A text of one line; `None` without a visible character.
 fn new_line(field: &'static str, text: Option<String>, max_chars: usize) -> Result<Option<String>, InvalidInput> {
     if let Some(text) = &text {
         check_text(field, text, max_chars, char::is_control)?;
@@ -154,7 +155,7 @@ pub struct Placement {
 
 /// The sort key of the index: `YYYY-MM-DDTHH:MM:SS.mmmZ#<comment id>`.
 ///
-/// It is unique, because the order of index items with equal sort keys is not documented. Its order, as text and
+/// The key is unique, because DynamoDB documents no order of index items with equal sort keys. Its order, as text and
 /// as this type, is (creation time, id by bytes), which is the order of (score, member) in Redis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cd {
@@ -178,7 +179,7 @@ impl Cd {
         })
     }
 
-    /// The next key there can be: nothing lies between. `None` at the end of time.
+    /// The next possible key; no key lies between. `None` at the end of time.
     pub fn just_after(&self) -> Option<Self> {
         if let Some(id) = self.id.next() {
             return Some(Self { created_at: self.created_at, id });
@@ -187,7 +188,7 @@ impl Cd {
         (created_at > self.created_at).then(|| Self { created_at, id: CommentId::least() })
     }
 
-    /// The previous key there can be: nothing lies between. `None` at the beginning of time.
+    /// The previous possible key; no key lies between. `None` at the beginning of time.
     pub fn just_before(&self) -> Option<Self> {
         if let Some(id) = self.id.previous() {
             return Some(Self { created_at: self.created_at, id });
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!((text.title, text.author), (None, None));
     }
 
-    /// Ids, many of them beside those that cannot be.
+    /// Ids, many of them close to impossible ones.
     fn ids() -> impl Strategy<Value = String> {
         let text = r"[A-Za-z0-9._-]{1,64}|-|z{64}|[az-]{64}|a-?|az{63}|\.[-.]?-{0,2}|\.-z{62}|\.?-z{63}|\.\.[-z]{1,62}";
         text.prop_filter("an id", |text| CommentId::parse(text).is_ok())

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Input of a person or a client that breaks a rule: tell them, change nothing.
+/// Input of a person or a client that breaks a rule: report it, and change nothing.
 ///
 /// The message says what was wrong and what is allowed; it never repeats more than 80 characters of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct InvalidInput {
     /// The field, as the API and the import file name it.
     pub field: &'static str,
-    /// What is wrong with it and what would be right.
+    /// The problem, and what would be right.
     pub problem: String,
 }
 
@@ -23,19 +23,19 @@ impl InvalidInput {
     }
 }
 
-/// An item or a stream record that does not have the shape described in [`crate::item`], and never will:
-/// trying again does not help, so a stream handler puts it into quarantine.
+/// An item or a stream record that does not have the shape described in [`crate::item`], and never will. Trying again
+/// does not help, so a stream handler puts it into quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("malformed {what}: {problem}")]
 pub struct Malformed {
-    /// What was read: an item, a record, a key.
+    /// The kind of thing that was read: an item, a record, a key.
     pub what: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
 impl Malformed {
-    /// An error about a `what`.
+    /// An error about this kind of thing.
     pub fn new(what: &'static str, problem: impl Into<String>) -> Self {
         Self { what, problem: problem.into() }
     }
@@ -46,7 +46,7 @@ impl Malformed {
     }
 }
 
-/// The input as a message may repeat it: quoted, escaped, at most 80 characters.
+/// The input in a form that a message may repeat: quoted, escaped, at most 80 characters.
 pub(crate) fn quoted(input: &str) -> String {
     let shown: String = input.chars().take(80).collect();
     let dots = if shown.len() < input.len() { "…" } else { "" };

@@ -12,8 +12,8 @@ const CHARACTERS: &str = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmno
 const LEAST: char = '-';
 const GREATEST: char = 'z';
 
-/// Whether URL clients remove a text where it is a whole part of a path, also percent-encoded (RFC 3986 section 5.2.4,
-/// URL Standard section 4.4): no link to such an id can be followed.
+/// Whether URL clients remove a text that is a whole part of a path, also percent-encoded (RFC 3986 section 5.2.4, URL
+/// Standard section 4.4). Links to such an id would not work.
 fn is_dot_segment(text: &str) -> bool {
     matches!(text, "." | "..")
 }
@@ -148,7 +148,7 @@ impl ProductId {
         &self.0
     }
 
-    /// The id as it stands inside keys: `/ # ~ % { }` and spaces percent-encoded, all else as it is.
+    /// The id as it is written inside keys: `/ # ~ % { }` and spaces are percent-encoded, all else is unchanged.
     pub fn escaped(&self) -> String {
         let mut escaped = String::with_capacity(self.0.len());
         for character in self.0.chars() {
@@ -169,7 +169,7 @@ impl ProductId {
     /// The inverse of [`ProductId::escaped`].
     ///
     /// # Errors
-    /// Text that [`ProductId::escaped`] does not produce: so each product has exactly one spelling in keys.
+    /// Text that [`ProductId::escaped`] does not produce. So each product has exactly one spelling in keys.
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
         let not_ours = || InvalidInput::new("product", format!("{} is not an escaped product id", quoted(escaped)));
         let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;

@@ -48,7 +48,7 @@ impl Instant {
         Self(epoch_ms.clamp(Self::MIN.0, Self::MAX.0))
     }
 
-    /// Parses a date and time with offset (RFC 3339), dropping what is finer than a millisecond.
+    /// Parses a date and time with offset (RFC 3339), and drops any part below a millisecond.
     ///
     /// # Errors
     /// Any other text, or outside the years 1 to 9999.

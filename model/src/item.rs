@@ -1,8 +1,8 @@
 //! The items of the table, as `serde_dynamo` reads and writes them.
 //!
-//! The same types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
+//! These types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
 //!
-//! **Invariant:** there is one definition of a valid primary item (ADR 40). Its rules stand in `Attributes` and `blob`. The
+//! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in `Attributes` and `blob`. The
 //! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `stores`).
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
@@ -42,7 +42,7 @@ pub mod attribute {
     pub const EXPIRES_AT: &str = "expires_at";
 }
 
-/// What the partition key of a comment begins with.
+/// The prefix of a comment's partition key.
 pub const COMMENT_PREFIX: &str = "COMMENT#";
 
 /// The partition key of a comment's items.
@@ -50,7 +50,7 @@ pub fn comment_pk(id: &CommentId) -> String {
     format!("{COMMENT_PREFIX}{id}")
 }
 
-/// The comment id in a partition key, `None` when it is not a comment's.
+/// The comment id in a partition key; `None` for a key of anything else.
 pub fn comment_id_of_pk(pk: &str) -> Option<CommentId> {
     CommentId::parse(pk.strip_prefix(COMMENT_PREFIX)?).ok()
 }
@@ -74,7 +74,7 @@ pub struct CommentItem {
     pub revision: String,
     /// The comment's text, in any format.
     pub comment_blob: CommentBlob,
-    /// True on duplicates, absent on the primary item. Read as true whatever it holds: that it is there is what counts.
+    /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
 }
@@ -106,8 +106,8 @@ impl CommentItem {
     /// The comment that the item, primary or duplicate, holds.
     ///
     /// # Errors
-    /// Names the attribute that is wrong. Limits of texts are not checked: what is stored is shown,
-    /// except titles and authors without a visible character.
+    /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
+    /// authors without a visible character.
     pub fn into_comment(self) -> Result<Comment, Malformed> {
         let Self { pk, sk, cd, language, rating, revision, comment_blob, auto } = self;
         let attributes =
@@ -121,8 +121,8 @@ impl CommentItem {
     }
 }
 
-/// The comment that an item, primary or duplicate, holds: the same as [`CommentItem::into_comment`], with an error that names
-/// the attribute whichever way it is wrong.
+/// The comment that an item, primary or duplicate, holds. Like [`CommentItem::into_comment`], but every error names the
+/// attribute.
 ///
 /// # Errors
 /// Names the attribute that is missing or wrong.
@@ -136,8 +136,8 @@ pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     read().map_err(|fault: Fault| fault.of_item(item))
 }
 
-/// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map `comment_blob`:
-/// another version or tool wrote them. A map with such keys stays a map, whatever the format.
+/// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map
+/// `comment_blob`: another version or tool wrote them. A map with such keys stays a map in every format.
 ///
 /// # Errors
 /// The item cannot be written, which is a bug.
@@ -151,7 +151,7 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
     Ok(Item::from(attributes))
 }
 
-/// What is wrong with an attribute of an item.
+/// A wrong attribute of an item, and the problem.
 struct Fault {
     attribute: &'static str,
     problem: String,
@@ -172,7 +172,7 @@ impl Fault {
     }
 }
 
-/// What an item says of its comment, besides the text and the revision.
+/// The attributes of an item that describe its comment, besides the text and the revision.
 struct Attributes<'item> {
     pk: &'item str,
     sk: &'item str,
@@ -182,7 +182,7 @@ struct Attributes<'item> {
     has_auto: bool,
 }
 
-/// The same, read.
+/// The parsed form of [`Attributes`].
 struct Head {
     id: CommentId,
     key: FilterKey,
@@ -223,7 +223,7 @@ impl<'item> Attributes<'item> {
             id,
             key,
             created_at: cd.created_at,
-            // What stands there instead may be anything, so it is not repeated.
+            // The value may be anything, so it is not repeated.
             language: language.map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?,
             rating: Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?,
         })
@@ -246,12 +246,12 @@ fn parse_revision(revision: &str) -> Result<Revision, Fault> {
     Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))
 }
 
-/// Which comment a primary item is of, and where it stands: what its entries in the page index are made of.
+/// A primary item's comment, and where it belongs: the data for its entries in the page index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedComment {
     /// The comment's id.
     pub id: CommentId,
-    /// What decides the comment's keys.
+    /// The placement: it decides the comment's keys.
     pub placement: Placement,
     /// When the comment was made.
     pub created_at: Instant,
@@ -264,7 +264,7 @@ impl From<Comment> for PlacedComment {
     }
 }
 
-/// The text in an attribute, `None` when it is missing or no text.
+/// The text in an attribute; `None` when the attribute is missing or has another type.
 pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     match item.get(name) {
         Some(AttributeValue::S(text)) => Some(text),
@@ -272,14 +272,14 @@ pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
     }
 }
 
-/// What an item under the key of a primary item is.
+/// The reading of an item under the key of a primary item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PrimaryItem<'item> {
-    /// A primary item as it must be.
+    /// A valid primary item.
     Valid(Image<'item>),
-    /// It lacks a revision, or has one that is none. All else is right, so the repair job can give it one.
+    /// Its revision is missing or malformed. All else is right, so the repair job can give it one.
     WithoutRevision(PlacedComment, Malformed),
-    /// Something is wrong that nobody can make up: a person has to look.
+    /// The repair job cannot correct the item: a person has to look.
     Invalid(Malformed),
 }
 
@@ -307,16 +307,16 @@ impl<'item> PrimaryItem<'item> {
     }
 }
 
-/// What a primary item, or an image of it in the stream, says about its comment, with the item itself.
+/// The comment of a primary item, or of an image of it in the stream, and the item.
 ///
-/// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the
-/// code does not know. The item is borrowed, and its text is checked but not copied: a handler looks at two images a
-/// record, and copies of their texts would cost it more than everything else that it does.
+/// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
+/// not know. The item is borrowed, and its text is checked but not copied. A handler looks at two images a record, and
+/// copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
     /// The comment's id.
     pub id: CommentId,
-    /// What decides the comment's keys.
+    /// The placement: it decides the comment's keys.
     pub placement: Placement,
     /// When the comment was made.
     pub created_at: Instant,
@@ -330,7 +330,7 @@ impl<'item> Image<'item> {
     /// Reads a primary item.
     ///
     /// # Errors
-    /// It is not a valid primary item: names the item and the attribute.
+    /// Names the item and the attribute, when it is not a valid primary item.
     pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
         match PrimaryItem::read(item) {
             PrimaryItem::Valid(image) => Ok(image),
@@ -341,17 +341,17 @@ impl<'item> Image<'item> {
     /// The comment, its text included.
     ///
     /// # Errors
-    /// None: what is valid was checked when the image was read.
+    /// Never fails in practice: everything was checked when the image was read.
     pub fn comment(&self) -> Result<Comment, Malformed> {
         comment_of(self.item)
     }
 
-    /// The same without the item.
+    /// The image without the item.
     pub fn into_placed(self) -> PlacedComment {
         PlacedComment { id: self.id, placement: self.placement, created_at: self.created_at }
     }
 
-    /// The attributes in which an item differs from the duplicate that it should be, ascending; its key is not looked at.
+    /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.
     pub fn differences(&self, found: &Item) -> Vec<String> {
         let is_right = |name: &str| match name {
             attribute::SK => true,

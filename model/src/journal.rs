@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{comment::Placement, error::Malformed, id::CommentId, instant::Instant, revision::Revision};
 
-/// Over how many partition keys an hour's entries are spread: DynamoDB writes 1,000 units a second to one key
-/// (AWS: "Best practices for designing and using partition keys effectively"), a transactional put costs two, so
-/// eight allow some 4,000 changes a second.
+/// Number of partition keys over which an hour's entries are spread. DynamoDB writes 1,000 units a second to one key
+/// (AWS: "Best practices for designing and using partition keys effectively"). A transactional put costs two, so eight
+/// keys allow some 4,000 changes a second.
 pub const JOURNAL_SHARDS: u32 = 8;
 
-/// How long entries are kept before DynamoDB's TTL removes them: longer than the weekly audit needs to come round.
+/// How long entries are kept before DynamoDB's TTL removes them: longer than a round of the weekly audit.
 pub const JOURNAL_RETENTION_DAYS: i64 = 14;
 
 /// One change of one comment.
@@ -22,9 +22,9 @@ pub struct JournalEntry {
     pub id: CommentId,
     /// The revision that the change made; its instant is the entry's. A deletion has one too.
     pub revision: Revision,
-    /// Where the comment stood before, `None` when the change created it.
+    /// The comment's placement before; `None` when the change created it.
     pub before: Option<Placement>,
-    /// Where it stands after, `None` when the change deleted it.
+    /// The comment's placement after; `None` when the change deleted it.
     pub after: Option<Placement>,
 }
 

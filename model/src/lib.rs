@@ -1,7 +1,7 @@
-//! What Pagemark's data means: ids, filters, keys, items, page arithmetic, and the plans of what to write.
+//! The meaning of Pagemark's data: ids, filters, keys, items, page arithmetic, and the plans of writes.
 //!
-//! **Invariant:** nothing here does I/O, reads a clock or draws randomness. Everything is a function of its
-//! arguments and is tested as data. The words are those of ARCHITECTURE.md.
+//! **Invariant:** this crate does no I/O, reads no clock and draws no randomness. Everything is a function of its
+//! arguments and is tested as data. ARCHITECTURE.md defines the words.
 
 mod blob;
 pub mod catalogue;

@@ -1,6 +1,7 @@
-//! The parsers of text that comes from outside: none panics, and what one accepts reads back from its own spelling.
+//! Property tests of the parsers of text from outside. No parser panics. A value that a parser accepts reads back from
+//! its own spelling.
 //!
-//! Half of the texts are arbitrary. The others are nearly right, with the edges of what is allowed among them.
+//! A quarter of the texts are arbitrary. The others are nearly right, with the limits of the allowed values among them.
 
 use std::fmt::{Debug, Display};
 
@@ -30,7 +31,7 @@ fn text(pattern: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![1 => any, 3 => pattern]
 }
 
-/// Asserts that what a parser makes of a text reads back from its own spelling.
+/// Asserts that a parsed value reads back from its own spelling.
 fn check<T: Debug + PartialEq + Display, E: Debug>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> TestCaseResult {
     if let Ok(parsed) = parse(text) {
         let own = parsed.to_string();

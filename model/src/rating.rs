@@ -114,10 +114,10 @@ impl From<Rating> for u8 {
 pub struct RatingSet(u8);
 
 impl RatingSet {
-    /// All five ratings: as a filter this is the same as none.
+    /// All five ratings. As a filter they exclude nothing.
     pub const ALL: Self = Self(0b1_1111);
 
-    /// The set of these ratings, `None` when there are none.
+    /// The set of these ratings; `None` for an empty list.
     pub fn of(ratings: impl IntoIterator<Item = Rating>) -> Option<Self> {
         match ratings.into_iter().fold(0, |bits, rating| bits | rating.bit()) {
             0 => None,

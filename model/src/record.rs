@@ -1,4 +1,4 @@
-//! From the records of a stream event to changes of comments.
+//! Turns the records of a stream event into changes of comments.
 
 use std::collections::HashMap;
 
@@ -24,24 +24,24 @@ pub struct RecordChange<'record> {
     pub id: CommentId,
     /// The product of the primary item.
     pub product: ProductId,
-    /// The primary item before, `None` when there was none, or one that was invalid.
+    /// The primary item before; `None` when it was absent or invalid.
     pub old: Option<Image<'record>>,
-    /// The primary item after, `None` when there is none, or one that is invalid.
+    /// The primary item after; `None` when it is absent or invalid.
     pub new: Option<Image<'record>>,
-    /// What is wrong with the item after, when it is invalid. Such an item implies no keys, as if it had been deleted.
+    /// Why the item after is invalid, if so. Such an item implies no keys, as if it had been deleted.
     pub invalid: Option<Malformed>,
 }
 
 /// Reads the record at a place of a batch.
 ///
-/// `None` is a record that changes no comment: of a duplicate, of the journal or the repair job's state (they reach
-/// a handler when a mapping lacks the filter), or one whose images are equal.
+/// `None` for a record that changes no comment: its images are equal, or it belongs to a duplicate, the journal or the
+/// repair job's state. (Those reach a handler when a mapping lacks the filter.)
 ///
-/// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item that was invalid before left
-/// nothing behind.
+/// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item that was already
+/// invalid has left nothing behind.
 ///
 /// # Errors
-/// A record of a primary item that lacks what a stream of `NEW_AND_OLD_IMAGES` holds, or is not of one item.
+/// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an image of a different item than its keys.
 pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {
@@ -63,7 +63,7 @@ pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<Record
     let whole = match record.event_name.as_str() {
         "INSERT" => !after.is_empty(),
         "MODIFY" => !before.is_empty() && !after.is_empty(),
-        // A deletion by TTL looks the same but for its userIdentity.
+        // A deletion by TTL differs only in its userIdentity.
         "REMOVE" => !before.is_empty() && after.is_empty(),
         _ => return Err(malformed("its event name is not INSERT, MODIFY or REMOVE")),
     };
@@ -83,7 +83,7 @@ pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<Record
     Ok(Some(RecordChange { place, sequence_number, id, product, old, new, invalid }))
 }
 
-/// An image of a record, which holds an empty item for one that it lacks.
+/// An image of a record; an absent image is an empty item there.
 fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
     match item.is_empty() {
         true => Ok(None),
@@ -91,10 +91,10 @@ fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
     }
 }
 
-/// Everything a batch says about one primary item.
+/// Everything that a batch says about one primary item.
 ///
-/// A comment that was deleted and made again in another product has had two. DynamoDB Streams orders the records of each
-/// item alone, so neither says anything about the other; and no key is implied by both.
+/// A comment that was deleted and created again in another product has had two primary items. DynamoDB Streams orders
+/// only the records of each item, so the two are handled separately; they have no key in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentChange<'record> {
     /// The comment.
@@ -111,9 +111,9 @@ pub struct CommentChange<'record> {
     pub seen: Vec<Placement>,
 }
 
-/// Joins a batch's records by primary item; the items stand in the order of their first records.
+/// Joins a batch's records by primary item, in the order of the items' first records.
 ///
-/// The records of each item must stand in the order of the stream. Those of different items may stand in any.
+/// The records of each item must be in the order of the stream. Records of different items may be in any order.
 pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
     let mut by_item: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
     let mut found: HashMap<(CommentId, ProductId), usize> = HashMap::with_capacity(changes.len());
@@ -141,17 +141,17 @@ pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChang
     by_item
 }
 
-/// A batch as a handler understands it.
+/// A batch after decoding.
 #[derive(Debug, Default)]
 pub struct DecodedBatch<'records> {
     /// The primary items that changed.
     pub changes: Vec<CommentChange<'records>>,
-    /// The records that belong into quarantine: their places in the batch, and why. They cannot be read, or left an invalid
-    /// item; what such an item implied before is among the changes.
+    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read, or they made an
+    /// item invalid. The keys that such an item implied before are among the changes.
     pub malformed: Vec<(usize, Malformed)>,
 }
 
-/// Reads the records of a batch, which stand in the order of the stream.
+/// Reads the records of a batch, which are in the order of the stream.
 pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
     let mut changes = Vec::with_capacity(records.len());

@@ -1,12 +1,12 @@
 //! Which characters can be seen: a text without any counts as absent.
 //!
-//! The rule is made of properties of the Unicode Character Database (UAX #44), read from ICU4X's data. These are invisible:
+//! The rule uses properties of the Unicode Character Database (UAX #44), read from ICU4X's data. These are invisible:
 //!
 //! - `White_Space`;
 //! - `Default_Ignorable_Code_Point`: zero-width spaces and joiners, variation selectors, tags, Hangul fillers;
-//! - the general categories `Cc` (controls) and `Cf` (format characters), but for `Prepended_Concatenation_Mark`:
-//!   those, such as U+0600, are signs with a shape;
-//! - a few characters that are letters or symbols by their properties, but whose shape is blank by definition.
+//! - the general categories `Cc` (controls) and `Cf` (format characters), except `Prepended_Concatenation_Mark`: those
+//!   characters, such as U+0600, are signs with a shape;
+//! - a few characters that are letters or symbols by their properties, but have a blank shape by definition.
 
 use icu_properties::props::{
     BinaryProperty, DefaultIgnorableCodePoint, EnumeratedProperty, GeneralCategory, PrependedConcatenationMark,
@@ -16,7 +16,7 @@ use icu_properties::props::{
 /// BRAILLE PATTERN BLANK, EGYPTIAN HIEROGLYPH FULL BLANK and HALF BLANK, MUSICAL SYMBOL NULL NOTEHEAD.
 const BLANK: [char; 4] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{1d159}'];
 
-/// Whether a character has a shape of its own.
+/// Whether a character has a visible shape.
 pub fn is_visible(c: char) -> bool {
     let category = GeneralCategory::for_char(c);
     let is_invisible = category == GeneralCategory::Control
@@ -27,7 +27,7 @@ pub fn is_visible(c: char) -> bool {
     !is_invisible
 }
 
-/// Whether anything of a text can be seen.
+/// Whether any character of a text is visible.
 pub fn has_visible_char(text: &str) -> bool {
     text.chars().any(is_visible)
 }

@@ -1,4 +1,4 @@
-//! Items written and read back, and what is no primary item.
+//! Items written and read back, and invalid primary items.
 
 use super::*;
 use crate::id::ProductId;
@@ -78,7 +78,7 @@ fn text_value(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-/// A primary item with an attribute replaced, or taken away.
+/// A primary item with an attribute replaced or removed.
 fn with(name: &str, value: Option<AttributeValue>) -> Item {
     let mut item = primary_item(&comment("c1", "p", "en", 4)).into_inner();
     match value {
@@ -152,7 +152,7 @@ fn an_edit_keeps_unknown_attributes_and_unknown_keys_of_the_text() {
         assert_eq!(item["unknown"], extra);
         assert_eq!(comment_of(&item).unwrap(), after);
     }
-    // Without such keys, the format is the writer's.
+    // Without such keys, the item gets the writer's format.
     let item = edited(primary_item(&comment("c1", "p", "en", 4)), &after, BlobFormat::Zstd).unwrap();
     assert!(matches!(item["comment_blob"], AttributeValue::B(_)));
     assert_eq!(comment_of(&item).unwrap(), after);

@@ -1,4 +1,4 @@
-//! The batch rule, checked: plans as data, and replays of random histories in random batchings.
+//! Checks the batch rule: plans as data, and replays of random histories in random batchings.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -64,8 +64,9 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
     .unwrap()
 }
 
-/// One line a step becomes the records of a stream: `item language rating`, or `item -` for a deletion; `item language rating !`
-/// is an invalid item. An item is a comment's id, with `@` and a product where that is not `p`.
+/// Turns a text into the records of a stream, one line a step. `item language rating` writes an item, `item -` deletes
+/// it, and `item language rating !` writes an invalid item. An item is a comment's id, with `@` and a product unless
+/// that is `p`.
 fn records(script: &str) -> Vec<EventRecord> {
     let mut state: BTreeMap<String, Comment> = BTreeMap::new();
     let mut records = Vec::new();
@@ -254,7 +255,7 @@ impl Derived {
     }
 }
 
-/// Mixes the records of different items anew; those of each stay in order.
+/// Reorders the records of different items; the records of each item stay in order.
 fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRecord> {
     let item = |record: &EventRecord| format!("{:?} {:?}", record.change.keys["pk"], record.change.keys["sk"]);
     let mut queues: BTreeMap<String, VecDeque<EventRecord>> = BTreeMap::new();
@@ -310,7 +311,7 @@ proptest! {
             expected.apply(std::slice::from_ref(one), usize::MAX);
         }
         let mut actual = Derived::default();
-        // Each delivery starts at or before the first record not done, and dies in the middle of a batch.
+        // Each delivery starts at or before the first record that is not done, and fails in the middle of a batch.
         let mut done = 0;
         for (start, batch_size, whole_batches, cut) in deliveries {
             done = start.index(done + 1);

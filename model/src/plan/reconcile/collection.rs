@@ -15,7 +15,7 @@ use crate::{
     item::{Image, PlacedComment, PrimaryItem, attribute, text},
 };
 
-/// Why nothing can be concluded from what there is; a person has to look.
+/// Why a comment cannot be reconciled; a person has to look.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unresolved {
     /// The rule that an id is used once was broken.
@@ -26,16 +26,16 @@ pub enum Unresolved {
     UnknownItem(Malformed),
 }
 
-/// An item under the key of a primary item that is none. It implies nothing: no duplicates, no entries in the page index.
+/// An invalid item under the key of a primary item. It implies nothing: no duplicates, no entries in the page index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidPrimary<'items> {
     /// The item as it was read.
     pub item: &'items Item,
     /// The product in its key.
     pub product: ProductId,
-    /// What is wrong.
+    /// The problem.
     pub malformed: Malformed,
-    /// Where the comment stands when the item lacks nothing but a revision, which can be supplied.
+    /// The comment's placement, when the item lacks only a revision, which can be supplied.
     pub without_revision: Option<PlacedComment>,
 }
 
@@ -44,11 +44,11 @@ pub struct InvalidPrimary<'items> {
 pub struct Collection<'items> {
     /// The comment.
     pub id: CommentId,
-    /// The primary item, `None` when there is no such comment (any more), or its item is invalid.
+    /// The primary item; `None` when the comment does not exist (any more), or its item is invalid.
     pub primary: Option<Image<'items>>,
-    /// The item in its place, when it is invalid.
+    /// The invalid item, if the primary item is invalid.
     pub invalid: Option<InvalidPrimary<'items>>,
-    /// The others, by their keys. What tells a duplicate is its key: one that has lost its `auto` is stale.
+    /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost its `auto` is stale.
     pub(super) duplicates: BTreeMap<FilterKey, &'items Item>,
 }
 
@@ -56,7 +56,7 @@ impl<'items> Collection<'items> {
     /// Reads all items of an id.
     ///
     /// # Errors
-    /// What a person has to look at.
+    /// The items that a person has to look at.
     pub fn read(id: &CommentId, items: &'items [Item]) -> Result<Self, Unresolved> {
         let mut primary: Vec<(FilterKey, &Item)> = Vec::new();
         let mut duplicates = BTreeMap::new();
@@ -90,7 +90,7 @@ impl<'items> Collection<'items> {
         Ok(collection)
     }
 
-    /// What decides where the comment must be in the page index, `None` when it must be nowhere.
+    /// The placement and time that decide the comment's entries in the page index; `None` when it must have none.
     pub fn last(&self) -> Option<(&Placement, Instant)> {
         self.primary.as_ref().map(|image| (&image.placement, image.created_at))
     }
@@ -102,7 +102,7 @@ impl<'items> Collection<'items> {
         found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
 
-    /// Where else this comment may have left something: where its items are, and what was told.
+    /// All places where this comment may have left something: those given, and those of its items.
     pub fn places(&self, told: &Places) -> Places {
         let mut places = told.clone();
         if let Some(image) = &self.primary {
@@ -117,9 +117,9 @@ impl<'items> Collection<'items> {
         places
     }
 
-    /// The comment when all of `items` together are exactly what it must have, each equal to the primary item: what
-    /// [`Collection::read`] and a plan find out as well, at a fraction of the cost. The items stand in the order of
-    /// their keys, as a scan or a query gives them; in another order they are not found right.
+    /// The comment, when `items` together are exactly its correct items, each equal to the primary item.
+    /// [`Collection::read`] and a plan find the same at a much higher cost. The items must be in the order of their
+    /// keys, as in the answer of a scan or a query; in another order they are not found right.
     pub fn whole(items: &'items [Item]) -> Option<Image<'items>> {
         // The primary item is the last.
         let (primary, duplicates) = items.split_last()?;

@@ -1,4 +1,4 @@
-//! What the duplicates of a comment must be.
+//! Compares a comment's duplicates with the expected ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     revision::Revision,
 };
 
-/// What must still be so when writes are applied, of a comment's primary item of a product.
+/// A condition of writes: the primary item of a comment in one product must still be as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guard {
     /// The product.
@@ -24,22 +24,23 @@ pub struct Guard {
 /// A primary item as it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
-    /// There is none.
+    /// The item did not exist.
     Absent,
-    /// It has this revision.
+    /// The item had this revision.
     Revision(Revision),
-    /// It is invalid, and as it was read: its revision, if it has one, says nothing of what a foreign tool does.
+    /// The item was invalid. The whole item is compared: a revision, if it has one, does not show changes by a foreign
+    /// tool.
     Invalid(Item),
 }
 
-/// What is wrong with the duplicates of a comment, and the writes that mend it.
+/// The differences in a comment's duplicates, and the writes that repair them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DuplicatePlan {
     /// Each difference.
     pub drift: Vec<Drift>,
-    /// The writes, one a difference.
+    /// The writes, one per difference.
     pub writes: Vec<DuplicateWrite>,
-    /// Under which conditions: one a product that is concerned.
+    /// The conditions of the writes, one per affected product.
     pub guards: Vec<Guard>,
 }
 
@@ -72,7 +73,8 @@ impl Collection<'_> {
         plan
     }
 
-    /// The primary item as it is; and that there is none in any other product whose duplicates are deleted.
+    /// The conditions: the primary item is unchanged, and in every other product whose duplicates are deleted it is
+    /// absent.
     fn guards(&self, writes: &[DuplicateWrite]) -> Vec<Guard> {
         let mut guards: BTreeMap<&ProductId, Expected> =
             writes.iter().map(|write| (&write.key().filter_key.product, Expected::Absent)).collect();

@@ -1,13 +1,14 @@
-//! What is wrong with everything that is derived from one comment, and the writes that mend it.
+//! The differences in everything that is derived from one comment, and the writes that repair them.
 //!
-//! - `collection`: all items of a comment id, read; what a person has to look at.
-//! - `duplicates`: what the duplicates must be, and the guarded writes.
-//! - `ranks`: where the comment must be in the page index, and the edits.
+//! - `collection`: reads all items of a comment id, and finds those that a person has to look at.
+//! - `duplicates`: the expected duplicates, and the guarded writes.
+//! - `ranks`: the expected entries in the page index, and the edits.
 //!
-//! **Invariant:** after the writes of a plan have been applied, the plan of what is there then is empty
+//! **Invariant:** after the writes of a plan have been applied, a new plan is empty
 //! (`a_plan_that_was_applied_leaves_nothing_to_do` in the tests of this module).
 //!
-//! **Invariant:** a plan names each duplicate's key and each base set at most once, and nothing that is right.
+//! **Invariant:** a plan names each duplicate's key and each base set at most once, and names only those that are
+//! wrong.
 
 mod collection;
 mod duplicates;
@@ -33,13 +34,13 @@ pub use collection::{Collection, InvalidPrimary, Unresolved};
 pub use duplicates::{DuplicatePlan, Expected, Guard};
 pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
 
-/// Where to look for what a comment left behind: the products, and of each the languages, that whoever found it named.
-/// It never says what must be there.
+/// Where to look for the traces of a comment: products, and languages of each, as named by the finder of the trace. It
+/// never says what must be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places(BTreeMap<ProductId, BTreeSet<Language>>);
 
 impl Places {
-    /// Where these placements are.
+    /// The places of these placements.
     pub fn of<'placement>(placements: impl IntoIterator<Item = &'placement Placement>) -> Self {
         let mut places = Self::default();
         for placement in placements {
@@ -48,7 +49,7 @@ impl Places {
         places
     }
 
-    /// Names a product, and a language of it.
+    /// Adds a product, and a language of it.
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
         if !self.0.contains_key(product) {
             self.0.insert(product.clone(), BTreeSet::new());
@@ -60,7 +61,7 @@ impl Places {
         }
     }
 
-    /// Names everything that the other names.
+    /// Adds all places of another set.
     pub fn join(&mut self, other: &Self) {
         for (product, languages) in &other.0 {
             self.add(product, None);
@@ -79,7 +80,7 @@ impl Places {
     }
 }
 
-/// Every base set of a product in these languages and in any.
+/// All base sets of a product, for these languages and for any language.
 pub fn base_sets_in<'language>(
     product: &ProductId,
     languages: impl IntoIterator<Item = &'language Language>,
@@ -93,7 +94,7 @@ pub fn base_sets_in<'language>(
         .collect()
 }
 
-/// One difference between a comment's primary item and what is derived from it, or what the item itself lacks.
+/// One difference between a comment's primary item and the data derived from it, or a missing part of the item itself.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Drift {
     /// The comment has no duplicate under a key that it implies.
@@ -102,15 +103,15 @@ pub enum Drift {
     ExtraDuplicate(FilterKey),
     /// A duplicate differs from the primary item in these attributes.
     StaleDuplicate(FilterKey, Vec<String>),
-    /// A duplicate of a comment that there is not.
+    /// A duplicate of a comment that does not exist.
     OrphanDuplicate(FilterKey),
     /// The comment is not in a base set that it implies.
     MissingRank(BaseSet),
-    /// The comment is in a base set that it does not imply: of another language, rating or product.
+    /// The comment is in a base set that it does not imply: for a different language, rating or product.
     ExtraRank(BaseSet),
-    /// The comment is in its base set with this score, which is not its time.
+    /// The comment is in its base set, but this score is not its time.
     WrongScore(BaseSet, f64),
-    /// A base set names a comment that there is not.
+    /// A base set names a comment that does not exist.
     OrphanRank(BaseSet),
     /// The page index does not name the product (`None`), or a language of it, although it has comments.
     MissingName(ProductId, Option<Language>),
@@ -120,7 +121,7 @@ pub enum Drift {
     MissingRevision(FilterKey),
 }
 
-/// What kind of difference it is: what reports count by.
+/// The kind of a difference; reports count by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftKind {
@@ -149,7 +150,7 @@ pub enum DriftKind {
 }
 
 impl DriftKind {
-    /// Its name in reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::MissingDuplicate => "missing_duplicate",
@@ -174,7 +175,7 @@ impl fmt::Display for DriftKind {
 }
 
 impl Drift {
-    /// Of which kind it is.
+    /// The kind of this difference.
     pub fn kind(&self) -> DriftKind {
         match self {
             Self::MissingDuplicate(_) => DriftKind::MissingDuplicate,

@@ -1,4 +1,4 @@
-//! Plans as data, and random damage: what a plan mends needs no further plan.
+//! Plans as data, and random damage: after a repair, no further plan is needed.
 
 use std::collections::BTreeMap;
 
@@ -375,7 +375,7 @@ proptest! {
         prop_assert_eq!(duplicates.drift.len(), duplicates.writes.len());
         let keys = duplicates.writes.iter().map(DuplicateWrite::key);
         prop_assert!(keys.clone().all_unique());
-        // Whatever is written stands under a guard of its product.
+        // All writes have a guard of their product.
         let guarded = |write: &DuplicateWrite| duplicates.guards.iter().any(|guard| guard.product == write.key().filter_key.product);
         prop_assert!(duplicates.writes.iter().all(guarded));
         prop_assert_eq!(duplicates.guards.is_empty(), duplicates.writes.is_empty());
