@@ -1,5 +1,5 @@
-//! The settings of the stores, the same flags and `PAGEMARK_*` variables in every binary; and what all binaries do with
-//! their settings.
+//! The settings of the stores: one set of flags and `PAGEMARK_*` variables for all binaries. Also reads the settings of
+//! any binary.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -75,7 +75,7 @@ pub struct PageIndexArgs {
 }
 
 impl std::fmt::Debug for PageIndexArgs {
-    /// Without the URL, which may hold a password.
+    /// Omits the URL, which may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PageIndexArgs").field("index_prefix", &self.index_prefix).finish_non_exhaustive()
     }
@@ -128,17 +128,17 @@ pub struct MetricsArgs {
     pub metrics_namespace: String,
 }
 
-/// The settings of this process, from its flags and variables; ends it when one is missing or wrong.
+/// Reads the settings of this process from its flags and variables. Ends the process when one is missing or wrong.
 ///
-/// The message names the variable beside the flag: whoever deploys a function sets variables only.
+/// The message names the variable beside the flag, because a deployed function is configured only by variables.
 pub fn parse_settings<S: Parser>() -> S {
     let parsed = S::command().try_get_matches().and_then(|mut matches| S::from_arg_matches_mut(&mut matches));
     parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
 }
 
-/// The error, with its settings' variables after their flags.
+/// Adds the settings' variables to the error, after their flags.
 fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
-    // Only then do its arguments know how an error shows them.
+    // Only a built command knows how an error names its arguments.
     command.build();
     let named = |flag: &String| match variable_of(flag, &command) {
         Some(variable) => format!("{flag} (or the variable {variable})"),
@@ -149,7 +149,7 @@ fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
         Some(ContextValue::Strings(flags)) => Some(ContextValue::Strings(flags.iter().map(named).collect())),
         _ => None,
     };
-    // A value that is wrong may be a secret all the same, such as a token in the place of its hash.
+    // Even a wrong value may be a secret, such as a token in the place of its hash.
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
         && is_secret(flag, &command)
     {
@@ -161,13 +161,13 @@ fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
     error
 }
 
-/// Whether the values of a flag are not to be shown, by a command or one below it.
+/// Whether the values of a flag must stay hidden, for a command or its subcommands.
 fn is_secret(flag: &str, command: &Command) -> bool {
     command.get_arguments().any(|argument| argument.to_string() == flag && argument.is_hide_env_values_set())
         || command.get_subcommands().any(|below| is_secret(flag, below))
 }
 
-/// The variable of a flag as an error shows it, such as `--table <NAME>`, of the command or one below it.
+/// The variable of a flag in the spelling of an error, such as `--table <NAME>`, for the command or its subcommands.
 fn variable_of(flag: &str, command: &Command) -> Option<String> {
     let own = command.get_arguments().find(|argument| argument.to_string() == flag).and_then(Arg::get_env);
     match own {
@@ -197,7 +197,7 @@ mod tests {
 
     /// The message about some flags must name a variable.
     fn check(flags: &[&str], variable: &str) {
-        // Whatever variables the tests themselves are given.
+        // Ignores the variables that are set for the tests themselves.
         let command = Settings::command().mut_args(|argument| argument.env(Resettable::Reset));
         let error = command.try_get_matches_from([&["tested"], flags].concat()).unwrap_err();
         let message = with_variables(error, Settings::command()).to_string();

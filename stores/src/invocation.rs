@@ -1,4 +1,4 @@
-//! What the stream handlers share of a Lambda invocation: its event, its deadline and its answer.
+//! The parts of a Lambda invocation that the stream handlers share: its event, its deadline and its answer.
 
 use std::{
     collections::BTreeMap,
@@ -21,8 +21,8 @@ use crate::{
 
 /// The event of an invocation.
 ///
-/// **Invariant:** the error of one that cannot be read says where, never what stands there, which may be a comment's
-/// text: the Lambda runtime logs the error and answers with it (`tests/deployed.rs`).
+/// **Invariant:** the error for an unreadable event gives the place but not the content, which may be a comment's text:
+/// the Lambda runtime logs the error and answers with it (`tests/deployed.rs`).
 #[derive(Debug, Clone)]
 pub struct StreamEvent(pub Event);
 
@@ -33,28 +33,27 @@ impl<'de> Deserialize<'de> for StreamEvent {
     }
 }
 
-/// What is kept back for answering after the last call: the answer itself takes milliseconds, this allows for a
-/// slow machine.
+/// Time reserved for answering after the last call. The answer takes milliseconds; the rest is for slow machines.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// Until when an invocation may start calls, from the deadline that the Lambda runtime gives it, in milliseconds
-/// since 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
+/// The instant until which an invocation may start calls. The Lambda runtime gives the deadline in milliseconds since
+/// 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
 pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::now() + Duration::from_millis(deadline_epoch_ms).saturating_sub(now).saturating_sub(RESERVE)
 }
 
-/// What a stream handler made of a batch.
+/// The outcome of a batch in a stream handler.
 #[derive(Debug, Clone, Default)]
 pub struct Handled {
     /// The answer to the service.
     pub response: DynamoDbEventResponse,
-    /// What was counted.
+    /// The metrics of the invocation.
     pub metrics: Metrics,
 }
 
 impl Handled {
-    /// The end of an invocation that `began` at a time; the records to `retry` are named in the answer.
+    /// Ends an invocation that began at `began`. The answer names the records to `retry`.
     pub fn new(retry: Vec<String>, mut metrics: Metrics, began: Instant) -> Self {
         metrics.add(Metric::ReportedForRetry, retry.len());
         metrics.add(Metric::Duration, began.elapsed().as_millis());
@@ -62,21 +61,21 @@ impl Handled {
     }
 }
 
-/// What a handler does about the comments of a batch whose writes did not all happen.
+/// What a handler does about the comments of a batch that had failed writes.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// The sequence numbers to report: the first record of each comment that is not known to be right. The service
-    /// retries everything from the lowest on.
+    /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
+    /// service retries everything from the lowest number on.
     pub retry: Vec<String>,
-    /// The records of comments that a store will never take.
+    /// The poison records: those of comments that a store rejects permanently.
     pub hopeless: Vec<Hopeless>,
 }
 
 impl Failures {
-    /// Sorts the comments of a batch by what is wrong with them; each that is in line is logged.
+    /// Sorts the comments of a batch by their errors, and logs each comment without an error.
     ///
-    /// A comment with several failures is hopeless only when all of them are: otherwise it is retried, and when it
-    /// comes again, only what is rejected is left.
+    /// A comment with several failures goes to quarantine only when a store rejects every one of these writes.
+    /// Otherwise it is retried, and after that only the rejected writes are left.
     pub fn of<'failed>(
         failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
@@ -106,7 +105,7 @@ impl Failures {
     }
 }
 
-/// The metrics of an invocation that begins: how many records it has, and how old the last of them is.
+/// The metrics at the start of an invocation: the number of its records, and the age of the last one.
 pub fn metrics_of(event: &Event) -> Metrics {
     let mut metrics = Metrics::default();
     metrics.add(Metric::Records, event.records.len());
@@ -118,7 +117,7 @@ pub fn metrics_of(event: &Event) -> Metrics {
 }
 
 /// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the
-/// lowest on; an empty sequence number makes it retry the whole batch.
+/// lowest number on; an empty sequence number makes it retry the whole batch.
 pub fn batch_response(retry: Vec<String>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     for sequence_number in retry {

@@ -1,7 +1,7 @@
 //! The two stores: the table (DynamoDB) and the page index (Redis), and the quarantine.
 //!
-//! **Invariant:** this is the only product crate that imports the DynamoDB SDK or `redis`. It decides nothing:
-//! what to write comes from `model`'s plans.
+//! **Invariant:** this is the only product crate that imports the DynamoDB SDK or `redis`. It makes no decisions:
+//! `model`'s plans say what to write.
 //!
 //! **Invariant:** no call waits without bound; every retry ends at a deadline.
 
@@ -27,12 +27,12 @@ pub use quarantine::Quarantine;
 pub use retry::Backoff;
 pub use table::Table;
 
-/// The present by this machine's clock.
+/// The current time by this machine's clock.
 pub fn now() -> model::Instant {
     model::Instant::from_system_time(SystemTime::now())
 }
 
-/// A new ULID of this instant.
+/// A new ULID of the current instant.
 pub fn new_ulid() -> String {
     new_ulid_at(now())
 }

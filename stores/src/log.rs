@@ -1,4 +1,4 @@
-//! What every binary logs, and what none does.
+//! The log of every binary, and the events that are left out of it.
 
 use std::fmt::{Debug, Write};
 
@@ -12,20 +12,20 @@ use tracing_subscriber::{
     layer::Context,
 };
 
-/// What is logged: `PAGEMARK_LOG` as `tracing-subscriber` reads it; `default` without it.
+/// The filter of the log: `PAGEMARK_LOG` in the syntax of `tracing-subscriber`; `default` without it.
 ///
 /// # Errors
-/// What is wrong with the variable.
+/// The problem with the variable.
 pub fn log_filter(default: &str) -> Result<EnvFilter, String> {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
     chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))
 }
 
-/// What stays out of the log, whatever [`log_filter`] lets through:
+/// Rules that keep two kinds of events out of the log, even when [`log_filter`] accepts them:
 ///
-/// - What other people's crates say below `info`: the Lambda runtime and the SDK then write out whole events and requests,
-///   and a log must never hold a comment's text.
-/// - What they report as trouble although it is a client's mistake, or meant to fail (`is_client_mistake`).
+/// - Events of third-party crates below `info`. The Lambda runtime and the SDK then write out whole events and
+///   requests, and a log must never hold a comment's text.
+/// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`).
 pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
     const OURS: [&str; 8] =
         ["api", "local_stack", "model", "page_indexer", "pagemark", "repair_job", "stores", "stream_writer"];
@@ -36,7 +36,7 @@ pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
     without_payloads.and_then(WithoutClientMistakes)
 }
 
-/// Leaves out the mistakes of clients, unless something is logged at `debug`: then somebody is looking for them.
+/// Leaves out the mistakes of clients, unless some target is logged at `debug`: then a person is looking for them.
 struct WithoutClientMistakes;
 
 impl<S: Subscriber> Layer<S> for WithoutClientMistakes {
@@ -45,12 +45,12 @@ impl<S: Subscriber> Layer<S> for WithoutClientMistakes {
     }
 }
 
-/// Whether other people's code reports a client's mistake as trouble of the server:
+/// Whether third-party code reports a client's mistake as a problem of the server:
 ///
-/// - actix-http logs an error for every request that it cannot parse, that is too slow, or whose connection breaks off
+/// - actix-http logs an error for every request that it cannot parse, that is too slow, or whose connection breaks
 ///   (`actix_http::error::DispatchError`).
-/// - The local stack's engine logs a warning for every answer of status 400, also when a condition did not hold. Leases and
-///   watermarks rely on conditions that may not hold.
+/// - The local stack's engine logs a warning for every answer of status 400, including failed conditions. Leases and
+///   watermarks rely on conditions that may fail.
 fn is_client_mistake(event: &Event<'_>) -> bool {
     const CLIENTS: [&str; 5] = [
         "request parse error",
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// What was logged.
+    /// The text that was logged.
     #[derive(Debug, Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// The lines that some events leave in a log that holds everything from a level on.
+    /// The lines that events leave in a log which accepts everything from a level on.
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
         let log = Log::default();
         let writer = log.clone();

@@ -1,4 +1,4 @@
-//! The parsers of text that comes from outside: a setting, and what somebody put into the quarantine.
+//! Property tests of the parsers of text from outside: settings, and documents in the quarantine.
 
 use proptest::prelude::*;
 use serde_json::json;

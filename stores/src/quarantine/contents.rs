@@ -1,4 +1,4 @@
-//! Reading what is in quarantine: which comments a batch names.
+//! Reads the comments that a batch in quarantine names.
 
 use model::{
     CommentId, FilterKey, Language, Malformed,
@@ -12,14 +12,14 @@ use serde_json::Value;
 pub struct QuarantinedBatch {
     /// The comments that its records name, and where to look for each.
     pub comments: Vec<(CommentId, Places)>,
-    /// What cannot be read; a person has to look.
+    /// The unreadable parts; a person has to look.
     pub unreadable: Vec<String>,
 }
 
 impl QuarantinedBatch {
     /// Reads a document of the format that the service and the functions write: the invocation event is the text
-    /// `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event source"). Only keys and languages are looked
-    /// at, so that a record with broken images still names its comment.
+    /// `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event source"). It reads only keys and
+    /// languages, so that a record with broken images still names its comment.
     pub fn read(document: &[u8]) -> Self {
         let mut batch = Self { comments: Vec::new(), unreadable: Vec::new() };
         let parsed = serde_json::from_slice::<Value>(document).ok();

@@ -193,7 +193,7 @@ impl Quarantine {
     }
 }
 
-/// Why a record is a poison record.
+/// The reason why a record is a poison record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// The record has the wrong shape.
@@ -216,14 +216,14 @@ impl fmt::Display for Condition {
 pub struct Hopeless {
     /// Its index in the batch.
     pub place: usize,
-    /// Why.
+    /// The reason.
     pub condition: Condition,
-    /// What is wrong with it, without any comment text.
+    /// The problem, without any comment text.
     pub detail: String,
 }
 
 impl Hopeless {
-    /// The malformed records of a batch: their indexes, and what is wrong with them.
+    /// The malformed records of a batch: their indexes, and their problems.
     pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
         let hopeless = |(place, malformed): &(usize, Malformed)| Self {
             place: *place,

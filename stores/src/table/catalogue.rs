@@ -1,8 +1,9 @@
-//! The list of products: items `STATE#products#<shard>`, `<product>`, the product escaped as in filter keys.
+//! The list of products: items `STATE#products#<shard>`, `<product>`, with the product escaped as in filter keys.
 //!
-//! They have no `cd`, so they are in no index; an escaped product holds no `/`, so their sort keys end like no primary
-//! item's and wake nobody. What the list is worth is said by [`model::catalogue::Catalogue`]. Nothing is ever taken out of
-//! it, so whoever read a product there, eventually consistent or not, need not write it.
+//! These items have no `cd`, so the index does not hold them. An escaped product holds no `/`, so their sort keys do
+//! not end like a primary item's, and they trigger no function. [`model::catalogue::Catalogue`] says how complete the
+//! list is. A product is never removed from it. So a caller that read a product there, eventually consistent or not,
+//! need not write it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,17 +21,17 @@ use crate::{
     retry::Backoff,
 };
 
-/// The state that says what the list is worth, and its only name.
+/// The state that says how complete the list is, and its only name.
 const CATALOGUE: &str = "catalogue";
 const PRODUCTS: &str = "products";
 
-/// The most keys that one call asks for (AWS: `BatchGetItem`).
+/// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How long what DynamoDB leaves unprocessed is sent again.
+/// How long to repeat the writes that DynamoDB leaves unprocessed.
 const BATCH_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where listing products goes on.
+/// The position from which listing products continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProductPosition {
     shard: u32,
@@ -49,7 +50,7 @@ fn shard_pk(shard: u32) -> String {
     format!("STATE#{PRODUCTS}#{shard}")
 }
 
-/// The product of an item of the list, or of its key.
+/// The product of an item of the list, or of that item's key.
 fn product_of(item: &SdkItem) -> Result<ProductId, StoreError> {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).map_or("", String::as_str);
     let (pk, sk) = (text(attribute::PK), text(attribute::SK));
@@ -58,16 +59,16 @@ fn product_of(item: &SdkItem) -> Result<ProductId, StoreError> {
 }
 
 impl Table {
-    /// What the list of products is worth, strongly consistent; `None` before the first time.
+    /// How complete the list of products is, strongly consistent; `None` before the first catalogue.
     ///
     /// # Errors
-    /// The store's, or that it is malformed.
+    /// The store's, or that the catalogue is malformed.
     pub async fn catalogue(&self) -> Result<Option<Catalogue>, StoreError> {
         self.state(CATALOGUE, PRODUCTS).await
     }
 
-    /// Says what the list is worth, instead of what was read; `false` when somebody else has said so meanwhile. Every
-    /// product that this vouches for must have been listed before.
+    /// Replaces the catalogue that was read; `false` when another run has replaced it meanwhile. Every product that
+    /// `after` covers must have been listed before.
     ///
     /// # Errors
     /// The store's.
@@ -75,10 +76,10 @@ impl Table {
         self.replace_state(CATALOGUE, PRODUCTS, before, after).await
     }
 
-    /// Some products of the list, strongly consistent, and where to go on; `None` begins.
+    /// Some products of the list, strongly consistent, and the position to continue from; `None` begins.
     ///
     /// # Errors
-    /// The store's, or that one is malformed.
+    /// The store's, or that an item is malformed.
     pub async fn listed_products(
         &self,
         position: Option<ProductPosition>,
@@ -105,10 +106,10 @@ impl Table {
         Ok((products, next))
     }
 
-    /// Lists products that are not listed yet; returns how many were not. No product may stand twice.
+    /// Lists products that are not listed yet; returns how many were new. No product may occur twice.
     ///
     /// # Errors
-    /// The store's; some may have been listed then.
+    /// The store's; some products may have been listed by then.
     pub async fn list_products(&self, products: &[ProductId]) -> Result<usize, StoreError> {
         let mut count = 0;
         for part in products.chunks(BATCH_GET_MAX) {
@@ -122,7 +123,7 @@ impl Table {
         Ok(count)
     }
 
-    /// Those of at most [`BATCH_GET_MAX`] products that are listed, eventually consistent.
+    /// The products that are listed, of at most [`BATCH_GET_MAX`] given ones, eventually consistent.
     async fn which_are_listed(&self, products: &[ProductId]) -> Result<BTreeSet<ProductId>, StoreError> {
         let mut listed = BTreeSet::new();
         let mut keys: Vec<SdkItem> = products.iter().map(product_key).collect();

@@ -1,7 +1,8 @@
-//! Writes that happen only if the primary item is still as it was read: of duplicates, and of a revision that it lacks.
+//! Guarded writes: they happen only if the primary item is still as it was read. They write duplicates, or a missing
+//! revision.
 //!
-//! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the condition is
-//! checked by the transaction that writes (`tests/repair/concurrent.rs`).
+//! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the transaction
+//! that writes also checks the condition (`tests/repair/concurrent.rs`).
 
 use std::collections::HashMap;
 
@@ -28,7 +29,7 @@ use crate::{
     retry::Backoff,
 };
 
-/// The attributes that decide whether a primary item is valid, and its keys.
+/// The attributes that decide whether a primary item is valid, besides its keys.
 const DECIDING: [&str; 6] = [
     attribute::CD,
     attribute::LANGUAGE,
@@ -38,24 +39,24 @@ const DECIDING: [&str; 6] = [
     attribute::AUTO,
 ];
 
-/// What became of guarded writes.
+/// The outcome of guarded writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
     /// All of them have happened.
     Done,
-    /// The primary item has changed since; those that had happened before are right for what it was then.
+    /// The primary item has changed since. The writes that had already happened are right for its earlier state.
     Changed,
 }
 
 impl Table {
-    /// Writes duplicates of a comment, in transactions each of which checks every guard; no call is started after
+    /// Writes duplicates of a comment in transactions, each of which checks every guard. No call starts after
     /// `deadline`.
     ///
-    /// A transaction that DynamoDB rejects (all its items together are too large, 4 MB) is halved, until what is
-    /// rejected stands alone.
+    /// DynamoDB rejects a transaction whose items together are too large (4 MB). Such a transaction is halved until the
+    /// rejected write is alone.
     ///
     /// # Errors
-    /// The store's; some of the writes may have happened then.
+    /// The store's; some of the writes may have happened by then.
     pub async fn write_guarded(
         &self,
         id: &CommentId,
@@ -70,7 +71,7 @@ impl Table {
         while !writes.is_empty() {
             parts.push(writes.split_off(writes.len().saturating_sub(room)));
         }
-        // What cannot be written does not keep the rest from being right.
+        // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
             match self.transact_guarded(&checks, &part, deadline).await {
@@ -87,11 +88,11 @@ impl Table {
         rejected.map_or(Ok(Guarded::Done), Err)
     }
 
-    /// Takes a comment over whose primary item lacks a revision and nothing else: gives it one, on condition that the item is
-    /// as it was read, with an entry of the journal. No call is started after `deadline`.
+    /// Takes over a comment whose primary item lacks only a revision. It gives the item one, on condition that the item
+    /// is as it was read, with an entry of the journal. No call starts after `deadline`.
     ///
     /// # Errors
-    /// The store's; it may have happened then.
+    /// The store's; the write may have happened by then.
     pub async fn take_over(
         &self,
         comment: &PlacedComment,
@@ -112,7 +113,7 @@ impl Table {
             TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
-        // Of the journal's promise: see `writer`.
+        // The journal relies on this bound: see `writer`.
         self.send_guarded(actions, deadline.min(Instant::now() + self.started_within)).await
     }
 
@@ -181,7 +182,7 @@ impl Table {
     }
 }
 
-/// A condition on an item.
+/// A condition on an item, in DynamoDB's syntax.
 pub(super) struct Condition {
     pub(super) expression: String,
     pub(super) names: HashMap<String, String>,

@@ -1,7 +1,7 @@
-//! Idempotency keys: a creation that is repeated with its key is answered as the first time.
+//! Idempotency keys: a creation that is repeated with its key gets the first answer again.
 //!
-//! A key belongs to the client that chose it and to one product: the same key of another client, or for another product,
-//! is another key. Its record stands in the table for [`HOURS`], written by the transaction that creates the comment.
+//! A key belongs to the client that chose it and to one product. With another client or product, an equal text is a
+//! different key. Its record stays in the table for [`HOURS`]. The transaction that creates the comment writes it.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::{error::StoreError, now};
 
-/// How long a key is remembered.
+/// How long a key is valid.
 const HOURS: i64 = 24;
 
 const SK: &str = "IDEMPOTENCY";
 
-/// A client's promise that a creation with the same key, for the same product, is the same request.
+/// A client's promise that two creations of one product with one key are the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
-    /// Who promises. It stays the same and is no secret: the hash of a token, not the token.
+    /// The client that promises: the hash of its token, which is constant and not secret. Never the token.
     pub client: String,
     /// The client's key.
     pub key: String,
-    /// A hash of everything the request says, the product included.
+    /// A hash of the whole content of the request, the product included.
     pub body_hash: String,
 }
 
@@ -44,7 +44,7 @@ impl Idempotency {
         pk_of(&BASE64_URL_SAFE_NO_PAD.encode(hash.finalize()))
     }
 
-    /// The partition key that earlier versions gave the record, of whatever client and product.
+    /// The partition key of the record in earlier versions, which does not depend on client and product.
     fn former_pk(&self) -> String {
         pk_of(&self.key)
     }
@@ -60,13 +60,13 @@ struct Record {
     sk: String,
     body_hash: String,
     comment_id: CommentId,
-    /// With the equal body, what the first answer said. Records of earlier versions lack it.
+    /// With the request's content, this gives the first answer. Records of earlier versions lack it.
     #[serde(flatten)]
     made: Option<Made>,
     expires_at: i64,
 }
 
-/// What a creation added to what was asked for.
+/// The values that a creation added to the request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Made {
     created_at: Instant,
@@ -74,7 +74,7 @@ struct Made {
 }
 
 impl Table {
-    /// The action that writes the record, on condition that there is none.
+    /// The action that writes the record, on condition that it does not exist.
     pub(super) fn put_idempotency(
         &self,
         idempotency: &Idempotency,
@@ -100,8 +100,8 @@ impl Table {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// The comment that an earlier request with this key created, as it was then: the same as what is to be made `again`,
-    /// but for what the record tells. `None` when the record has just gone.
+    /// The comment that an earlier request with this key created, in its original state: `again` with the values from
+    /// the record. `None` when the record has just expired.
     ///
     /// # Errors
     /// [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`], the store's.
@@ -117,11 +117,11 @@ impl Table {
         }
     }
 
-    /// The same by the record that an earlier version of the service wrote under the key alone.
+    /// Like [`Table::created_before`], by a record that an earlier version of the service wrote under the key alone.
     ///
-    /// Such a record names neither client nor product. It counts only when it is of the same request: its hash covers the
-    /// product. Any other record is of another client's or product's key, which is none of this request's business. All
-    /// records of this form have expired [`HOURS`] after the last instance of such a version has stopped.
+    /// Such a record names neither client nor product. It counts only when its hash, which covers the product, equals
+    /// that of this request. Any other record belongs to a different client or product, and is ignored. All records of
+    /// this form have expired [`HOURS`] after the last instance of such a version has stopped.
     ///
     /// # Errors
     /// [`WriteError::DeletedSince`], the store's.

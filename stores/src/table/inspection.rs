@@ -1,4 +1,4 @@
-//! What only the repair job reads: item collections as they are, primary items by key, scans, the journal in parts.
+//! Reads for the repair job only: unfiltered item collections, primary items by key, scans, the journal in parts.
 
 use std::collections::HashMap;
 
@@ -17,24 +17,25 @@ use crate::{
     retry::Backoff,
 };
 
-/// The most calls that reading a comment's items may take: 32 items of at most 400 KB in answers of 1 MB, and as many
-/// again that should not be there.
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many extra
+/// ones.
 const COLLECTION_CALLS_MAX: usize = 40;
 
-/// The most keys that one call asks for (AWS: `BatchGetItem`).
+/// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How a scan reads; either way eventually consistent, which is half the price.
+/// How a scan reads. Both ways are eventually consistent, which is half the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanOf {
-    /// Every item, whole. For whoever looks again before concluding anything.
+    /// Every item, whole. For callers that look again before they conclude anything.
     Everything,
-    /// Of comments' items without `auto`, what decides whether they are valid, and their keys. For whoever also reads the journal since well before
-    /// the scan began: what a replica did not have yet is named there.
+    /// Only comments' items without `auto`, with their keys and the attributes that decide their validity. For callers
+    /// that also read the journal from well before the scan began: it names the changes that a replica did not have
+    /// yet.
     Placements,
 }
 
-/// Where a scan goes on: the key of the last item that needs not be read again.
+/// The position from which a scan continues: the key of the last item that need not be read again.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ItemKey {
     /// The partition key.
@@ -46,37 +47,37 @@ pub struct ItemKey {
 /// One answer of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scanned {
-    /// The items that were asked for.
+    /// The items that match.
     pub items: Vec<Item>,
-    /// How many were read.
+    /// The number of items read.
     pub read: u64,
-    /// Where to go on; `None` at the end.
+    /// The position to continue from; `None` at the end.
     pub next: Option<ItemKey>,
 }
 
-/// Where reading the primary items of a product goes on.
+/// The position from which reading a product's primary items continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimaryPosition(SdkItem);
 
 /// One answer about the primary items of a product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimaryPart {
-    /// Where each comment stands, or why its item cannot be read.
+    /// The placement of each comment, or why its item cannot be read.
     pub comments: Vec<Result<PlacedComment, Malformed>>,
-    /// How many items were read.
+    /// The number of items read.
     pub read: u64,
-    /// Where to go on; `None` at the end.
+    /// The position to continue from; `None` at the end.
     pub next: Option<PrimaryPosition>,
 }
 
-/// Where reading the journal goes on.
+/// The position from which reading the journal continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalPosition(SdkItem);
 
 /// An item of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalRow {
-    /// The instant in its key; of a key that holds none, that of the row before it.
+    /// The instant in its key; if the key holds none, the instant of the previous row.
     pub at: Instant,
     /// The entry, or why it cannot be read.
     pub entry: Result<JournalEntry, Malformed>,
@@ -87,7 +88,7 @@ pub struct JournalRow {
 pub struct JournalPart {
     /// The entries, in the order of time.
     pub rows: Vec<JournalRow>,
-    /// Where to go on; `None` at the end.
+    /// The position to continue from; `None` at the end.
     pub next: Option<JournalPosition>,
 }
 
@@ -100,7 +101,7 @@ fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
 }
 
 impl Table {
-    /// Every item of a comment id as it is, in the order of its keys, strongly consistent.
+    /// All items of a comment id, unchanged, in the order of their keys, strongly consistent.
     ///
     /// # Errors
     /// The store's; [`StoreError::Malformed`] when there are more than a comment can have.
@@ -108,10 +109,11 @@ impl Table {
         Ok(self.items_and_instant_of(id).await?.0)
     }
 
-    /// The same, and an instant before the first of them was read, but after a limit of units was waited for.
+    /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
+    /// units.
     ///
     /// # Errors
-    /// As of [`Table::items_of`].
+    /// Those of [`Table::items_of`].
     pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
         let mut items = Vec::new();
         let mut start = None;
@@ -145,8 +147,8 @@ impl Table {
         Ok(answer.item.map(Item::from))
     }
 
-    /// What decides whether primary items are valid, and their keys, eventually consistent, in no order; those that there are not are left out.
-    /// No key may stand twice. Nothing is waited for after `deadline`.
+    /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
+    /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
     ///
     /// # Errors
     /// The store's.
@@ -182,7 +184,7 @@ impl Table {
         Ok(items)
     }
 
-    /// One answer of a scan of a segment; `limit` items are read at most.
+    /// One answer of a scan of a segment, which reads at most `limit` items.
     ///
     /// # Errors
     /// The store's.
@@ -200,7 +202,8 @@ impl Table {
             .client
             .scan()
             .table_name(&self.name)
-            // One segment is no parallel scan: the embedded engine sorts the whole table for each answer of one.
+            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for each answer of a
+            // parallel scan.
             .set_segment((segments > 1).then(|| number(segment)))
             .set_total_segments((segments > 1).then(|| number(segments)))
             .limit(number(limit))
@@ -227,8 +230,8 @@ impl Table {
         })
     }
 
-    /// One answer about the primary items of a product, the oldest first, from the index, eventually consistent. `limit`
-    /// items are read at most, and a megabyte.
+    /// One answer about the primary items of a product, oldest first, from the index, eventually consistent. It reads
+    /// at most `limit` items, and at most a megabyte.
     ///
     /// # Errors
     /// The store's.
@@ -259,7 +262,7 @@ impl Table {
         let answer = reader.take_readable()?.into_comments();
         self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
         let primary = answer.items.into_iter().filter(|item| item.pk().starts_with(COMMENT_PREFIX) && !item.has_auto());
-        // One that is invalid must not stop a rebuild: it is reported among the others.
+        // An invalid item must not stop a rebuild: it is reported among the others.
         let comments = primary.map(|item| item.into_comment(0).map(PlacedComment::from).map_err(|item| item.problem));
         Ok(PrimaryPart {
             comments: comments.collect(),
@@ -313,7 +316,7 @@ impl Table {
     }
 }
 
-/// What [`model::item::Image::of_primary`] looks at. Some of the names are reserved words.
+/// The attributes that [`model::item::Image::of_primary`] reads. Some of the names are reserved words.
 const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto";
 
 fn placement_names() -> HashMap<String, String> {

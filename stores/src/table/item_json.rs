@@ -1,4 +1,4 @@
-//! Items as DynamoDB's JSON has them, `{"rating": {"N": "4"}, …}`, read into `model`'s types with nothing in between.
+//! Items in DynamoDB's JSON, `{"rating": {"N": "4"}, …}`, read directly into `model`'s types.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,8 +9,8 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// What an item holds, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`); but a number must be
-/// whole, not negative and within 64 bits. Which items are comments, both say alike
+/// The content of an item, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`), except that a
+/// number must be whole, not negative and within 64 bits. Both readers accept the same items as comments
 /// (`pages_and_functions_agree_on_what_is_valid`).
 #[derive(Debug)]
 pub struct ItemJson<T>(pub T);
@@ -66,7 +66,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Values<A> {
     }
 }
 
-/// The types whose values are not what their JSON is.
+/// The types whose JSON value differs from the attribute's value.
 #[derive(Deserialize)]
 #[serde(field_identifier)]
 enum Type {
@@ -79,7 +79,7 @@ enum Type {
     Other,
 }
 
-/// Reads what stands behind an attribute's type.
+/// Reads the value behind an attribute's type.
 struct Value<S>(S);
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Value<S> {
@@ -105,7 +105,8 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
                 let number: Text<'de> = typed.next_value()?;
                 match (number.0.parse::<u64>(), number.0.parse::<f64>()) {
                     (Ok(number), _) => self.0.deserialize(number.into_deserializer()),
-                    // Whoever wants a whole number or a text refuses it; an attribute that nobody wants may hold any.
+                    // A field that needs a whole number or a text refuses this value; an attribute that no field reads
+                    // may hold any.
                     (Err(_), Ok(number)) => self.0.deserialize(number.into_deserializer()),
                     (Err(_), Err(_)) => Err(A::Error::custom("a number is none")),
                 }
@@ -137,7 +138,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Map<S> {
     }
 }
 
-/// Text, borrowed where it can be.
+/// Text, borrowed where possible.
 #[derive(Deserialize)]
 struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
 
@@ -256,7 +257,8 @@ mod tests {
                     let expected = comment_of(&item);
                     let found = read(&serde_json::to_value(&item).unwrap()).map(CommentItem::into_comment);
                     assert_eq!(found.ok().and_then(Result::ok), expected.clone().ok(), "{name} {value:?}");
-                    // Of an item under the key of a primary item, the handlers and the repair job say the same.
+                    // For an item under the key of a primary item, the handlers and the repair job give an equal
+                    // verdict.
                     if name != "sk" {
                         assert_eq!(Image::of_primary(&item).is_ok(), expected.is_ok(), "{name} {value:?}");
                     }

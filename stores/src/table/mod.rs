@@ -1,15 +1,15 @@
 //! The table: comments with their journal, duplicates, and pages.
 //!
-//! - `definition`: what the table looks like; creating it and finding its id.
+//! - `definition`: the definition of the table; creating it and finding its id.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
-//! - `idempotency`: the keys by which a repeated creation is known.
+//! - `idempotency`: the keys that identify a repeated creation.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
-//! - `guarded`: the same writes of the repair job, on condition that the primary item is as it was read.
-//! - `inspection`: what only the repair job reads.
-//! - `state`: what the repair job remembers.
-//! - `catalogue`: which products there are, as the repair job remembers.
-//! - `transaction`: what the answers to transactions mean.
+//! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
+//! - `inspection`: reads for the repair job only.
+//! - `state`: the stored state of the repair job.
+//! - `catalogue`: the list of products, which the repair job keeps.
+//! - `transaction`: the meaning of the answers to transactions.
 
 mod catalogue;
 mod definition;
@@ -50,24 +50,24 @@ pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use state::Lease;
 pub use writer::{CommentPatch, Created, NewComment, WriteError};
 
-/// An item as the SDK holds it.
+/// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
 
-/// How the table is reached.
+/// How to reach the table.
 #[derive(Debug, Clone)]
 pub struct TableConfig {
     /// The table's name.
     pub name: String,
-    /// Another endpoint than AWS's, such as `http://127.0.0.1:8000`. With one, the credentials are fixed ones that
-    /// local engines accept.
+    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
+    /// engines accept.
     pub endpoint_url: Option<String>,
     /// The longest that one attempt of one call may take.
     pub attempt_timeout: Duration,
     /// The longest that one call with its retries may take.
     pub call_timeout: Duration,
-    /// How often the SDK sends one call, the first time included.
+    /// Maximum number of attempts of one call by the SDK, the first included.
     pub max_attempts: u32,
-    /// How long a change is tried while other writers of its comment are faster, and how long after its instant its
+    /// How long a change is repeated while other writers of its comment are faster. Also how long after its instant its
     /// transaction may still be started: with `call_timeout`, clearly less than the repair job's settle delay.
     pub started_within: Duration,
     /// The format in which comments' texts are written.
@@ -75,7 +75,7 @@ pub struct TableConfig {
 }
 
 impl TableConfig {
-    /// Times that suit both a request that somebody waits for and a Lambda; texts are written as maps.
+    /// Times that suit both a request that a person waits for and a Lambda; texts are written as maps.
     pub fn new(name: impl Into<String>, endpoint_url: Option<String>) -> Self {
         Self {
             name: name.into(),
@@ -96,26 +96,26 @@ pub struct Table {
     name: String,
     comment_blob: BlobFormat,
     started_within: Duration,
-    /// `None` when the HTTP client is of the caller's making.
+    /// `None` when the caller made the HTTP client.
     new_http_client: Option<NewHttpClient>,
     pub(crate) meter: Option<Arc<Meter>>,
 }
 
 impl Table {
-    /// A client of the table; nothing is sent yet.
+    /// A client of the table; sends nothing yet.
     pub async fn connect(config: &TableConfig) -> Self {
         let new_http_client = new_http_client(config.endpoint_url.as_deref());
         let table = Self::connect_through(config, new_http_client()).await;
         Self { new_http_client: Some(new_http_client), ..table }
     }
 
-    /// The same through an HTTP client of the caller's.
+    /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
         let table = Self::new(client(config, http_client).await, config.name.clone());
         Self { comment_blob: config.comment_blob, started_within: config.started_within, ..table }
     }
 
-    /// The table behind a client that somebody else configured; texts are written as maps.
+    /// The table behind a client that the caller configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self {
             client,
@@ -127,13 +127,13 @@ impl Table {
         }
     }
 
-    /// The table, its calls for the repair job counted and limited by a meter.
+    /// The table with a meter, which counts and limits the repair job's calls.
     pub fn metered(self, meter: Arc<Meter>) -> Self {
         Self { meter: Some(meter), ..self }
     }
 
-    /// The same with connections of its own, unless the HTTP client is of the caller's making; all else, also the
-    /// credentials, is shared.
+    /// The table with separate connections, unless the caller made the HTTP client. Everything else is shared, also the
+    /// credentials.
     pub fn with_own_connections(&self) -> Self {
         let Some(new_http_client) = self.new_http_client else { return self.clone() };
         let config = self.client.config().to_builder().http_client(new_http_client()).build();
@@ -145,7 +145,7 @@ impl Table {
         &self.name
     }
 
-    /// The client, for what only the local stack, tests and benchmarks do.
+    /// The client, for calls that only the local stack, tests and benchmarks make.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -168,7 +168,8 @@ pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError
     Ok(item.into())
 }
 
-/// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, and no value.
+/// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a
+/// value.
 pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
     let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
     let (pk, sk) = (key(attribute::PK), key(attribute::SK));
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a journal entry with an attribute replaced, or taken away.
+    /// The error for a journal entry with an attribute replaced or removed.
     fn said(name: &str, value: Option<AttributeValue>) -> String {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let rating = AttributeValue::N("4".to_owned());

@@ -1,9 +1,9 @@
-//! The answer to a query of comments, read from its JSON at once.
+//! Reads the answer to a query of comments directly from its JSON.
 //!
-//! The SDK makes maps of its own attribute values of an answer, which have to be turned into `serde_dynamo`'s before a
-//! comment can be read from them. Reading a page that way costs more than all else that the API does for it
-//! (docs/benchmarks-notes.md), so for such queries the SDK's reader is replaced. Signing, time-outs, retries and errors stay
-//! the SDK's.
+//! The SDK reads an answer into maps of its attribute values, which must become `serde_dynamo`'s before a comment can
+//! be read from them. Reading a page that way costs more than all other work of the API for it
+//! (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such queries. The SDK still does signing,
+//! time-outs, retries and errors.
 
 use std::{
     collections::HashMap,
@@ -36,41 +36,41 @@ use serde_json::Value;
 use super::item_json::ItemJson;
 use crate::error::{Store, StoreError};
 
-/// What is read of an answer.
+/// The parts of an answer that are read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
 pub struct QueryAnswer<I> {
-    /// The items, in the order asked for.
+    /// The items, in the requested order.
     #[serde(default = "Vec::new")]
     pub items: Vec<I>,
-    /// How many items were read for them.
+    /// The number of items read for them.
     #[serde(default)]
     pub scanned_count: u64,
-    /// Where a further query goes on.
+    /// The position from which a further query continues.
     pub last_evaluated_key: Option<Item>,
-    /// What the query took, when it asked for that.
+    /// The consumed units, if the query asked for them.
     pub consumed_capacity: Option<Consumed>,
 }
 
-/// An item that is not as it must be; a person has to look.
+/// A malformed item; a person has to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedItem {
-    /// Its place among all that were read, from 0.
+    /// Its place among all items read, from 0.
     pub place: usize,
-    /// Its table key `pk`, as far as it has one.
+    /// Its table key `pk`, as far as it is readable.
     pub pk: String,
-    /// Its place in the order, as far as it has one.
+    /// Its place in the order, as far as it is readable.
     pub cd: Option<Cd>,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Malformed,
 }
 
-/// An answer as it could be read.
+/// An answer, as far as it could be read.
 #[derive(Debug)]
 pub(super) enum Answer<T> {
-    /// Every item has the types that it must have.
+    /// Every attribute of every item has its type.
     Read(QueryAnswer<ItemJson<T>>),
-    /// Some item has not, so that each is to be looked into by itself.
+    /// Some item has an attribute of a wrong type, so that each item must be read separately.
     Unread(QueryAnswer<Value>),
 }
 
@@ -79,12 +79,12 @@ pub(super) enum Answer<T> {
 pub(super) enum StoredComment {
     /// Every attribute has its type.
     Read(CommentItem),
-    /// Some attribute may not have.
+    /// Some attribute may have a wrong type.
     Unread(Item),
 }
 
 impl StoredComment {
-    /// Its table key `pk`, as far as it has one.
+    /// Its table key `pk`, as far as it is readable.
     pub(super) fn pk(&self) -> &str {
         match self {
             Self::Read(item) => &item.pk,
@@ -99,7 +99,7 @@ impl StoredComment {
         }
     }
 
-    /// The comment, or what is wrong with an item that stands at this place.
+    /// The comment, or the problem of the item at this place.
     pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
         let (pk, cd) = (self.pk().to_owned(), self.cd());
         let comment = match self {
@@ -119,7 +119,7 @@ impl StoredComment {
 }
 
 impl Answer<CommentItem> {
-    /// The answer with its items as they are.
+    /// The answer with its items as JSON.
     pub(super) fn into_comments(self) -> QueryAnswer<StoredComment> {
         match self {
             Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
@@ -136,14 +136,14 @@ impl<I> QueryAnswer<I> {
     }
 }
 
-/// An item from its JSON. An attribute of a type that nobody knows counts as missing.
+/// An item from its JSON. An attribute of an unknown type counts as missing.
 fn item_of(value: Value) -> Item {
     let Value::Object(attributes) = value else { return Item::default() };
     let known = attributes.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
     Item::from(known.collect::<HashMap<String, AttributeValue>>())
 }
 
-/// What a query took.
+/// The capacity that a query consumed.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Consumed {
@@ -151,7 +151,7 @@ pub struct Consumed {
     pub capacity_units: f64,
 }
 
-/// Reads the answer to one query in the SDK's stead, and keeps it.
+/// Reads the answer to one query in place of the SDK, and keeps it.
 #[derive(Debug)]
 pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
@@ -208,7 +208,7 @@ impl<T: DeserializeOwned + Debug + Send + Sync + 'static> Intercept for QueryRea
         _: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        // What a failure means is the SDK's to read.
+        // The SDK reads the answers of failures.
         if context.response().status().is_success() {
             config.interceptor_state().store_put(SharedResponseDeserializer::new(self.clone()));
         }
@@ -222,18 +222,18 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
         response: &HttpResponse,
         _: &ConfigBag,
     ) -> Result<Output, OrchestratorError<Error>> {
-        // Only after an answer that could not be read, when the SDK tried again.
+        // Only set after an unreadable answer, when the SDK tried again.
         if !response.status().is_success() {
             return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
         }
         let body = response.body().bytes().unwrap_or_default();
         let answer = match serde_json::from_slice(body) {
             Ok(answer) => Ok(Answer::Read(answer)),
-            // An item that is malformed: what reading them one by one costs is then paid as well.
+            // A malformed item: the cost of reading the items one by one comes on top.
             Err(error) if error.is_data() => serde_json::from_slice(body)
                 .map(Answer::Unread)
                 .map_err(|error| Malformed::new("answer", error.to_string())),
-            // No JSON, or not all of it: another try may bring it.
+            // Not JSON, or not all of it: another attempt may succeed.
             Err(error) => return Err(OrchestratorError::response(error.into())),
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);

@@ -14,26 +14,26 @@ use super::{
 };
 use crate::error::{Store, StoreError};
 
-/// How often a page's query follows DynamoDB's 1 MB answer limit.
+/// How often a page's query continues after DynamoDB's 1 MB answer limit.
 const PAGE_CALLS_MAX: usize = 9;
 
-/// How many items more than are wanted are read after invalid primary items, so that a run of them is soon passed over.
+/// How many additional items are read after invalid primary items, so that a run of them is passed quickly.
 const BEYOND_INVALID: usize = 100;
 
-/// The most calls that reading a comment's items may take: 32 items of at most 400 KB in answers of 1 MB.
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB.
 const COLLECTION_CALLS_MAX: usize = 40;
 
-/// The most calls that reading one hour of one shard of the journal may take, at some 4,000 entries an answer.
+/// Maximum number of calls to read one hour of one shard of the journal, at some 4,000 entries an answer.
 const JOURNAL_CALLS_MAX: usize = 10_000;
 
 /// A page to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Which comments.
+    /// The filter and product of the comments.
     pub key: FilterKey,
-    /// In which order.
+    /// The order of the comments.
     pub order: Order,
-    /// How many, at most.
+    /// Maximum number of comments.
     pub limit: u16,
     /// Just before the first comment; `None` starts at the beginning.
     pub start: Option<Cd>,
@@ -42,12 +42,12 @@ pub struct PageQuery {
 /// A page as read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The comments, in the order asked for.
+    /// The comments, in the requested order.
     pub comments: Vec<Comment>,
-    /// The duplicates among them that are no comments as they must be, in the same order: a page with such an item is shown
-    /// without it. Of a page that is cut short, the last may be an invalid primary item: the place where it was cut.
+    /// The malformed duplicates among them, in the same order; a page is shown without them. In a page that is cut
+    /// short, the last may be an invalid primary item: the place where the page was cut.
     pub malformed: Vec<MalformedItem>,
-    /// The invalid primary items that were passed over. They have no rank, so they take no place in a page.
+    /// The invalid primary items that were passed. They have no rank, so they take no place in a page.
     pub left_out: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
     pub cut_short: bool,
@@ -62,7 +62,7 @@ pub struct ItemCollection {
     pub duplicates: Vec<Item>,
 }
 
-/// Where a scan goes on.
+/// The position from which a scan continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanPosition(SdkItem);
 
@@ -71,7 +71,7 @@ pub struct ScanPosition(SdkItem);
 pub struct ScanPart {
     /// The items.
     pub items: Vec<Item>,
-    /// Where to go on; `None` at the end.
+    /// The position to continue from; `None` at the end.
     pub next: Option<ScanPosition>,
 }
 
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// The primary item of this id as it stands in the table, strongly consistent; nothing of it has been read.
+    /// The primary item of this id as it is in the table, strongly consistent and unparsed.
     ///
     /// # Errors
     /// The store's.
@@ -95,8 +95,8 @@ impl Table {
         Ok(self.primary_item(id).await?.map(Item::from))
     }
 
-    /// The primary item of this id: the last of the item collection, unless that has `auto`, which means that the
-    /// comment was deleted and its duplicates are still to be cleaned up.
+    /// The primary item of this id: the last of the item collection. An `auto` there means that the comment was
+    /// deleted, and that its duplicates are still to be removed.
     pub(crate) async fn primary_item(&self, id: &CommentId) -> Result<Option<SdkItem>, StoreError> {
         let query = self.collection_query(id).scan_index_forward(false).limit(1);
         let answer = query.send().await.map_err(StoreError::of_sdk)?;
@@ -138,9 +138,9 @@ impl Table {
         Err(StoreError::refused(Store::Table, format!("comment {id} has more items than a comment can have")))
     }
 
-    /// Reads a page: one Query, and further ones only beyond DynamoDB's 1 MB answer limit, or to fill the places of invalid
-    /// primary items. A malformed duplicate takes a place of the page as any other, so that it does not shift the pages that
-    /// follow.
+    /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer limit, or to fill the
+    /// places of invalid primary items. A malformed duplicate takes a place of the page, so that it does not shift the
+    /// pages that follow.
     ///
     /// # Errors
     /// The store's.
@@ -221,7 +221,8 @@ impl Table {
             .client
             .scan()
             .table_name(&self.name)
-            // One segment is no parallel scan: the embedded engine sorts the whole table for each answer of one.
+            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for each answer of a
+            // parallel scan.
             .set_segment((segments > 1).then(|| number(segment)))
             .set_total_segments((segments > 1).then(|| number(segments)))
             .consistent_read(true)
@@ -288,7 +289,7 @@ impl Table {
     }
 }
 
-/// The `ExclusiveStartKey` at a comment: the index's key and the table's.
+/// The `ExclusiveStartKey` at a comment: the keys of the index and of the table.
 fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
     [
         (attribute::PK.to_owned(), AttributeValue::S(comment_pk(&cd.id))),

@@ -232,7 +232,7 @@ impl Table {
             .put_item()
             .table_name(&self.name)
             .set_item(Some(item))
-            // The same holder may take it again: the SDK repeats an attempt whose answer was lost.
+            // A holder may take its lease again: the SDK repeats an attempt whose answer was lost.
             .condition_expression("attribute_not_exists(pk) OR #until < :now OR #holder = :holder")
             .expression_attribute_names("#until", UNTIL)
             .expression_attribute_names("#holder", HOLDER)

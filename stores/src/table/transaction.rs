@@ -1,14 +1,14 @@
-//! What the answers to transactions mean.
+//! Interprets the answers to transactions.
 
 use aws_sdk_dynamodb::{error::SdkError, operation::transact_write_items::TransactWriteItemsError};
 
 use crate::error::StoreError;
 
-/// What the SDK says of a transaction that did not happen, or whose answer did not arrive.
+/// The SDK's error for a transaction that did not happen, or whose answer did not arrive.
 pub type TransactionError = SdkError<TransactWriteItemsError>;
 
-/// The codes of a cancelled transaction's reasons, one an action, `None` for those not at fault (AWS API reference:
-/// `CancellationReason`). Empty when the transaction failed in another way.
+/// The codes of a cancelled transaction's reasons, one an action, `None` for actions that are not at fault (AWS API
+/// reference: `CancellationReason`). Empty when the transaction failed in another way.
 pub fn reasons(error: &TransactionError) -> Vec<String> {
     match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
@@ -18,7 +18,7 @@ pub fn reasons(error: &TransactionError) -> Vec<String> {
     }
 }
 
-/// Whether these reasons say that another transaction was in the way, and nothing else.
+/// Whether these reasons name only conflicts with other transactions.
 pub(crate) fn is_conflict(reasons: &[String]) -> bool {
     let mut at_fault = reasons.iter().filter(|code| *code != "None").peekable();
     at_fault.peek().is_some() && at_fault.all(|code| code == "TransactionConflict")

@@ -1,8 +1,8 @@
-//! Writing comments: each change is one transaction of the primary item and its journal entry.
+//! Writes comments: each change is one transaction of the primary item and its journal entry.
 //!
-//! **Invariant:** no primary item changes without a journal entry of the same transaction, so `recent` finds every
-//! change. An attempt is not sent later than 30 s after its entry's instant, so a window of the journal that is
-//! older than the repair job's settle delay is complete.
+//! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent` finds every change.
+//! An attempt is not sent later than 30 s after its entry's instant. So a window of the journal that is older than the
+//! repair job's settle delay is complete.
 
 use std::time::Duration;
 
@@ -32,9 +32,9 @@ use crate::{
     retry::Backoff,
 };
 
-/// How long a change is tried, unless the table is configured otherwise: planned anew after other writers were faster, and
-/// sent again after conflicts. No transaction is started later than that after its revision's instant. With the SDK's own
-/// attempts, 8 s at most, that stays below the 30 s that the repair job counts on.
+/// Default time for which a change is repeated: planned anew after other writers were faster, and sent again after
+/// conflicts. No transaction starts later than this after its revision's instant. With the SDK's attempts, 8 s at most,
+/// that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
 /// The attributes of a primary item that an edit sets.
@@ -43,7 +43,7 @@ const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::RE
 /// A comment to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewComment {
-    /// Its id; nobody may have used it for another product.
+    /// Its id; it must not be in use for another product.
     pub id: CommentId,
     /// Its product.
     pub product: ProductId,
@@ -64,17 +64,17 @@ impl NewComment {
     }
 }
 
-/// What creating a comment did.
+/// The outcome of a creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It is new.
+    /// The request created the comment.
     New(Comment),
-    /// An earlier request with the same `Idempotency-Key` created it. This is the comment as it was made then, whatever
-    /// has happened to it since.
+    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original state, whatever has
+    /// changed since.
     Before(Comment),
 }
 
-/// A change of a comment: what is `None` stays.
+/// A change of a comment; a field that is `None` stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommentPatch {
     /// The new language.
@@ -91,7 +91,7 @@ pub struct CommentPatch {
 
 impl CommentPatch {
     fn apply(&self, comment: &Comment) -> Result<Comment, InvalidInput> {
-        // Only what is new must keep the rules: those for what is stored may have been others.
+        // Only new values must keep the rules: stored values may follow earlier rules.
         let mut text = comment.text.clone();
         if let Some(title) = &self.title {
             text.title = CommentText::new_title(title.clone())?;
@@ -111,40 +111,40 @@ impl CommentPatch {
     }
 }
 
-/// Why a write did not happen.
+/// The reason why a write did not happen.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// There is no such comment.
+    /// The comment does not exist.
     #[error("there is no such comment")]
     NotFound,
     /// The id is in use for this product.
     #[error("a comment with this id exists")]
     AlreadyExists,
-    /// The comment has another revision than the caller expects.
+    /// The comment's revision differs from the one that the caller expects.
     #[error("the comment has changed: its revision is now {current}")]
     RevisionMismatch {
-        /// The present revision.
+        /// The current revision.
         current: Revision,
     },
-    /// The `Idempotency-Key` was used for a request with another content.
+    /// The `Idempotency-Key` was used for a request with a different content.
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyMismatch,
-    /// The comment that this `Idempotency-Key` created has been deleted since, and its record, an earlier version's, does
-    /// not tell what it was like.
+    /// The comment that this `Idempotency-Key` created has been deleted since. Its record comes from an earlier version
+    /// and does not hold its content.
     #[error("the comment that this Idempotency-Key created has been deleted")]
     DeletedSince,
-    /// Other writers were faster, or in the way, for as long as a change is tried. Nothing was written.
+    /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
     #[error("other writers kept changing the comment; nothing was written")]
     Contended,
     /// The patched comment would break a rule.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
-    /// The store's error; when it is unavailable, the write may have happened or not.
+    /// The store's error; when the store is unavailable, the write may or may not have happened.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a transaction did.
+/// The outcome of a transaction.
 enum Outcome {
     Done,
     /// The indexes of the actions whose conditions did not hold.
@@ -199,16 +199,16 @@ impl Table {
                 Outcome::ConditionsFailed(failed) if failed.contains(&PRIMARY) => {
                     return Err(WriteError::AlreadyExists);
                 }
-                // The journal key is taken: another revision has another.
+                // The journal key is taken: the next revision has a different one.
                 Outcome::ConditionsFailed(_) => {}
             }
             wait_for_others(&mut backoff).await?;
         }
     }
 
-    /// Changes a comment. A patch that changes nothing writes nothing, also when the text is stored in another format
-    /// than the configured one; any other patch writes the text in the configured format, unless unknown keys in the map would
-    /// be lost.
+    /// Changes a comment. A patch that changes nothing writes nothing, even if the stored text has a different format
+    /// than the configured one. Any other patch writes the text in the configured format, unless unknown keys in the
+    /// map would be lost.
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
@@ -235,7 +235,7 @@ impl Table {
             ];
             match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(new),
-                // Another writer was faster; what it wrote decides how to go on.
+                // Another writer was faster; the next round decides by what it wrote.
                 Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
             }
         }
@@ -262,7 +262,7 @@ impl Table {
         update.build().map_err(refused)
     }
 
-    /// Deletes a comment. An invalid primary item is no comment and is left as it is.
+    /// Deletes a comment. An invalid primary item counts as absent, and stays unchanged.
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
@@ -317,19 +317,19 @@ impl Table {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(to_sdk_item(&entry.to_item())?))
-            // An entry is never replaced: a placement that it names could be forgotten.
+            // An entry is never replaced, because a placement that it names could be lost.
             .condition_expression("attribute_not_exists(pk)")
             .build()
             .map_err(refused)?;
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// How long a change is tried, from now on.
+    /// The back-off for a change, from now on.
     fn change_backoff(&self) -> Backoff {
         Backoff::until(tokio::time::Instant::now() + self.started_within)
     }
 
-    /// Sends a transaction, again while others get in its way.
+    /// Sends a transaction, and repeats it while others conflict with it.
     async fn transact(
         &self,
         actions: Vec<TransactWriteItem>,
@@ -341,7 +341,7 @@ impl Table {
                 .client
                 .transact_write_items()
                 .set_transact_items(Some(actions.clone()))
-                // With the token, an attempt after a lost answer is no conflict with the first.
+                // The token prevents a conflict between an attempt after a lost answer and the first attempt.
                 .client_request_token(revision.to_string())
                 .set_return_consumed_capacity(self.wants_capacity())
                 .send()
@@ -360,7 +360,7 @@ impl Table {
                 return Ok(Outcome::ConditionsFailed(failed));
             }
             let error = sort(error);
-            // Only what the SDK did not retry itself; other errors it has retried already.
+            // Only for errors that the SDK did not retry; it has already retried the others.
             let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
             if !cancelled_for_now {
                 return Err(error.into());
@@ -372,7 +372,7 @@ impl Table {
     }
 }
 
-/// Gives other writers of the same comment time before the change is planned anew.
+/// Gives other writers of the comment time before the change is planned anew.
 async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
     if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
 }
