@@ -34,7 +34,7 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 	PAGEMARK_TEST_FULL=1 cargo test --release --workspace --lib --bins --tests
 
 # The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
-# (`every_module_says_whether_it_runs_on_dynamodb_local`) sees to it that every module is in one of the two lists.
+# (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := behind:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The others test Redis, pages, what is deployed or installed, or a process with
 # its own engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, and tests of the repair job that

@@ -41,7 +41,8 @@ pub struct RecordChange<'record> {
 /// invalid has left nothing behind.
 ///
 /// # Errors
-/// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an image of a different item than its keys.
+/// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an image of a different
+/// item than its keys.
 pub fn decode_record(place: usize, record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
     let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
     else {

@@ -1,6 +1,6 @@
 //! The edits of a batch's comments. No I/O, no clock, no randomness.
 //!
-//! **Invariant:** the edit of each primary item stands once, because its changes in the batch are joined first, so the edits may
+//! **Invariant:** each primary item has one edit, because its changes in the batch are joined first. So the edits may
 //! be sent in any order.
 
 use model::{
@@ -8,7 +8,7 @@ use model::{
     record::CommentChange,
 };
 
-/// The edits that bring the base sets of all changed comments in line.
+/// The edits that update the base sets of all changed comments.
 pub fn plan_edits(changes: &[CommentChange<'_>]) -> Vec<IndexEdit> {
     changes.iter().flat_map(plan_index_edits).collect()
 }

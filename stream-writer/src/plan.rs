@@ -2,8 +2,8 @@
 //!
 //! Batches are filled across comments; a transaction holds the writes of one comment.
 //!
-//! **Invariant:** no key stands twice in the calls for one batch of records (`model::plan` gives each key once a
-//! primary item, and an item's changes are joined first), so the calls may run in any order and at the same time.
+//! **Invariant:** no key occurs twice in the calls for one batch of records, because `model::plan` gives each key once
+//! a primary item, and an item's changes are joined first. So the calls may run concurrently and in any order.
 
 use model::{
     plan::{DuplicateWrite, plan_fan_out},
@@ -23,12 +23,12 @@ pub enum Call {
 }
 
 impl Call {
-    /// How many writes it holds.
+    /// The number of writes in the call.
     pub fn len(&self) -> usize {
         self.writes().len()
     }
 
-    /// Whether it holds none; no plan has such a call.
+    /// Whether the call has no writes; plans make no such call.
     pub fn is_empty(&self) -> bool {
         self.writes().is_empty()
     }
@@ -41,11 +41,11 @@ impl Call {
     }
 }
 
-/// The calls that bring the duplicates of all changed comments in line.
+/// The calls that update the duplicates of all changed comments.
 ///
-/// A comment has 31 puts and a delete for every other key that the batch's images imply. Only one that had five or more
-/// languages and ratings within one batch has more writes than a transaction may hold; then the rest of its deletes are
-/// further transactions, after which it is in line as well.
+/// A comment has 31 puts, and a delete for every other key that the batch's images imply. A comment has more writes
+/// than one transaction may hold only if it had five or more languages and ratings within one batch. Then the rest of
+/// its deletes are further transactions, after which its duplicates match as well.
 pub fn plan_calls(changes: &[CommentChange<'_>], fan_out: FanOut) -> Vec<Call> {
     match fan_out {
         FanOut::Batch => chunks(changes.iter().flat_map(plan_fan_out), Table::BATCH_MAX).map(Call::Batch).collect(),
