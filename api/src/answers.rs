@@ -31,7 +31,7 @@ use crate::{
     state::State,
 };
 
-/// A larger answer needs room in the memory for answers.
+/// Answers larger than this need room in the memory for answers.
 const SMALL_BYTES: usize = PART_BYTES;
 
 /// The size of a part: as much as actix collects before it writes.
@@ -69,7 +69,7 @@ impl AnswerMemory {
     }
 }
 
-/// Room for an answer; it is given back when this is dropped.
+/// Room for an answer; dropping this gives the room back.
 #[derive(Debug)]
 struct Reservation(OwnedSemaphorePermit);
 

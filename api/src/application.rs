@@ -1,4 +1,4 @@
-//! Binding, serving, stopping.
+//! Binds, serves and stops the service.
 
 use std::{
     io,
@@ -39,12 +39,12 @@ const STOP_GRACE_SECONDS: u64 = 26;
 /// How long checks under way may take to finish after that: less than the rest of the 30 s.
 const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 
-/// How long the connections of checkers are kept.
+/// How long idle connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 const BYTES_A_MIB: usize = 1024 * 1024;
 
-/// Connections for health and metrics, which a few checkers ask for.
+/// Maximum number of connections for health and metrics, which only a few checkers use.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
 
 /// Why the service does not start.
@@ -53,15 +53,15 @@ pub enum StartError {
     /// Another program listens there.
     #[error("{listen} is in use by another program; choose another address")]
     AddressInUse {
-        /// Where it should have listened.
+        /// The requested address.
         listen: SocketAddr,
     },
     /// The address cannot be listened at for another reason.
     #[error("cannot listen at {listen}: {source}")]
     Listen {
-        /// Where it should have listened.
+        /// The requested address.
         listen: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -74,7 +74,7 @@ pub enum StartError {
 pub struct Application {
     address: SocketAddr,
     server: Server,
-    /// Health and metrics at an address of their own.
+    /// The server for health and metrics, if they have a separate address.
     operations: Option<(SocketAddr, Server)>,
     table_id: Arc<TableId>,
 }
@@ -86,8 +86,8 @@ impl std::fmt::Debug for Application {
 }
 
 impl Application {
-    /// Binds, and makes the clients of the stores. No store is asked anything yet: the service starts while they are
-    /// down.
+    /// Binds, and creates the clients of the stores. It sends nothing to a store yet, so the service starts while they
+    /// are down.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -166,13 +166,13 @@ impl Application {
         self.address
     }
 
-    /// The address of health and metrics, where they have one of their own.
+    /// The address of health and metrics, if they have a separate one.
     pub fn operations_address(&self) -> Option<SocketAddr> {
         self.operations.as_ref().map(|(address, _)| *address)
     }
 
-    /// Serves until `shutdown` is done, then takes no more requests and finishes those under way. Signals are the
-    /// caller's: the service listens for none.
+    /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
+    /// handles signals; the service does not listen for them.
     ///
     /// # Errors
     /// The server's.
@@ -188,7 +188,7 @@ impl Application {
             // The server itself carries out the stop, so it must run on meanwhile.
             () = shutdown => tokio::join!(server, handle.stop(true)).0,
         };
-        // Last, so that a service that is stopping can be watched.
+        // Last, so that a stopping service can still be watched.
         if let Some((handle, serving)) = operations {
             handle.stop(true).await;
             serving.await.map_err(io::Error::other)??;
@@ -224,7 +224,7 @@ pub(crate) fn app(
     layers(state, move |config| configure(config, with_operations))
 }
 
-/// The layers around everything that is served.
+/// The layers around all routes.
 pub(crate) fn layers(
     state: web::Data<State>,
     configure: impl FnOnce(&mut web::ServiceConfig),
@@ -253,7 +253,7 @@ pub(crate) fn layers(
         .default_service(web::to(routes::no_route))
 }
 
-/// Health and metrics at an address of their own.
+/// The server for health and metrics at a separate address.
 fn operations_server(
     listen: SocketAddr,
     state: web::Data<State>,

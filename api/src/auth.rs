@@ -14,7 +14,7 @@ impl WriteTokens {
         Self(hashes)
     }
 
-    /// Lets a request pass that carries one of the tokens, and says which by its hash.
+    /// Accepts a request that carries one of the tokens, and returns the hash of that token.
     pub(crate) fn check(&self, request: &HttpRequest) -> Result<WriteTokenHash, ApiError> {
         self.check_token(bearer_token(request))
     }

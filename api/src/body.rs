@@ -19,7 +19,7 @@ use crate::{error::ApiError, last_answer, state::State};
 /// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
 const CHAR_MAX_BYTES: usize = 12;
 
-/// The most bytes of all else in a body: the other fields, the fields' names, white space.
+/// The most bytes of the rest of a body: the other fields, the fields' names, white space.
 const OVERHEAD_BYTES: usize = 4 * 1024;
 
 /// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
@@ -49,7 +49,7 @@ impl Fields {
         Self::parse(&read(request, payload, accepted, BODY_MAX_BYTES).await?)
     }
 
-    /// The fields of a form: texts, but the rating, which is a number. Empty ones were not filled in.
+    /// The fields of a form. All are texts except the rating, which is a number. Empty ones were not filled in.
     ///
     /// # Errors
     /// Names the field that is unknown or given twice.
@@ -117,7 +117,7 @@ impl Fields {
     }
 }
 
-/// What a client says of a new comment.
+/// The content of a new comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) language: Language,
@@ -126,7 +126,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// A hash of everything that a request to create a comment says, however it is spelt.
+    /// A hash of the whole content of a request to create a comment, independent of its spelling.
     pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
         let said =
             serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
@@ -198,7 +198,7 @@ fn parse_optional_text(field: &'static str, value: &Value) -> Result<Option<Stri
     if value.is_null() { Ok(None) } else { parse_text(field, value).map(Some) }
 }
 
-/// A value as a message may repeat it.
+/// A value in a form that a message may repeat.
 fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),
@@ -261,7 +261,7 @@ mod tests {
             let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
             match content(&json) {
                 Err(ApiError::Invalid { field, .. }) => assert_eq!(field, "rating", "{rating}"),
-                // A number that is none, by JSON's own parser.
+                // JSON's own parser refuses this number.
                 Err(ApiError::BrokenBody(_)) => assert_eq!(rating, "1e400"),
                 other => panic!("{rating}: {other:?}"),
             }
@@ -306,7 +306,7 @@ mod tests {
         assert!(told(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
     }
 
-    /// Every text that may be sent at its limit, each character in its longest encoding.
+    /// All texts at their limits, each character in its longest encoding.
     #[test]
     fn the_longest_texts_in_the_longest_encodings_are_no_larger_than_a_body() {
         let escaped = |chars: usize| "\\ud83d\\ude00".repeat(chars);

@@ -21,11 +21,11 @@ use flate2::{Compression, write::GzEncoder};
 
 use crate::error::{ApiError, Audience};
 
-/// A shorter text is sent as it is: what it saves is less than what a packet's head takes.
+/// A shorter text is sent as it is: compression saves less than the size of a packet's head.
 const BYTES_MIN: usize = 256;
 
-/// A longer text is compressed by another thread, so that it holds up no other request: this many bytes take a millisecond
-/// or two.
+/// A longer text is compressed by another thread, so that it blocks no other request: this many bytes take a
+/// millisecond or two.
 const BYTES_MAX_HERE: usize = 256 * 1024;
 
 /// Brotli's quality, from 0 to 11, and its window, as a power of 2. On a page, quality 5 saves some 5 % of the bytes.
@@ -35,7 +35,7 @@ const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW: u32 = 18;
 const BROTLI_BUFFER_BYTES: usize = 4_096;
 
-/// How an answer is coded.
+/// The coding of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Brotli,
@@ -43,10 +43,10 @@ enum Coding {
 }
 
 impl Coding {
-    /// What the client prefers, or the shorter where it does not care.
+    /// The coding that the client prefers, or the shorter one if it has no preference.
     ///
-    /// A client that takes neither a coding that there is nor a plain answer gets a plain one: RFC 9110 (section 12.5.3) lets
-    /// a server do without the header, and a text that can be read helps more than a refusal.
+    /// A client that accepts neither an available coding nor a plain answer gets a plain one. RFC 9110 (section 12.5.3)
+    /// lets a server ignore the header, and a readable text helps more than a refusal.
     fn wanted(request: &ServiceRequest) -> Option<Self> {
         let offered = [Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
         // A client that does not send the header may be able to read only plain text.
@@ -72,7 +72,7 @@ impl Coding {
                 let (quality, window) = (BROTLI_QUALITY, BROTLI_WINDOW);
                 let mut encoder = brotli::CompressorWriter::new(&mut compressed, BROTLI_BUFFER_BYTES, quality, window);
                 encoder.write_all(text)?;
-                // The end is written when it is dropped; a vector takes everything.
+                // Dropping the encoder writes the end; a vector accepts everything.
                 drop(encoder);
             }
             Self::Gzip => {
@@ -85,7 +85,7 @@ impl Coding {
     }
 }
 
-/// Compresses answers for those who can read that.
+/// Compresses answers for clients that accept it.
 pub(crate) async fn compress<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -96,7 +96,7 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
     let (mut answer, body) = answer.into_parts();
     let body = match body.try_into_bytes() {
         Ok(body) => body,
-        // A stream: nothing that this service sends.
+        // A streamed body. This service never sends one.
         Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
     };
     let Some(coding) = wanted.filter(|_| body.len() >= BYTES_MIN) else {

@@ -13,17 +13,17 @@ pub(crate) fn etag(revision: Revision) -> String {
     format!("\"{revision}\"")
 }
 
-/// What the header `If-Match` asks for.
+/// The condition of the header `If-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IfMatch {
-    /// Nothing, or `*`: any revision will do.
+    /// No condition, or `*`: any revision will do.
     Any,
-    /// One of these revisions; none when the entity tags are such that no comment ever has them.
+    /// One of these revisions; empty when no comment can have such entity tags.
     OneOf(Vec<Revision>),
 }
 
 impl IfMatch {
-    /// Reads the header, which may be given several times: that is one list (RFC 9110 section 5.3).
+    /// Reads the header, which may occur several times: together they are one list (RFC 9110 section 5.3).
     ///
     /// # Errors
     /// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
@@ -37,10 +37,10 @@ impl IfMatch {
     }
 }
 
-/// What the header `If-None-Match` excludes, of a request that changes something.
+/// The revisions that the header `If-None-Match` excludes, in a request that changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IfNoneMatch {
-    /// `*`: any revision, so only what does not exist passes.
+    /// `*`: any revision, so only a missing comment passes.
     Any,
     /// These revisions; none without the header.
     OneOf(Vec<Revision>),
@@ -77,7 +77,7 @@ impl IfNoneMatch {
 enum Tags {
     /// `*`.
     Star,
-    /// Each with whether it is strong, and the revision that it stands for: `None` when no comment ever has it.
+    /// Each tag with whether it is strong, and its revision: `None` when no comment can have this tag.
     List(Vec<(bool, Option<Revision>)>),
 }
 
@@ -120,10 +120,10 @@ fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
     }
 }
 
-/// The value of a header that may be given once.
+/// The value of a header that may occur once.
 ///
 /// # Errors
-/// Names the header that is repeated or no visible ASCII.
+/// Names the header that is repeated or not visible ASCII.
 pub(crate) fn single_header<'request>(
     request: &'request HttpRequest,
     name: &HeaderName,

@@ -1,7 +1,7 @@
-//! A client's connection, on the socket's side: every phase of it has a deadline, and what it may take of memory has a bound.
+//! A client's connection, on the socket's side: every phase has a deadline, and its memory has a bound.
 //!
-//! actix bounds two phases: the first head, and the idle time after a complete request. It does not bound later heads, bodies without
-//! a reader, or answers that their client does not take. It also reads on from such a client.
+//! actix bounds two phases: the first head, and the idle time after a complete request. It does not bound later heads,
+//! bodies without a reader, or answers that their client does not take. It also continues to read from such a client.
 //!
 //! So the service hands actix a [`TimedStream`]. [`follow`] notes the connection's phase (ADR 42):
 //!
@@ -12,8 +12,9 @@
 //! | [`Phase::Sending`] | the answer is made | the system has taken all of it | with each [`TAKEN_BYTES_MIN`] that are taken |
 //! | [`Phase::Idle`] | the answer is taken | the next byte | never |
 //!
-//! A connection that misses its deadline is reset, so that the system keeps nothing of it either. An idle one is closed. When less
-//! than a quarter of the places for connections is left, idle ones are kept for [`SCARCE_KEEP_ALIVE`] only.
+//! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
+//! closed. When less than a quarter of the places for connections is left, idle ones are kept only for
+//! [`SCARCE_KEEP_ALIVE`].
 
 use std::{
     cell::Cell,
@@ -46,8 +47,9 @@ use tokio::{
 
 use crate::last_answer::Closing;
 
-/// The largest head of a request; browsers send far less. actix takes 128 KB, and panics on a header's name of 65,536 bytes. This
-/// bound is lower, because the read that ended the previous request may have brought the beginning of the head.
+/// The largest head of a request; browsers send far less. actix takes 128 KB, and panics on a header's name of 65,536
+/// bytes. This bound is lower, because the read that ended the previous request may have brought the beginning of the
+/// head.
 const HEAD_MAX_BYTES: usize = 48 * 1024;
 
 /// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
@@ -56,16 +58,19 @@ const TAKEN_BYTES_MIN: usize = 1024 * 1024;
 /// The longest read. actix parses after each, so it does not collect thousands of small requests before it stops reading.
 const READ_MAX_BYTES: usize = 8 * 1024;
 
-/// Bytes of an answer that the system may keep for its client; Linux doubles it. Without this bound Linux keeps up to 4 MB.
+/// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
+/// up to 4 MB.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The service's own bounds come first, because they end a phase with an answer. The deadline follows so much later.
+/// How much later the deadline of a phase is than the service's own bound. That bound comes first, because it ends the
+/// phase with an answer.
 const GRACE: Duration = Duration::from_secs(2);
 
 const HEAD_TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// The most that is read and dropped of a head that is too large. A client whose bytes are not read gets a reset instead of the answer.
+/// The most bytes of a too large head that are read and dropped. A client whose bytes are not read gets a reset instead
+/// of the answer.
 const THROWN_AWAY_MAX_BYTES: usize = 512 * 1024;
 
 /// How long an idle connection is kept when places are scarce.
@@ -93,7 +98,7 @@ impl Places {
     }
 }
 
-/// A connection's place; it is free when this is dropped.
+/// A connection's place; dropping this frees it.
 #[derive(Debug)]
 struct Place(Places);
 
@@ -133,7 +138,7 @@ enum Phase {
     Idle,
 }
 
-/// Where a connection is: shared by its stream and the request on it, which live on one thread.
+/// The state of a connection: shared by its stream and the request on it, which live on one thread.
 #[derive(Debug)]
 pub(crate) struct Progress {
     deadlines: Deadlines,
@@ -170,7 +175,7 @@ impl Progress {
         self.deadline.set(Instant::now() + time);
     }
 
-    /// Bytes have arrived. `false`: more of a head than there may be.
+    /// Bytes have arrived. `false` when a head exceeds its bound.
     fn read(&self, bytes: usize) -> bool {
         match self.phase.get() {
             Phase::Idle if bytes > 0 => {
@@ -205,7 +210,7 @@ impl Progress {
         }
     }
 
-    /// The system has taken all that actix had for it.
+    /// The system has taken everything that actix had for it.
     fn flushed(&self) {
         if self.phase.get() == Phase::Sending && self.answer_is_whole.get() {
             let keep_alive = self.deadlines.keep_alive;
@@ -221,7 +226,7 @@ pub(crate) struct TimedStream {
     io: Rc<TcpStream>,
     progress: Rc<Progress>,
     closing: Rc<Closing>,
-    /// Wakes the connection's task; never later than the deadline.
+    /// Wakes the connection's task, at the latest at the deadline.
     timer: Pin<Box<Sleep>>,
     /// A full read is followed by a pause, in which actix parses.
     pause: bool,
@@ -240,28 +245,28 @@ impl TimedStream {
         Self { io, progress, closing: Rc::default(), timer, pause: false, blocked: false, reader_waits: false }
     }
 
-    /// For the requests on the connection.
+    /// The progress, for the requests on the connection.
     pub(crate) fn progress(&self) -> Rc<Progress> {
         Rc::clone(&self.progress)
     }
 
-    /// For the requests on the connection.
+    /// The end of the connection, for the requests on it.
     pub(crate) fn closing(&self) -> Rc<Closing> {
         Rc::clone(&self.closing)
     }
 
-    /// For answering when actix cannot any more.
+    /// The means to answer when actix no longer can.
     pub(crate) fn last_words(&self) -> LastWords {
         LastWords { io: Rc::clone(&self.io), progress: self.progress() }
     }
 
-    /// Fails when the deadline has passed; otherwise the task is woken then.
+    /// Fails when the deadline has passed; otherwise wakes the task at the deadline.
     fn check_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let deadline = self.progress.deadline.get();
         if self.timer.deadline() > deadline {
             self.timer.as_mut().reset(deadline);
         }
-        // A deadline that was put off since is waited for anew.
+        // A deadline that has moved meanwhile is waited for again.
         while self.timer.as_mut().poll(context).is_ready() {
             if deadline <= Instant::now() {
                 let phase = self.progress.phase.get();
@@ -276,7 +281,7 @@ impl TimedStream {
         Ok(())
     }
 
-    /// Has the system drop what it holds for the client, as soon as the connection is dropped.
+    /// Makes the system drop the data that it holds for the client, as soon as the connection is dropped.
     fn reset(&self) {
         if let Err(error) = SockRef::from(&*self.io).set_linger(Some(Duration::ZERO)) {
             tracing::debug!(%error, "a connection ends with what its client has not taken");
@@ -316,14 +321,14 @@ impl LastWords {
     }
 }
 
-/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7), `TCP_USER_TIMEOUT`). That holds
-/// after the service has closed the connection, too.
+/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7),
+/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection.
 fn bound_socket(io: &TcpStream, unread: Duration) {
     let socket = SockRef::from(io);
     let bounded = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
     #[cfg(target_os = "linux")]
     let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
-    // Other systems are for development.
+    // Other systems are used for development only.
     #[cfg(not(target_os = "linux"))]
     let _unbounded = unread;
     if let Err(error) = bounded {
@@ -385,12 +390,12 @@ impl AsyncWrite for TimedStream {
         Poll::Ready(Ok(written))
     }
 
-    /// actix flushes when the stream has taken all that there is of answers.
+    /// actix flushes when the stream has taken all answers so far.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.progress.flushed();
         this.check_deadline(context)?;
-        // A request after the last answer ends the connection. What the socket has taken is on its way.
+        // A request after the last answer ends the connection. The bytes that the socket has taken are on their way.
         let ended = this.closing.is_due().then_some(io::ErrorKind::ConnectionAborted.into());
         Poll::Ready(ended.map_or(Ok(()), Err))
     }
@@ -406,12 +411,12 @@ impl AsyncWrite for TimedStream {
     }
 }
 
-/// Says what a connection is doing while a request is on it. It must be around everything else that answers.
+/// Records what a connection is doing while a request is on it. This layer must be around all others that answer.
 pub(crate) async fn follow<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    // A test asks without a connection.
+    // Tests make requests without a connection.
     let Some(progress) = request.conn_data::<Rc<Progress>>().cloned() else {
         return Ok(next.call(request).await?.map_into_boxed_body());
     };
@@ -422,7 +427,7 @@ pub(crate) async fn follow<B: MessageBody + 'static>(
     progress.sending();
     match answer {
         Ok(answer) => Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress }))),
-        // actix makes a short answer of it and hands it to the stream as a whole.
+        // actix turns this into a short answer, and hands it to the stream as a whole.
         Err(error) => {
             progress.answer_is_whole.set(true);
             Err(error)
@@ -430,7 +435,7 @@ pub(crate) async fn follow<B: MessageBody + 'static>(
     }
 }
 
-/// A body whose end is noted: actix drops it when it has all of it.
+/// A body that records its end: actix drops the body when it has all of it.
 struct FollowedBody {
     body: BoxBody,
     progress: Rc<Progress>,

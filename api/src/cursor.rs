@@ -24,7 +24,7 @@ use crate::{error::ApiError, settings::CursorKey};
 /// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
 pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
 
-/// What a cursor belongs to: one more part of what is sealed.
+/// Identifies the use of the seal: one more part of the sealed data.
 const PURPOSE: &[u8] = b"pagemark cursor";
 
 /// The first byte: the version in its high half, and these bits.
@@ -40,7 +40,7 @@ const LEB128_MORE: u8 = 0x80;
 /// Ten times seven bits hold every 64-bit number.
 const LEB128_MAX_LEN: usize = 10;
 
-/// In which direction a cursor leads from its comment, in the listing's own order.
+/// The direction in which a cursor leads from its comment, in the listing's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// To the page after the comment.
@@ -59,7 +59,7 @@ impl Direction {
     }
 }
 
-/// Just after, or just before, a comment.
+/// A position just after, or just before, a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) direction: Direction,
@@ -76,7 +76,7 @@ pub(crate) struct CursorScope<'scope> {
 }
 
 impl CursorScope<'_> {
-    /// The vector of associated data. AES-SIV keeps its parts apart, so no two scopes have the same.
+    /// The vector of associated data. AES-SIV separates its parts, so two different scopes never have equal data.
     fn associated_data(&self) -> [Vec<u8>; 5] {
         [
             PURPOSE.to_vec(),
@@ -174,10 +174,10 @@ impl CursorSealer {
         Self { sealing, others }
     }
 
-    /// The cursor as the client gets it.
+    /// The cursor in the form that clients get.
     pub(crate) fn seal(&self, scope: &CursorScope<'_>, cursor: &Cursor) -> Result<String, ApiError> {
         let sealed = siv(&self.sealing).encrypt(scope.associated_data(), &cursor.to_bytes());
-        // It fails for more than 126 parts only.
+        // Sealing fails only for more than 126 parts.
         let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::{conditional::etag, pages};
 
-/// Seconds after which a client may try again. Stores that fail over, and an index that is being rebuilt, take some.
+/// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The media type of problems.
@@ -33,12 +33,12 @@ pub(crate) enum ApiError {
         /// The problem, and what would be right.
         problem: String,
     },
-    /// The body is not the JSON that it must be.
+    /// The body is not valid JSON for this request.
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", max_bytes / 1024)]
     BodyTooLarge {
-        /// How large it may be.
+        /// The maximum size.
         max_bytes: usize,
     },
     #[error("The body did not arrive in time.")]
@@ -58,7 +58,7 @@ pub(crate) enum ApiError {
     NoRoute,
     #[error("This address takes only {allow}.")]
     MethodNotAllowed {
-        /// The methods that are taken.
+        /// The methods that are allowed.
         allow: &'static str,
     },
     #[error("There is no such comment.")]
@@ -72,9 +72,9 @@ pub(crate) enum ApiError {
     },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
     PastTheEnd {
-        /// The page asked for.
+        /// The requested page.
         page: u64,
-        /// How many there are.
+        /// The number of pages.
         total_pages: u64,
     },
     #[error("A comment with this id exists.")]
@@ -85,12 +85,12 @@ pub(crate) enum ApiError {
     IdempotencyMismatch,
     #[error("The comment has changed: its revision is {current}, not the one in If-Match.")]
     RevisionMismatch {
-        /// The present revision.
+        /// The current revision.
         current: Revision,
     },
     #[error("The comment exists, at revision {current}, which If-None-Match excludes.")]
     RevisionExcluded {
-        /// The present revision.
+        /// The current revision.
         current: Revision,
     },
     #[error(
@@ -123,7 +123,7 @@ impl ApiError {
         Self::Invalid { field: shortened(field.into()), problem: problem.into() }
     }
 
-    /// A mistake of ours.
+    /// A mistake of the service.
     pub(crate) fn internal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Internal(error.into())
     }
@@ -159,7 +159,7 @@ impl ApiError {
         }
     }
 
-    /// Logs what an operator has to know, once: when the answer is made.
+    /// Logs an error for the operator once: when the answer is made.
     fn log(&self) {
         match self {
             Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
@@ -167,8 +167,8 @@ impl ApiError {
             Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
             Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
-            // Why the index is unavailable is logged where it is found out, requests turned away are counted; the rest
-            // is the client's to know.
+            // The index watch logs why the index is unavailable, and refused requests are counted. All other errors
+            // concern only the client.
             Self::IndexUnavailable
             | Self::NotYetListed
             | Self::Overloaded
@@ -215,13 +215,13 @@ impl ApiError {
             answer.force_close();
         }
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
-        // Said here as well: what is around the handlers does not reach an answer that a layer around it gives.
+        // Repeated here, because the layers around the handlers do not see an answer from a layer outside them.
         answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         answer
     }
 }
 
-/// The name of a field as a message may repeat it.
+/// The name of a field in a form that a message may repeat.
 fn shortened(field: Cow<'static, str>) -> Cow<'static, str> {
     const FIELD_MAX_CHARS: usize = 80;
     match field.char_indices().nth(FIELD_MAX_CHARS) {
@@ -266,7 +266,7 @@ impl ResponseError for ApiError {
             detail: self.to_string(),
             field: if let Self::Invalid { field, .. } = self { Some(field) } else { None },
         };
-        // A problem is made of texts and a number: it always is JSON.
+        // A problem consists of texts and a number, so it always is JSON.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).body(body)
     }
@@ -277,7 +277,7 @@ impl ResponseError for ApiError {
 #[error("{error}")]
 pub(crate) struct PageError {
     pub(crate) error: ApiError,
-    /// What leads on from there.
+    /// The links that lead on from the page.
     pub(crate) help: pages::Help,
 }
 
@@ -316,7 +316,7 @@ impl Audience {
         }
     }
 
-    /// The error as this reader gets it.
+    /// The error in the form for this audience.
     pub(crate) fn error(self, error: ApiError) -> actix_web::Error {
         match self {
             Self::Program => error.into(),

@@ -25,7 +25,7 @@ use actix_web::{
     middleware::Next,
 };
 
-/// Whether a connection ends: shared by its stream and the requests on it, which live on one thread.
+/// Whether a connection ends. Shared by its stream and the requests on it, which live on one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     /// The last answer is made.
@@ -52,12 +52,12 @@ pub(crate) fn body_was_read(request: &HttpRequest) {
     }
 }
 
-/// Lets no request pass after the last answer of its connection. It must be around everything else.
+/// Accepts no request after the last answer of its connection. This layer must be around all others.
 pub(crate) async fn keep<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
-    // A test asks without a connection.
+    // Tests make requests without a connection.
     let Some(closing) = request.conn_data::<Rc<Closing>>().cloned() else { return next.call(request).await };
     if closing.after_this_answer.get() {
         closing.now.set(true);
@@ -76,7 +76,8 @@ pub(crate) async fn keep<B: MessageBody + 'static>(
             if is_last {
                 head.set_connection_type(ConnectionType::Close);
             }
-            // actix reuses heads, and leaves the version of the answer before in them, by which 1.0 would close.
+            // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close
+            // the connection.
             head.version = Version::HTTP_11;
             closing.after_this_answer.set(head.connection_type() == ConnectionType::Close);
         }

@@ -24,7 +24,7 @@ pub(crate) fn api_comment(id: &CommentId) -> String {
     format!("/api/v1/comments/{}", encoded(id.as_str()))
 }
 
-/// What all pages of one listing in the JSON API have in common. Defaults are left out.
+/// The common part of the URLs of one listing's pages in the JSON API. Defaults are left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ApiListing<'listing> {
     pub(crate) product: &'listing ProductId,
@@ -101,7 +101,7 @@ pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, n
     with_query(url, &order.into_iter().chain(number).collect::<Vec<_>>())
 }
 
-/// Where a comment on a product can be posted by form, if it can.
+/// The URL of the form to post a comment on a product.
 pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
@@ -109,25 +109,25 @@ pub(crate) fn comment_form(product: &ProductId) -> String {
 /// The sitemap index.
 pub(crate) const SITEMAP: &str = "/sitemap.xml";
 
-/// A part of the sitemap: of an index partition, the parts counted from 1.
+/// A part of the sitemap of an index partition, counted from 1.
 pub(crate) fn sitemap_part(partition: u16, part: usize) -> String {
     format!("/sitemap/{partition}-{part}.xml")
 }
 
-/// The partition and the part that the last part of such a path names, in no other spelling.
+/// The partition and the part in the last part of such a path; only the canonical spelling is accepted.
 pub(crate) fn parse_sitemap_part(file: &str) -> Option<(u16, usize)> {
     let (partition, part) = file.strip_suffix(".xml")?.split_once('-')?;
     let (partition, part) = (partition.parse().ok()?, part.parse().ok()?);
     sitemap_part(partition, part).ends_with(&format!("/{file}")).then_some((partition, part))
 }
 
-/// The value of a header `Link` (RFC 8288). The targets have everything percent-encoded that could end one.
+/// The value of a header `Link` (RFC 8288). In the targets, every character that could end one is percent-encoded.
 pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
     links.collect::<Vec<_>>().join(", ")
 }
 
-/// The place of a comment in a page for people, to be put behind the page's URL.
+/// The fragment of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {
     format!("#{}", element_id(id))
 }
@@ -137,7 +137,7 @@ pub(crate) fn element_id(id: &CommentId) -> String {
     format!("comment-{id}")
 }
 
-/// The link to a comment that stays right whichever page it is on.
+/// The permanent link to a comment, which works on any page that the comment moves to.
 pub(crate) fn permalink(id: &CommentId) -> String {
     format!("/comments/{}", encoded(id.as_str()))
 }

@@ -58,7 +58,7 @@ const LOOKED_INTO_MAX: u64 = 25;
 /// How many of them are looked up concurrently.
 const LOOKED_INTO_TOGETHER: usize = 5;
 
-/// Which comments, in which order and portions.
+/// A listing: its comments, their order and the page size.
 #[derive(Debug, Clone)]
 pub(crate) struct ListingQuery {
     pub(crate) product: ProductId,
@@ -68,17 +68,17 @@ pub(crate) struct ListingQuery {
 }
 
 impl ListingQuery {
-    /// What its cursors belong to.
+    /// The scope of its cursors.
     pub(crate) fn scope(&self) -> CursorScope<'_> {
         CursorScope { product: &self.product, filter: &self.filter, order: self.order, page_size: self.page_size }
     }
 
-    /// What to ask the page index for.
+    /// The query for the page index.
     fn page_start(&self, skip: u64, as_of: Option<Instant>) -> PageStartQuery<'_> {
         PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 
-    /// How many comments to ask the table for: one more than a page shows.
+    /// The number of comments in a query to the table: one more than a page shows.
     fn limit(&self) -> u16 {
         u16::from(self.page_size.get()) + 1
     }
@@ -93,8 +93,8 @@ impl ListingQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) comments: Vec<Comment>,
-    /// How many comments the filter matches, as far as the page index counts them, and at least what is shown; `None` when
-    /// the page index is unavailable.
+    /// The number of comments that match the filter: the count of the page index, but at least the number shown. `None`
+    /// when the page index is unavailable.
     pub(crate) total: Option<u64>,
     /// Where the next page starts; `None` at the end.
     pub(crate) next: Option<Cursor>,
@@ -122,7 +122,7 @@ impl Row {
     }
 }
 
-/// What a query of one row more than the page shows has found.
+/// The result of a query for one row more than the page shows.
 #[derive(Debug)]
 struct Found {
     /// The places of the page, in the query's order.
@@ -134,18 +134,18 @@ struct Found {
 }
 
 impl Found {
-    /// The page of this size in the table's answer, without what is dated after `as_of`.
+    /// Cuts a page of this size from the table's answer, without comments dated after `as_of`.
     fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Instant>) -> Self {
         let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
         for item in malformed {
-            // They come in order, so each finds all that stand before it.
+            // They come in order, so all earlier items are in place.
             rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
         }
         let answered = rows.len();
         if let Some(as_of) = as_of {
             rows.retain(|row| row.cd().is_none_or(|cd| cd.created_at <= as_of));
         }
-        // Newest first, the query begins below `as_of`. Oldest first, all that follows a later row is later too.
+        // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let ended = rows.len() < answered;
         let size = usize::from(size.get());
         let more = !ended && (rows.len() > size || cut_short);
@@ -228,8 +228,8 @@ async fn read_numbered(
     Ok(Listing { as_of: numbered, ..cut_page(query, number, total, found)? })
 }
 
-/// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. It takes at most two queries of
-/// one item each. An item that cannot be read does not count: no page shows it.
+/// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two queries
+/// of one item each. An unreadable item does not count, because no page shows it.
 async fn has_unranked(
     state: &State,
     query: &ListingQuery,
@@ -326,7 +326,7 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
     cut_at_cursor(query, &cursor, start.map(|start| start.total), found)
 }
 
-/// What to ask the table for.
+/// Plans the query to the table.
 fn plan_page(
     query: &ListingQuery,
     number: PageNumber,
@@ -352,7 +352,7 @@ fn just_after(as_of: Instant) -> Option<Cd> {
     Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
 }
 
-/// Makes a numbered page of what the table answered.
+/// Makes a numbered page from the table's answer.
 fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
     let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
     let Found { rows, more, .. } = found;
@@ -363,16 +363,16 @@ fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found:
         }
         Some(_) | None => {}
     }
-    // The page index may be a moment behind; what is shown does exist.
+    // The page index may be a moment behind, but the shown comments exist.
     let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
-    // The table may be behind as well: what is ranked follows, although its items are still being written.
+    // The table may be behind too: ranked comments follow, although their items are still being written.
     let more = more || total.is_some_and(|total| number.get() < query.page_size.total_pages(total));
     let next = if more { last(&rows) } else { None };
     let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
     Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
-/// Makes a cursor's page of what the table answered.
+/// Makes a cursor's page from the table's answer.
 ///
 /// # Errors
 /// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes them over.

@@ -16,8 +16,8 @@ use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// mimalloc returns freed memory to the system only during later calls for large blocks. An idle service makes none, so it would keep
-/// what its busiest moment took. This is how often such a call is made.
+/// mimalloc returns freed memory to the system only during later calls for large blocks. An idle service makes none, so
+/// it would keep the memory of its busiest moment. This is the interval of such a call.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(5);
 
 /// Large to mimalloc. The block is never written to, so it takes no memory.
@@ -29,7 +29,7 @@ async fn main() -> ExitCode {
     match serve(settings).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line: each error's own text says all that its causes say.
+            // One line: the text of each error includes its causes.
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
@@ -46,7 +46,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     tracing::info!(address = %application.address(), operations, "listening");
     let shutdown = async move {
         tokio::select! {
-            // Without a way to hear Ctrl-C, SIGTERM still ends the process.
+            // If Ctrl-C cannot be handled, SIGTERM still ends the process.
             Ok(()) = tokio::signal::ctrl_c() => {}
             _ = terminate.recv() => {}
         }

@@ -1,4 +1,4 @@
-//! Pages cut from what the table answers, over comments made at the milliseconds 1 to `last`.
+//! Pages cut from the table's answers, over comments made at the milliseconds 1 to `last`.
 
 use super::*;
 use model::{CommentText, Language, Malformed, Rating, Revision};
@@ -17,7 +17,7 @@ fn at(ms: i64) -> Instant {
     Instant::from_epoch_ms(ms).unwrap()
 }
 
-/// A comment made at this millisecond, which is its name too.
+/// A comment made at this millisecond, which is also its name.
 fn comment(ms: i64) -> Comment {
     Comment {
         id: CommentId::parse(&format!("c{ms}")).unwrap(),
@@ -44,7 +44,7 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
     all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
 }
 
-/// What a page of the query shows of an answer.
+/// The rows of an answer that a page of the query shows.
 fn found(query: &ListingQuery, page: Page) -> Found {
     Found::new(page, query.page_size, None)
 }
@@ -216,7 +216,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
     let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 7, 6], comment(6).cd()));
-    // Nothing but such items: the page is empty, and leads on.
+    // Only malformed items: the page is empty, and leads on.
     let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
     let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone())).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![], comment(6).cd()));
@@ -264,7 +264,7 @@ fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
         walked.sort_unstable();
         assert_eq!(walked, (1..=13).collect::<Vec<_>>(), "{order}");
     }
-    // A later page, and one that ends where the table does.
+    // A later page, and one that ends together with the table.
     let query = query(Order::Newest, 4);
     assert!(page(&query, 2, None, start(8, Some(10)), 13).unwrap().next.is_some());
     assert_eq!(page(&query, 2, None, start(8, Some(5)), 13).unwrap().next, None);
