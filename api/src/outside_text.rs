@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// A part of a path, or a value in a query: percent-encoded text, whole or not.
+/// A part of a path, or a value in a query: percent-encoded text, well-formed or not.
 const PART: &str = r"([a-zA-Z0-9.~!$&'()*+,;=:@_-]|%[0-9A-Fa-f]{2}){0,8}|%?[0-9a-g]{0,3}|\.{1,2}|%2[eE](%2[eE])?";
 /// Half of them at the edges of time.
 const INSTANT: &str = r"(0000-01-01|0001-01-01|9999-12-31)T(00:00:00|23:59:(59|60))(\.9{1,10})?(Z|-00:01|-23:59|%2B00:01|%2B23:59)|[0-9]{4}-(01|12)-(01|31)T(00|23)(:|%3A)(00|59):(59|60)(Z|-[0-9]{2}:00)";
@@ -64,7 +64,7 @@ fn path() -> impl Strategy<Value = String> {
     let any = (select(TEMPLATES), [part(), part(), part()]).prop_map(|(template, parts)| {
         parts.iter().fold(template.to_owned(), |path, part| path.replacen("{}", part, 1))
     });
-    // Whose parameters, headers and body are looked at.
+    // Paths whose parameters, headers and body are read.
     let good = select(["/api/v1/comments/c", "/product/p/comments", "/local/product/p/comments"].as_slice());
     prop_oneof![2 => any, 1 => good.prop_map(str::to_owned), 2 => Just("/api/v1/products/p/comments".to_owned())]
 }
@@ -81,7 +81,7 @@ fn query() -> impl Strategy<Value = String> {
         (PART, PART),
     ];
     let pair = pair.prop_map(|(name, value)| format!("{name}={value}")).boxed();
-    // Several are seldom all good.
+    // Several random values are rarely all valid.
     prop_oneof![3 => pair.clone(), 1 => prop::collection::vec(pair, 0..4).prop_map(|pairs| pairs.join("&"))]
 }
 
@@ -129,7 +129,7 @@ fn body() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     ]
 }
 
-/// A request that the server hands on: its target and its headers are such as HTTP allows.
+/// A request that the server passes on: HTTP allows its target and its headers.
 #[derive(Debug, Clone)]
 struct Sent {
     method: Method,
@@ -154,7 +154,7 @@ fn request() -> impl Strategy<Value = Sent> {
 #[test]
 fn no_request_makes_the_service_fail() {
     let settings = ApiSettings {
-        // What would be asked of a store has been read by then.
+        // A request has been read by the time a store would be called.
         request_timeout: Duration::from_millis(2),
         body_timeout: Duration::from_millis(2),
         proxies: 1,
@@ -183,7 +183,7 @@ fn no_request_makes_the_service_fail() {
     ran.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Asserts that what a text is read as reads back from its own spelling.
+/// Asserts that a parsed value reads back from its own spelling.
 fn check<T: FromStr + Display + PartialEq>(text: &str) -> TestCaseResult {
     if let Ok(read) = text.parse::<T>() {
         prop_assert!(read.to_string().parse::<T>().is_ok_and(|again| again == read), "{:?}", text);

@@ -1,4 +1,4 @@
-//! A panic while a request is answered is a mistake of ours like any other: it is logged, and the request is answered 500.
+//! A panic while a request is answered is an internal error: it is logged, and the request is answered 500.
 //!
 //! **Invariant:** no request ends the task of its connection, so none is left without an answer
 //! (`a_panic_is_a_logged_500_for_programs_and_persons`).
@@ -23,15 +23,16 @@ pub(crate) async fn catch<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     let audience = Audience::of_path(request.path());
-    // What requests share is unwind-safe: poisoned locks are taken over, and nothing else is changed in several steps.
+    // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state changes in several
+    // steps.
     match AssertUnwindSafe(async move { next.call(request).await }).catch_unwind().await {
         Ok(answer) => answer,
-        // The standard library has written the place to stderr.
+        // The standard library has written the location to stderr.
         Err(panic) => Err(audience.error(ApiError::internal(format!("it panicked: {}", message(&*panic))))),
     }
 }
 
-/// What a panic says: `panic!` sends one of two types.
+/// The message of a panic: `panic!` sends one of two types.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")

@@ -1,4 +1,4 @@
-//! Reading requests: parts of the path and the query string, decoded exactly or refused.
+//! Reads requests: parts of the path and the query string are decoded exactly or refused.
 //!
 //! The router decodes paths leniently: bytes that are not UTF-8 become replacement characters, which would name another
 //! product. So the router only chooses a route, and this module decodes the parts from the path as it was sent. The
@@ -48,10 +48,10 @@ pub(crate) fn decode(encoded: &str) -> Option<String> {
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads the query string of a request that knows the parameters `single`, each at most once, and `repeated`.
+    /// Reads the query string of a request that accepts the parameters `single`, each at most once, and `repeated`.
     ///
     /// # Errors
-    /// Names the parameter that is unknown, repeated, or no percent-encoded UTF-8.
+    /// Names the parameter that is unknown, repeated, or not percent-encoded UTF-8.
     pub(crate) fn read(request: &HttpRequest, single: &[&str], repeated: &[&str]) -> Result<Self, ApiError> {
         let mut read: Vec<(String, String)> = Vec::new();
         for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {

@@ -21,11 +21,11 @@ const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 /// Default number of connections. One takes some 20 KB, at most 0.4 MB (ADR 42).
 const DEFAULT_CONNECTIONS_MAX: usize = 1_024;
 
-/// Default memory for answers, in MiB: a quarter of a deployed task's. It has room for 80 pages of 20 while they are made, or for 60 of the
-/// longest pages of 100 that wait for their readers.
+/// Default memory for answers, in MiB: a quarter of the memory of a deployed task. It has room for 80 pages of 20 while
+/// they are made, or for 60 of the longest pages of 100 that wait for their readers.
 const DEFAULT_ANSWER_MEMORY_MIB: u16 = 256;
 
-/// The least of it: two of the longest pages while they are made.
+/// The minimum of that memory: two of the longest pages while they are made.
 const ANSWER_MEMORY_MIN_MIB: u16 = 32;
 
 /// Default time for which idle connections are kept, in seconds: longer than the 60 s of AWS's load balancers.
@@ -148,16 +148,16 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
 
-/// What the service needs besides its stores.
+/// The settings of the service besides its stores.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
     /// The hashes of the tokens that allow writing; when empty, writing is off.
     pub write_tokens: Vec<WriteTokenHash>,
     /// The key that seals cursors.
     pub cursor_key: CursorKey,
-    /// Further keys that open cursors: one that sealed before, or one that will.
+    /// Further keys that open cursors: an earlier sealing key, or a future one.
     pub other_cursor_keys: Vec<CursorKey>,
-    /// Where health and metrics are served; `None`: with everything else.
+    /// The address of health and metrics; `None` to serve them with everything else.
     pub operations_listen: Option<SocketAddr>,
     /// Maximum number of concurrent requests.
     pub in_flight_max: usize,
@@ -177,7 +177,7 @@ pub struct ApiSettings {
     pub body_timeout: Duration,
     /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more.
     pub unread_timeout: Duration,
-    /// How many proxies every request comes through, which tell by whom they were asked.
+    /// The number of proxies that every request passes. Each of them reports its client.
     pub proxies: usize,
     /// Products that the start page links to.
     pub sample_products: Vec<ProductId>,
@@ -227,7 +227,7 @@ impl WriteToken {
         &self.0
     }
 
-    /// What the service keeps of it.
+    /// The form that the service keeps.
     pub fn hash(&self) -> WriteTokenHash {
         WriteTokenHash::of(&self.0)
     }
@@ -237,7 +237,7 @@ impl FromStr for WriteToken {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // What a client can send in a header without quoting.
+        // The characters that a client can send in a header without quoting.
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a write token is one or more visible ASCII characters, without spaces");
         }
@@ -293,7 +293,7 @@ impl fmt::Debug for WriteTokenHash {
     }
 }
 
-/// The 32 bytes that 64 hex digits are.
+/// The 32 bytes of 64 hex digits.
 fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -356,7 +356,7 @@ mod tests {
         let both = format!("{one},{two}");
         let settings = parse(&["--write-token", &both, "--write-token", &three.to_string()]).unwrap();
         assert_eq!(settings.write_tokens, [one, two, three]);
-        // A token itself is refused, so that none ends up in the settings by mistake.
+        // A token itself is refused, so that it does not get into the settings by mistake.
         for wrong in ["", "three", "sha256:", &format!("sha256:{}", "0g".repeat(32)), &"0f".repeat(32)] {
             assert!(parse(&["--write-token", wrong]).is_err(), "{wrong}");
         }

@@ -15,7 +15,7 @@ use model::{Filter, Order};
 pub struct PublicUrl(String);
 
 impl PublicUrl {
-    /// That of a server which is reached where it listens, without TLS.
+    /// The URL of a server that readers reach at its own address, without TLS.
     pub fn of_address(address: SocketAddr) -> Self {
         Self(format!("http://{address}"))
     }
@@ -35,7 +35,7 @@ impl fmt::Display for PublicUrl {
 impl FromStr for PublicUrl {
     type Err = &'static str;
 
-    /// Case and a port that goes without saying are normalised, because search engines compare URLs as texts.
+    /// Case and default ports are normalised, because search engines compare URLs as texts.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const PROBLEM: &str = "the public URL must be http:// or https://, a host, and at most a port, such as https://comments.example.com";
         // Parsing drops fragments silently.

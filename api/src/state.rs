@@ -38,18 +38,18 @@ pub(crate) struct State {
     pub(crate) sample_products: Vec<ProductId>,
     pub(crate) metrics: Metrics,
     pub(crate) load: Load,
-    /// Of health checks and metrics.
+    /// The load of health checks and metrics.
     pub(crate) operations_load: Load,
     pub(crate) answer_memory: AnswerMemory,
     pub(crate) cache_max_age_seconds: u32,
     pub(crate) request_timeout: Duration,
     pub(crate) body_timeout: Duration,
-    /// How many proxies every request comes through.
+    /// The number of proxies that every request passes.
     pub(crate) proxies: usize,
     pub(crate) site: Site,
-    /// What the sitemap is made of.
+    /// The cache for the sitemap.
     pub(crate) catalogs: Catalogs,
-    /// How the page index was when it was last asked.
+    /// The last state of the page index.
     pub(crate) index_watch: IndexWatch,
     pub(crate) table_id: Arc<TableId>,
 }
@@ -61,7 +61,7 @@ impl State {
             table_id: TableId::of(table.clone()),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
-            // Readers rather do without totals than wait for a server that does not answer.
+            // Readers should rather get pages without totals than wait for a server that does not answer.
             index: PerThread::new(index.shunning(), PageIndex::with_own_connections),
             cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
             write_tokens: WriteTokens::new(settings.write_tokens),
@@ -161,7 +161,7 @@ impl State {
         self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
-    /// How far the ranks reach; `None` when the page index is unavailable.
+    /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let partition = self.index.partition_of(query.product);
         let table_id = self.known_table_id(partition).await?;
@@ -169,7 +169,7 @@ impl State {
         self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
     }
 
-    /// Where a comment stands; `None` when the page index is unavailable.
+    /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let partition = self.index.partition_of(&comment.product);
         let table_id = self.known_table_id(partition).await?;
@@ -178,7 +178,7 @@ impl State {
         self.available(partition, self.metrics.timed(StoreCall::Position, asking).await)
     }
 
-    /// How many comments a product has beside a filter; `None` when the page index is unavailable.
+    /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let partition = self.index.partition_of(product);
         let table_id = self.known_table_id(partition).await?;
@@ -228,7 +228,7 @@ impl State {
         table_id
     }
 
-    /// A partition's answer; `None` when it has none that may be believed.
+    /// A partition's answer; `None` without a trustworthy one.
     fn available<T>(&self, partition: IndexPartition, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
         match answer {
             Ok(Ok(answer)) => {

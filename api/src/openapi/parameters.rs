@@ -1,4 +1,4 @@
-//! The parameters as they are described. `request` and `conditional` read them: what stands here must be what they take.
+//! OpenAPI descriptions of the parameters. They must match what `request` and `conditional` accept.
 
 use serde_json::{Value, json};
 use utoipa::{
@@ -23,19 +23,19 @@ pub(crate) struct LanguageParameter;
 /// A filter by ratings.
 pub(crate) struct RatingParameter;
 
-/// In which order and portions a listing comes.
+/// The order and the page size of a listing.
 pub(crate) struct PortionParameters;
 
-/// Which page of a listing.
+/// The page of a listing.
 pub(crate) struct PlaceParameters;
 
-/// On which condition a comment is changed.
+/// The condition under which a comment is changed.
 pub(crate) struct IfMatchHeader;
 
-/// On which condition a comment is not changed.
+/// The condition under which a comment is not changed.
 pub(crate) struct IfNoneMatchHeader;
 
-/// What makes a repeated request known.
+/// The key that identifies a repeated request.
 pub(crate) struct IdempotencyKeyHeader;
 
 /// An example of a cursor; the key that sealed it is lost.

@@ -1,4 +1,4 @@
-//! The errors as they are described. `error` makes them: what stands here must be what it answers.
+//! OpenAPI descriptions of the errors. They must match the answers of `error`.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use utoipa::{
 
 use crate::{body::BODY_MAX_BYTES, error::PROBLEM_JSON};
 
-/// What any reading may be answered instead of what was asked for.
+/// The errors of any reading request.
 pub(crate) struct ReadErrors;
 
-/// What any writing may be answered instead of what was asked for.
+/// The errors of any writing request.
 pub(crate) struct WriteErrors;
 
-/// What a request with a body may be answered besides.
+/// The additional errors of a request with a body.
 pub(crate) struct BodyErrors;
 
-/// What a request about one comment may be answered besides.
+/// The additional errors of a request about one comment.
 pub(crate) struct NotFound;
 
-/// What a request with `If-Match` or `If-None-Match` may be answered besides.
+/// The additional errors of a request with `If-Match` or `If-None-Match`.
 pub(crate) struct NotAtRevision;
 
-/// What a request with `Idempotency-Key` may be answered besides.
+/// The additional errors of a request with `Idempotency-Key`.
 pub(crate) struct RepeatedDifferently;
 
-/// What a request for a page may be answered besides.
+/// The additional errors of a request for a page.
 pub(crate) struct PastTheEnd;
 
 fn problem(description: &str) -> ResponseBuilder {

@@ -1,6 +1,6 @@
-//! What the values that clients send must be, by the limits of `model`.
+//! OpenAPI schemas of the values that clients send, by the limits of `model`.
 //!
-//! A value that a schema allows is taken, any other is refused.
+//! The service accepts a value that a schema allows, and refuses any other.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ use crate::routes::create::IDEMPOTENCY_KEY_MAX_LEN;
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
 /// Like the characters above, but line feeds, carriage returns and tabs are allowed too.
 const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
-/// The characters that cannot be seen: the rule of `model::visible`, as a pattern needs it.
+/// The invisible characters: the rule of `model::visible` in the form that a pattern needs.
 const INVISIBLE: [RangeInclusive<char>; 25] = [
     '\0'..=' ',
     '\u{7f}'..='\u{a0}',
@@ -46,15 +46,15 @@ const INVISIBLE: [RangeInclusive<char>; 25] = [
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// A well-formed language tag (RFC 5646 section 2.1), without the grandfathered ones that are irregular.
+/// A well-formed language tag (RFC 5646 section 2.1), without the irregular grandfathered tags.
 const LANGUAGE: &str = "^(?:(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}|[A-Za-z]{4,8})(?:-[A-Za-z]{4})?\
                         (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
                         (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
                         |[xX](?:-[A-Za-z0-9]{1,8})+)$";
 
-/// A character that can be seen, as a pattern.
+/// A visible character, as a pattern.
 fn visible() -> String {
-    // Only the first plane has escapes that all dialects of patterns read alike.
+    // Pattern dialects agree only on the escapes of the first plane.
     let escaped = |c: char| if c <= '\u{ffff}' { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
     let range = |range: &RangeInclusive<char>| match (*range.start(), *range.end()) {
         (start, end) if start == end => escaped(start),

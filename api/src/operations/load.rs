@@ -24,14 +24,14 @@ use crate::{
     state::State,
 };
 
-/// Counts the requests under way, of all the service's threads.
+/// Counts the requests under way on all threads of the service.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
     under_way: Arc<AtomicUsize>,
     max: usize,
 }
 
-/// A request under way; it ends when this is dropped.
+/// A request under way; dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<AtomicUsize>);
 
@@ -41,15 +41,15 @@ impl Load {
         Self { under_way: Arc::default(), max }
     }
 
-    /// Lets one more request in; `None` when there are as many as may be.
+    /// Admits one more request; `None` at the maximum.
     pub(crate) fn enter(&self) -> Option<Permit> {
-        // The permit is made first: it takes the count back also when the request is turned away.
+        // The permit is made first: dropping it corrects the count, also when the request is refused.
         let before = self.under_way.fetch_add(1, Ordering::Relaxed);
         let permit = Permit(Arc::clone(&self.under_way));
         (before < self.max).then_some(permit)
     }
 
-    /// How many there are.
+    /// The number of requests under way.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Drop for Permit {
     }
 }
 
-/// Turns requests away beyond the limit.
+/// Refuses requests beyond the limit.
 pub(crate) async fn bound<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,

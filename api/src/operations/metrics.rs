@@ -22,7 +22,7 @@ use prometheus_client::{
 
 use crate::{error::ApiError, state::State};
 
-/// Upper bounds of durations, in seconds: from a plain answer to a request's time-out.
+/// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
 
@@ -59,7 +59,7 @@ impl StoreCall {
     }
 }
 
-/// What the page index answered.
+/// The answers of the page index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum IndexAnswerKind {
     Ready,
@@ -108,7 +108,7 @@ impl IndexAnswerKind {
 pub(crate) enum DriftSign {
     /// The table has fewer comments for the page than the ranks promise.
     ShortPage,
-    /// The page shows comments that the ranks do not count, or the table has such beyond all ranks.
+    /// The page shows comments that the ranks do not count, or the table has comments beyond all ranks.
     Unranked,
     /// The page index promises comments, and the table has none of them.
     EmptyPage,
@@ -124,7 +124,7 @@ impl DriftSign {
     }
 }
 
-/// A text of ours as a label.
+/// A text of this service as a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Name(&'static str);
 
@@ -184,7 +184,7 @@ impl EncodeMetric for KnownFlag {
     }
 }
 
-/// Everything that the service counts.
+/// All counters of the service.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -237,7 +237,7 @@ impl Metrics {
         registry.register("malformed_items", help, metrics.malformed_items.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version that runs", build);
-        // Rates need a beginning: what has not happened yet is 0 and not absent.
+        // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
         for sign in [DriftSign::ShortPage, DriftSign::Unranked, DriftSign::EmptyPage] {
             drop(metrics.drift_signs.get_or_create_owned(&SignLabels { sign: Name(sign.name()) }));
         }
@@ -252,7 +252,7 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts a request that was turned away.
+    /// Counts a refused request.
     pub(crate) fn count_shed(&self) {
         self.shed.inc();
     }
@@ -267,7 +267,7 @@ impl Metrics {
         self.drift_signs.get_or_create(&SignLabels { sign: Name(sign.name()) }).inc();
     }
 
-    /// Counts items that a page was shown without.
+    /// Counts the items that a page leaves out.
     pub(crate) fn count_malformed_items(&self, count: usize) {
         self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
@@ -287,8 +287,8 @@ impl Metrics {
         result
     }
 
-    /// Everything, in the OpenMetrics text format. Gauges are set here: requests under way, memory held by answers, and partitions of the
-    /// page index by their last answer.
+    /// All metrics, in the OpenMetrics text format. This sets the gauges: requests under way, memory held by answers,
+    /// and partitions of the page index by their last answer.
     fn text(
         &self,
         under_way: usize,

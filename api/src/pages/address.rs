@@ -1,4 +1,4 @@
-//! The addresses of pages of comments: every spelling is understood, one of them is canonical.
+//! The addresses of pages of comments: every spelling is accepted, and one of them is canonical.
 //!
 //! | asked for | leads to |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `?order=newest` | without it: that is the order of pages that name none |
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //!
-//! Parameters other than `order` and `page` change nothing, so they neither lead elsewhere nor are refused.
+//! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_leads_nowhere_else`).
 
@@ -19,7 +19,7 @@ use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Ra
 
 use crate::{error::ApiError, links, listing::ListingQuery, request};
 
-/// What an address asks for.
+/// The content of an address.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) query: ListingQuery,

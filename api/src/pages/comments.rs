@@ -17,16 +17,16 @@ use crate::{
     state::State,
 };
 
-/// Answers a page of comments, or leads to its canonical address.
+/// Answers a page of comments, or redirects to its canonical address.
 pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let (address, is_canonical) = address::read(&request)?;
     if !is_canonical {
-        // Which address is canonical depends on nothing but the address, so it may be remembered.
+        // The canonical address depends only on the address, so caches may keep the redirect.
         return Ok(HttpResponse::MovedPermanently().insert_header((header::LOCATION, address.canonical())).finish());
     }
     let Address { query, number } = &address;
     answers::make_room(&request, &state, query.page_size).await?;
-    // The counts of the filters come from the page index too; without it the page does without them.
+    // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = state.stats(&query.product, &query.filter);
     let (listing, stats) = tokio::join!(listing::read_page(&state, query, *number, None), stats);
     let listing = match listing {
@@ -40,7 +40,7 @@ pub(super) async fn page(request: HttpRequest, state: web::Data<State>) -> Resul
     let page = CommentsPage::new(&state.site, &address, &listing, stats.as_ref())?;
     let mut answer = render(&state, &page.head, &page)?;
     if stats.is_none() {
-        // It would be kept longer than the page index is away.
+        // Not cached, because a cache would keep it longer than the page index is unavailable.
         let (name, value) = caching::NO_STORE;
         answer.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }

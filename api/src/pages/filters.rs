@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{routes::stats::total, site::Site};
 
-/// How many languages are shown before one asks for the others.
+/// How many languages are shown before a reader opens the others.
 const LANGUAGES_SHOWN: usize = 8;
 
 /// A link to a filter, in the order of the page.
 pub(super) struct FilterLink {
     pub(super) href: String,
-    /// Pages that are not for indexing are many; crawlers need not follow every link to them.
+    /// Pages that may not be indexed are many; crawlers need not follow every link to them.
     pub(super) nofollow: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct RatingChoice {
 pub(super) struct LanguageChoice {
     pub(super) tag: String,
     pub(super) direction: &'static str,
-    /// In the language itself, where it has a name there that differs from the English one.
+    /// The name in the language itself, where that name exists and differs from the English one.
     pub(super) native: Option<String>,
     pub(super) english: String,
     pub(super) count: Option<String>,
@@ -45,24 +45,24 @@ pub(super) struct LanguageChoice {
     pub(super) current: bool,
 }
 
-/// A part of the filter, with the way to take it off.
+/// A part of the filter, with the link that removes it.
 pub(super) struct Chip {
     /// "Language: English".
     pub(super) label: String,
     pub(super) link: FilterLink,
 }
 
-/// All there is to choose.
+/// All choices.
 pub(super) struct Filters {
-    /// Five to one.
+    /// The ratings, from five to one.
     pub(super) ratings: Vec<RatingChoice>,
-    /// Whether every language is wanted, with how many comments that are.
+    /// The choice of all languages, with the number of comments.
     pub(super) any_language: LanguageChoice,
-    /// The most frequent ones.
+    /// The most frequent languages.
     pub(super) languages: Vec<LanguageChoice>,
     pub(super) more_languages: Vec<LanguageChoice>,
     pub(super) chips: Vec<Chip>,
-    /// Without any filter; where there is more than one chip.
+    /// The link that removes the whole filter, if there is more than one chip.
     pub(super) clear: Option<FilterLink>,
 }
 
@@ -139,7 +139,8 @@ impl LanguageChoice {
     }
 }
 
-/// The languages of the product, the most frequent first, and the one in use. Without stats only that is known.
+/// The languages of the product, the most frequent first, and the chosen one. Without stats, only the chosen one is
+/// known.
 fn known_languages<'query>(
     current: Option<&'query Language>,
     set: Option<RatingSet>,
@@ -153,19 +154,19 @@ fn known_languages<'query>(
     if let Some(current) = current
         && !known.iter().any(|(language, _)| *language == current)
     {
-        // It has no comments, or the product has more languages than are counted.
+        // The chosen language has no comments, or the product has more languages than are counted.
         known.push((current, stats.map(|stats| wanted(&stats.by_rating, set))));
     }
     known
 }
 
-/// How many there are with the ratings of a set.
+/// The number of comments with the ratings of a set.
 fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
     let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
     of_set.map(|(_, total)| total).sum()
 }
 
-/// The set with the rating put in, or taken out. Taking the last one out, or putting the last one in, ends the filter.
+/// The set with the rating added or removed. Removing the last rating, or adding the last one, ends the filter.
 fn toggled(set: Option<RatingSet>, rating: Rating) -> Option<RatingSet> {
     let has = |of: Rating| set.is_some_and(|set| set.contains(of));
     RatingSet::of(Rating::ALL.into_iter().filter(|of| has(*of) != (*of == rating)))

@@ -1,26 +1,27 @@
-//! Long texts on a page: their beginning is shown, the rest opens on demand, without JavaScript.
+//! Long texts on a page: the beginning is shown, and the rest opens on demand, without JavaScript.
 //!
-//! The whole text stands in the page, so search engines and the browser's own search find it. Only blank lines in a row
-//! are left out, beyond a few.
+//! The page holds the whole text, so search engines and the browser's search find it. Only long runs of blank lines are
+//! shortened.
 
 use icu_properties::props::{EnumeratedProperty, GraphemeClusterBreak};
 use model::visible::has_visible_char;
 
-/// The most lines and characters of a text that are shown at once. On a phone the longest take some 2,000 px.
+/// The most lines and characters of a text that are shown at once. On a phone the longest such beginning takes some
+/// 2,000 px.
 const SHOWN_LINES: usize = 20;
 const SHOWN_CHARS: usize = 1_500;
 
-/// A rest below both is shown with the beginning: there is little to open.
+/// A rest below both limits is shown with the beginning, because it is too short to fold.
 const REST_LINES_MIN: usize = 5;
 const REST_CHARS_MIN: usize = 300;
 
 /// How many blank lines in a row are shown.
 const BLANK_LINES_MAX: usize = 2;
 
-/// How far before the longest beginning a place between words is looked for, in characters.
+/// How far before the longest beginning to look for a place between words, in characters.
 const WORD_MAX_CHARS: usize = 100;
 
-/// A text, divided.
+/// A text in two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folded {
     pub(super) beginning: String,
@@ -32,7 +33,7 @@ impl Folded {
         let text = without_blank_runs(text);
         let end = beginning_end(&text);
         let (beginning, rest) = text.split_at_checked(end).unwrap_or((&text, ""));
-        // The break between the two takes the place of the one in the text.
+        // The break between the two parts replaces the one in the text.
         let rest = rest.strip_prefix(is_break).unwrap_or(rest);
         let is_short = rest.matches(is_break).count() < REST_LINES_MIN && rest.chars().count() < REST_CHARS_MIN;
         match is_short {
@@ -58,7 +59,7 @@ fn without_blank_runs(text: &str) -> String {
     kept.collect()
 }
 
-/// Where the beginning ends, in bytes: at a line's end, else between words, else between characters as people see them.
+/// Where the beginning ends, in bytes: at a line's end, else between words, else between user-perceived characters.
 fn beginning_end(text: &str) -> usize {
     let line_end = text.match_indices(is_break).nth(SHOWN_LINES - 1).map_or(text.len(), |(at, _)| at);
     let Some((char_end, _)) = text.char_indices().nth(SHOWN_CHARS) else { return line_end };
@@ -74,9 +75,10 @@ fn beginning_end(text: &str) -> usize {
     boundary.map_or(char_end, |(at, _)| at)
 }
 
-/// Whether a character as people see it may begin with `c`: no accent, no part of an emoji or of a Hangul syllable.
+/// Whether a user-perceived character may begin with `c`: not an accent, and not a later part of an emoji or of a
+/// Hangul syllable.
 ///
-/// That is a simple form of the rules of UAX #29: it may also refuse a place where one does begin.
+/// This is a simple form of the rules of UAX #29: it may also refuse a place where a character does begin.
 fn begins_a_character(before: &str, c: char) -> bool {
     let continues = [
         GraphemeClusterBreak::Extend,

@@ -25,7 +25,7 @@ use crate::{
     state::State,
 };
 
-/// As that of the other pages, but the form may be sent here.
+/// Like the policy of the other pages, but forms may be sent to this site.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                                        base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -101,7 +101,7 @@ struct RatingInput {
     checked: bool,
 }
 
-/// What went wrong, and with which field, empty for none.
+/// The problem, and the name of its field, which is empty for a problem of the whole form.
 struct Problem {
     field: String,
     told: String,
@@ -144,12 +144,12 @@ pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Resul
     Ok(HttpResponse::Ok()
         .insert_header(ContentType::html())
         .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-        // Its key is good for one comment.
+        // The key of the form is valid for one comment.
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .body(body))
 }
 
-/// Creates the comment and leads to it: the newest is on page 1.
+/// Creates the comment and redirects to it: the newest comment is on page 1.
 pub(super) async fn post(
     request: HttpRequest,
     payload: web::Payload,
@@ -175,7 +175,7 @@ pub(super) async fn post(
     }
 }
 
-/// Shows the form with what was typed and what is wrong with it.
+/// Shows the form with the typed fields and their problem.
 fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError) -> Result<HttpResponse, PageError> {
     let body = render(product, typed, key, Some(Problem::of(error)))?;
     Ok(error
@@ -187,7 +187,7 @@ fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError)
 
 async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<String, ApiError> {
     let content = typed.fields()?.content()?;
-    // Last, so that the token has to be typed again as seldom as possible.
+    // Last, so that the token must be typed again as rarely as possible.
     let writer = state.write_tokens.check_token(Some(typed.token.trim()))?;
     let key = create::OwnedKey { writer, key: create::parse_idempotency_key(&typed.key)? };
     let comment = create::create(state, product.clone(), content, Some(key)).await?;

@@ -1,4 +1,4 @@
-//! Pages that tell of an error, and what leads on from there.
+//! Pages that explain an error, and the links that lead on from there.
 
 use actix_web::http::StatusCode;
 use askama::Template;
@@ -13,7 +13,7 @@ use crate::error::ApiError;
 /// What a reader can do about an error.
 #[derive(Debug, Default)]
 pub(crate) struct Help {
-    /// What works meanwhile.
+    /// A hint at what works meanwhile.
     meanwhile: Option<&'static str>,
     links: Vec<HelpLink>,
 }
@@ -25,7 +25,7 @@ struct HelpLink {
 }
 
 impl Help {
-    /// What leads on from a page of comments that cannot be shown.
+    /// The links that lead on from a page of comments that cannot be shown.
     pub(super) fn for_page(address: &Address, error: &ApiError) -> Self {
         let mut help = Self::default();
         let mut lead = |label: &str, href: String| help.links.push(HelpLink { label: label.to_owned(), href });

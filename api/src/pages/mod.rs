@@ -68,7 +68,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     );
 }
 
-/// Serves at a path what may be kept for a while and asked about again.
+/// Serves a path whose answer caches may keep for a while and revalidate.
 pub(crate) fn serve(config: &mut web::ServiceConfig, path: &str, route: Route) {
     config.service(
         web::resource(path)
@@ -121,7 +121,7 @@ async fn start(state: web::Data<State>) -> Result<HttpResponse, PageError> {
     render(&state, &page.head, &page)
 }
 
-/// Leads to the page that shows a comment.
+/// Redirects to the page that shows a comment.
 async fn comment(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let id = request::comment_id(&request, 2)?;
     let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;

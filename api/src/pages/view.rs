@@ -1,4 +1,4 @@
-//! What the template of a page of comments shows, as texts.
+//! The texts that the template of a page of comments shows.
 
 use askama::Template;
 use model::{Comment, Filter, Order, PageNumber, Rating};
@@ -27,10 +27,10 @@ pub(super) struct CommentsPage {
     which: String,
     /// The average of the whole product.
     average: Option<Average>,
-    /// That of the language which the filter wants, and its name.
+    /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<(String, Average)>,
     filters: Filters,
-    /// Whether there is anything to choose from.
+    /// Whether the page shows any choices.
     has_filters: bool,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
@@ -38,7 +38,7 @@ pub(super) struct CommentsPage {
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
     comments: Vec<CommentView>,
-    /// Whether the page index had no answer.
+    /// Whether the page index was unavailable.
     is_degraded: bool,
     is_filtered: bool,
     /// The page itself, and the first page of everything.
@@ -77,10 +77,10 @@ struct DirectedText {
 }
 
 impl CommentsPage {
-    /// The page at an address. Without the page index there are neither totals nor stats.
+    /// The page at an address. Without the page index it has neither totals nor stats.
     ///
     /// # Errors
-    /// A mistake of ours.
+    /// A mistake of the service.
     pub(super) fn new(
         site: &Site,
         address: &Address,
@@ -188,7 +188,7 @@ impl FoldedText {
     }
 }
 
-/// What search engines may show below the title: distinct for every page.
+/// The description for search engines, shown below the title: distinct for every page.
 fn describe(address: &Address, listing: &Listing, average: Option<&Average>, subject: &str) -> String {
     let mut told = format!("{subject}.");
     if let Some(average) = average {

@@ -113,8 +113,8 @@ pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Res
 
 /// The revision that a write must find; `None` when any will do.
 ///
-/// `If-Match` is looked at first (RFC 9110 section 13.2.2). A comment never has a revision twice, so what `If-None-Match`
-/// does not exclude now it does not exclude when the write happens.
+/// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
+/// does not exclude a revision now, it does not exclude it when the write happens.
 async fn expected_revision(
     state: &State,
     id: &CommentId,
@@ -130,7 +130,7 @@ async fn expected_revision(
     let current = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     let expected = match if_match {
         IfMatch::Any => None,
-        // The write itself expects the one that the comment has now.
+        // The write requires the current revision.
         IfMatch::OneOf(revisions) if revisions.contains(&current) => Some(current),
         IfMatch::OneOf(_) => return Err(ApiError::RevisionMismatch { current }),
     };

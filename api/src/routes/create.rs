@@ -76,7 +76,7 @@ pub(crate) async fn comment(
         .json(CommentBody::from(&comment)))
 }
 
-/// A client's key, and the token that it was sent with: only together do they tell requests apart.
+/// A client's key, and the token that it was sent with: only the two together identify a request.
 pub(crate) struct OwnedKey {
     pub(crate) writer: WriteTokenHash,
     pub(crate) key: String,

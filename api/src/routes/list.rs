@@ -23,7 +23,7 @@ use crate::{
 /// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
 const FORMAT: u8 = 2;
 
-/// Which page of the listing is asked for.
+/// The requested page of the listing.
 enum Place {
     Page { number: PageNumber, as_of: Option<Instant> },
     Cursor { cursor: Cursor, text: String },
@@ -68,7 +68,7 @@ pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> R
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
     if listing.total.is_none() {
-        // It would be kept longer than the page index is away.
+        // Not cached, because a cache would keep it longer than the page index is unavailable.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
@@ -184,7 +184,7 @@ struct Links {
 }
 
 impl Links {
-    /// The header `Link`: the same, but the page itself.
+    /// The header `Link`: these links without the page itself.
     fn header(&self) -> String {
         let Self { this: _, first, prev, next, last } = self;
         let others =
@@ -236,7 +236,7 @@ impl<'listing> Body<'listing> {
         })
     }
 
-    /// The tag of what the page says: all that can be another for the same address, and [`FORMAT`].
+    /// The tag of the page's content: it covers everything that may differ for one address, and [`FORMAT`].
     fn entity_tag(&self, listing: &Listing) -> String {
         let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
         let Self { links, total, as_of, cursor, .. } = self;
@@ -294,7 +294,7 @@ mod tests {
         let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
         let body = Body::new(&sealer, &query, &place, &listing).unwrap();
         let shape = serde_json::to_string_pretty(&body).unwrap();
-        // When this changes, FORMAT does too.
+        // When this changes, FORMAT must change too.
         expect![[r#"
             2: {
               "product": "p",

@@ -35,7 +35,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
                 .route(get().to(comment::get))
                 .route(web::patch().to(comment::patch))
                 .route(web::delete().to(comment::delete))
-                // Not compressed: its entity tag is a strong one, which stands for the very bytes.
+                // Not compressed: its entity tag is strong, and so stands for the exact bytes.
                 .wrap(from_fn(caching::revalidate))
                 .default_service(not_allowed("GET, HEAD, PATCH, DELETE")),
         )
@@ -47,7 +47,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
         );
 }
 
-/// GET and HEAD: the answer to HEAD is that to GET without its body.
+/// GET and HEAD: a HEAD request gets the answer to GET without the body.
 pub(crate) fn get() -> Route {
     web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
 }

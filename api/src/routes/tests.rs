@@ -1,4 +1,4 @@
-//! Routes whose answer needs no store.
+//! Tests of routes whose answers need no store.
 
 use actix_web::{
     body::MessageBody,
@@ -11,7 +11,7 @@ use stores::{PageIndex, Table, page_index::PageIndexConfig, table::TableConfig};
 
 use crate::{ApiSettings, CursorKey, WriteToken, application::app, state::State};
 
-/// What a request was answered.
+/// The answer to a request.
 struct Answer {
     status: StatusCode,
     headers: header::HeaderMap,
@@ -39,7 +39,7 @@ pub(crate) async fn state() -> web::Data<State> {
     state_with(settings(&["secret"])).await
 }
 
-/// Answers a request by such a service.
+/// Sends a request to such a service.
 async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let with_operations = settings.operations_listen.is_none();
     let app = init_service(app(state_with(settings).await, with_operations)).await;
@@ -49,7 +49,7 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
             let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
             Answer { status, headers, body }
         }
-        // The server itself makes an answer of it.
+        // The server itself turns the error into an answer.
         Err(error) => {
             let response = error.error_response();
             let (status, headers) = (response.status(), response.headers().clone());
@@ -277,7 +277,7 @@ async fn scripts_of_other_sites_may_read_whatever_is_answered_and_not_write() {
         let exposed = told(&answer, "access-control-expose-headers").unwrap();
         assert!(["ETag", "Link", "Retry-After", "X-Request-Id"].iter().all(|name| exposed.contains(name)), "{exposed}");
     }
-    // A page needs no such thing.
+    // A page does not need this.
     let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
     assert_eq!(told(&page, "access-control-allow-origin"), None);
 

@@ -119,7 +119,7 @@ impl StoredComment {
 }
 
 impl Answer<CommentItem> {
-    /// The answer with its items as JSON.
+    /// The answer, with each item as it was read.
     pub(super) fn into_comments(self) -> QueryAnswer<StoredComment> {
         match self {
             Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
@@ -222,7 +222,7 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
         response: &HttpResponse,
         _: &ConfigBag,
     ) -> Result<Output, OrchestratorError<Error>> {
-        // Only set after an unreadable answer, when the SDK tried again.
+        // Only reached when the SDK tried again after an unreadable answer.
         if !response.status().is_success() {
             return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
         }
