@@ -1,5 +1,5 @@
-# `make` lists the targets. Everything is plain cargo underneath. The scripts install what cargo cannot: a C compiler (for
-# the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL for measurements.
+# `make` lists the targets. Everything is plain cargo underneath. The scripts install what cargo cannot: a C compiler
+# (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
@@ -7,7 +7,7 @@
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-# rustup's folder, for shells that do not read a profile; what is on the PATH already goes first.
+# rustup's folder, for shells that do not read a profile. Programs on the PATH take precedence.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## Show this list
@@ -16,8 +16,8 @@ help: ## Show this list
 run: tools redis ## Run the whole stack on this machine with generated comments (Ctrl-C ends it)
 	cargo run --release --bin pagemark -- up --demo
 
-# The doc tests come before the others because cargo would run them last: so the output ends on the summary of the
-# package `tests`, the guarantees.
+# The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
+# `tests`, the guarantees.
 test: tools redis python-tools browser cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
 ifdef NAME
 	cargo test --workspace --test guarantees -- $(NAME)
@@ -33,12 +33,12 @@ endif
 test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)
 	PAGEMARK_TEST_FULL=1 cargo test --release --workspace --lib --bins --tests
 
-# The modules of the package `tests` that write to a table or read its stream: they run on DynamoDB Local as well. A test
+# The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := behind:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
-# `faults` writes faster than DynamoDB Local accepts. The others test Redis, pages, what is deployed or installed, or a process with
-# its own engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, and tests of the repair job that
-# write fast or much.
+# `faults` writes faster than DynamoDB Local accepts. The other modules test Redis, pages, the deployment or the
+# installation, or a process with a separate engine. Skipped are a test of items that expire, which DynamoDB Local does
+# not remove, and tests of the repair job that write fast or much.
 DYNAMODB_LOCAL_LEFT_OUT := bounds:: cluster:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: readiness:: secured:: selection:: sent_ahead:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread \
@@ -50,8 +50,8 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
-# All that is measured in one command: cargo then gives the dependencies the same features and compiles them once. bench
-# runs what lies beside it, and has cargo run this same command when something is older than its code.
+# All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
+# bench runs the programs beside it, and makes cargo run this command when something is older than its code.
 BENCH_BUILD := cargo build --release --package bench --package api --package repair-job
 BENCH := $(TARGET)/release/bench
 

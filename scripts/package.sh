@@ -52,7 +52,7 @@ level=$([ "$profile" = release ] && echo 9 || echo 1)
 mkdir -p "$out"
 rm -rf "$out/api"
 for function in $functions; do
-    # The program of a custom runtime must be named bootstrap. The same binary gives the same zip.
+    # The program of a custom runtime must be named bootstrap. Equal binaries give equal zips.
     python3 - "$folder/$function" "$out/$function.zip" "$level" <<'PYTHON'
 import sys, zipfile
 entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))

@@ -63,7 +63,7 @@ pub(crate) async fn revalidate<B: MessageBody + 'static>(
     Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body()))
 }
 
-/// The entity tag for this body. It is weak, because compression changes the bytes but not their meaning.
+/// The entity tag for this body. The tag is weak, because compression changes the bytes but not their meaning.
 pub(crate) fn weak_tag(body: &[u8]) -> String {
     let hash = Sha256::digest(body);
     format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash)))

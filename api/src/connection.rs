@@ -55,7 +55,8 @@ const HEAD_MAX_BYTES: usize = 48 * 1024;
 /// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
 const TAKEN_BYTES_MIN: usize = 1024 * 1024;
 
-/// The longest read. actix parses after each, so it does not collect thousands of small requests before it stops reading.
+/// Maximum length of one read. actix parses after each read, so it does not collect thousands of small requests before
+/// it stops reading.
 const READ_MAX_BYTES: usize = 8 * 1024;
 
 /// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps

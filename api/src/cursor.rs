@@ -1,7 +1,7 @@
 //! Cursors: sealed positions where a page starts or ends.
 //!
 //! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal also covers the
-//! product, filter, order and page size, so a cursor of another listing does not open. AES-SIV is deterministic and
+//! product, filter, order and page size, so a cursor of a different listing does not open. AES-SIV is deterministic and
 //! needs no nonce. So one position always has one cursor, and no nonce can be reused by mistake.
 //!
 //! Keys can be changed without breaking cursors: one key seals, and any of several keys opens.

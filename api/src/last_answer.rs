@@ -5,8 +5,8 @@
 //! requests. The connection ends when the system has taken the last answer
 //! ([`TimedStream`](crate::connection::TimedStream)).
 //!
-//! An answer is the last when the client or the answer says `Connection: close`. It is also the last when the request's
-//! body was not read: the unread rest would be taken for a request.
+//! An answer is the last when the client or the answer says `Connection: close`, or when the request's body was not
+//! read to its end. The unread rest would be taken for a request.
 //!
 //! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The
 //! requests up to it are answered all the same.

@@ -6,7 +6,7 @@
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
 //! Every query asks for one comment more than the page shows. So the table alone decides whether more follow, and
-//! cursors continue whatever the page index says.
+//! cursors continue independently of the page index.
 //!
 //! **Totals and page numbers are those of the page index**, which trails the table. `total` is the count of the index,
 //! or the end of the shown page where that is greater. A page has a number when that total reaches it. Where the

@@ -98,7 +98,7 @@ const TITLES: [&str; 5] = ["Recommended", "Mixed feelings", "Five stars", "Hm", 
 /// The weights of the ratings 1 to 5.
 const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 14), (2, 6), (3, 9), (4, 21), (5, 50)];
 
-/// The first comment's time, 2024-01-01T00:00:00Z, and the span of all, two years.
+/// The time of the first comment, 2024-01-01T00:00:00Z, and the time span of all comments, two years.
 const FIRST_MS: i64 = 1_704_067_200_000;
 const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 /// One comment in this many carries only a date, as comments from many sources do. So there are ties.
@@ -114,12 +114,12 @@ pub fn sample_products() -> Vec<ProductId> {
     PRODUCTS.iter().filter_map(|product| ProductId::parse(product).ok()).collect()
 }
 
-/// `count` comments, to import.
+/// Makes `count` comments to import.
 pub fn demo_source(count: u64) -> Source {
     Source::of_comments(demo_comments(count))
 }
 
-/// `count` comments.
+/// Makes `count` comments.
 pub fn demo_comments(count: u64) -> impl Iterator<Item = NewComment> {
     // Any constant will do: it makes the comments the same every time.
     let mut rng = StdRng::seed_from_u64(20_240_229);

@@ -130,8 +130,8 @@ impl Engine {
         self.address
     }
 
-    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do; a request with
-    /// an `Origin`, or a `Host` that is neither `localhost` nor an address, is refused.
+    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do. A request
+    /// with an `Origin`, or with a `Host` that is neither `localhost` nor an address, is refused.
     pub fn endpoint_url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
-/// The table is read in one go: the engine has one connection, and sorts the whole table for each answer of a parallel
-/// scan.
+/// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
+/// of a parallel scan.
 const REBUILD_SEGMENTS: u32 = 1;
 
 /// The state of the page index.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use repair_job::{AuditOptions, Job, JobSettings, Report, SETTLE_DELAY, Stop, exit};
 use stores::{PageIndex, StoreError, Table, capacity::Meter, now, table::ScanOf};
 
-/// The table is read in one go: the engine has one connection, and sorts the whole table for each answer of a parallel scan.
+/// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
+/// of a parallel scan.
 const AUDIT_SEGMENTS: u32 = 1;
 
 /// The schedule of `recent`.

@@ -18,7 +18,7 @@ pub(crate) struct RunningStack {
     /// The URL of the stack's own Redis server; `None` when the server was given to the stack, because that URL may
     /// hold a password.
     pub(crate) redis_url: Option<String>,
-    /// What the keys of the page index start with.
+    /// The prefix of the page index's keys.
     pub(crate) index_prefix: String,
     /// The folder of the quarantine.
     pub(crate) quarantine: String,

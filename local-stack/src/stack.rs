@@ -48,9 +48,9 @@ pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 
 /// The settings of a stack.
 #[derive(Clone)]
 pub struct StackSettings {
-    /// Where the API listens; port 0 takes a free one.
+    /// The address of the API; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the engine listens; port 0 takes a free one.
+    /// The address of the engine; port 0 takes a free one.
     pub dynamodb_listen: SocketAddr,
     /// An engine to use instead of the embedded one, such as DynamoDB Local. The table is created there if it is
     /// missing, and stays there.
@@ -78,7 +78,7 @@ pub struct StackSettings {
 }
 
 impl std::fmt::Debug for StackSettings {
-    /// Without the URL of Redis, which may hold a password.
+    /// Omits the URL of Redis, which may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StackSettings").field("listen", &self.listen).finish_non_exhaustive()
     }
@@ -106,7 +106,7 @@ impl StackSettings {
     }
 }
 
-/// Why the stack does not start. Each message is one line and says what to do.
+/// The reason why the stack does not start. Each message is one line and says what to do.
 #[derive(Debug, Error)]
 pub enum StackError {
     /// The folder for data cannot be used.
@@ -195,7 +195,7 @@ impl Stack {
         };
         let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
         if redis.is_none() {
-            // A server that the stack did not start may hold the page index of another program.
+            // A server that the stack did not start may hold the page index of a different stack.
             index_config.prefix = format!("pagemark-{}", description.id);
         }
         let index = PageIndex::connect(&index_config)?;
@@ -316,7 +316,7 @@ impl Stack {
         self.engine.as_deref()
     }
 
-    /// Where the API and the pages are, without a slash at the end.
+    /// The URL of the API and the pages, without a slash at the end.
     pub fn api_url(&self) -> String {
         format!("http://{}", self.api_address)
     }
@@ -346,7 +346,7 @@ impl Stack {
         self.index_state.borrow().clone()
     }
 
-    /// Waits until both mappings are done with every record written before this call.
+    /// Waits until both mappings have processed every record written before this call.
     pub async fn settle(&mut self) {
         let asked = Instant::now();
         for mapping in &mut self.mappings {
@@ -372,7 +372,7 @@ impl Stack {
         self.mapping_states().iter().map(|state| state.quarantined).sum()
     }
 
-    /// Ends everything: requests under way are finished, no child is left behind, temporary data is removed.
+    /// Stops everything: requests under way are finished, no child stays behind, and temporary data is removed.
     pub async fn stop(mut self) {
         drop(self.stop_api);
         if tokio::time::timeout(API_STOP_TIMEOUT, &mut self.api).await.is_err() {

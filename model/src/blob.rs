@@ -8,7 +8,7 @@
 //! **Invariant:** the format for writing is a setting; reading depends on no setting. Every version reads all formats
 //! that earlier versions wrote, so one table may hold items of all formats (`tests/payloads.rs`).
 //!
-//! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], whatever size the bytes claim.
+//! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], even if the bytes claim more.
 
 use std::{collections::HashMap, fmt, str::FromStr};
 
@@ -32,7 +32,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// The format byte of a zstd frame.
 const ZSTD: u8 = 1;
 
-/// The format in which `comment_blob` is written. Every format is read, whatever this setting says.
+/// The format in which `comment_blob` is written. This setting does not affect reading: every format is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BlobFormat {
     /// A map of named fields.
@@ -111,7 +111,7 @@ fn map_bytes(text: &CommentText) -> usize {
 }
 
 /// Compresses the text. `None` when no reader would accept the result, or when the compressor fails, which happens only
-/// without memory.
+/// when memory runs out.
 fn compress(text: &CommentText) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     for part in [&text.title, &text.author] {
@@ -170,7 +170,7 @@ pub(crate) fn check(value: Option<&AttributeValue>) -> Result<(), String> {
     }
 }
 
-/// The text as a map with the unknown keys of another map; `None` when the other value is not a map, or has no such
+/// The text as a map with the unknown keys of a second map; `None` when the other value is not a map, or has no such
 /// keys. The compressed format has room only for the text.
 pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> Option<AttributeValue> {
     let AttributeValue::M(fields) = old else { return None };

@@ -40,7 +40,8 @@ impl Malformed {
         Self { what, problem: problem.into() }
     }
 
-    /// An error about an attribute of a stored item, which is named by its key. The problem never repeats a comment's text.
+    /// An error about an attribute of a stored item, which it names by the item's key. The problem never repeats a
+    /// comment's text.
     pub fn of_item(pk: &str, sk: &str, attribute: &str, problem: impl fmt::Display) -> Self {
         Self::new("item", format!("pk {pk:?}, sk {sk:?}, attribute {attribute}: {problem}"))
     }

@@ -138,7 +138,7 @@ fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -
 }
 
 impl Table {
-    /// What a call asks DynamoDB to report. Without a meter it asks for nothing.
+    /// The report to request from DynamoDB; `None` without a meter.
     pub(crate) fn wants_capacity(&self) -> Option<ReturnConsumedCapacity> {
         self.meter.as_ref().map(|_| ReturnConsumedCapacity::Total)
     }

@@ -1,4 +1,5 @@
-//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the types of their answers.
+//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the types of their
+//! answers.
 //!
 //! **Invariant:** the description that is served is the committed one, `docs/openapi.json`
 //! (`the_description_is_the_committed_one`). It matches the service: every request that it allows is accepted, any

@@ -32,7 +32,7 @@ impl Address {
         self.page(self.number)
     }
 
-    /// The path and query of another page of the listing.
+    /// The path and query of a page of the listing with this number.
     pub(super) fn page(&self, number: PageNumber) -> String {
         self.listing_page(&self.query.filter, number)
     }

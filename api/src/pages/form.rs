@@ -29,7 +29,7 @@ use crate::{
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                                        base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The largest form that is read. It is larger than a comment may be, so that a text that is too long can be shown
+/// The largest form that is read. The limit exceeds that of a comment, so that a text that is too long can be shown
 /// again.
 const FORM_MAX_BYTES: usize = 8 * BODY_MAX_BYTES;
 

@@ -72,7 +72,7 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineRe
     files.iter().map(open).collect()
 }
 
-/// Imports a file, and shows its progress and its outcome, also when it ends early.
+/// Imports a file, and shows its progress and its outcome, even when it ends early.
 pub(super) async fn import_file(
     table: &Table,
     path: &std::path::Path,

@@ -7,7 +7,7 @@ use tokio::{
     sync::watch,
 };
 
-/// The exit code of an import that was interrupted: 128 and the number of SIGINT, as shells have it.
+/// The exit code of an interrupted import: 128 and the number of SIGINT, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// SIGINT and SIGTERM.
@@ -34,7 +34,7 @@ impl Signals {
     }
 }
 
-/// The first signal ends an import after what is under way, the second one ends the process at once.
+/// The first signal ends an import after the work under way. The second one ends the process at once.
 #[derive(Clone)]
 pub(super) struct Interrupt(watch::Receiver<bool>);
 

@@ -41,9 +41,9 @@ impl Cli {
     /// Runs the command.
     ///
     /// # Errors
-    /// What made it end early.
+    /// The error that ended the command early.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        // A person at a terminal wants to hear of trouble only.
+        // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
         let filter = log_filter("warn,local_stack=info").map_err(anyhow::Error::msg)?;
         tracing_subscriber::fmt()
             .with_writer(std::io::stderr)

@@ -1,4 +1,4 @@
-//! How an import shows where it is: a bar on a terminal, plain lines otherwise.
+//! Shows the progress of an import: a bar on a terminal, plain lines otherwise.
 
 use std::{
     io::{IsTerminal, Write},

@@ -33,7 +33,7 @@ pub(super) struct Args {
     run: RunArgs,
 }
 
-/// The stack says where its quarantine is. (The value is a placeholder.)
+/// Takes the quarantine from the record of the running stack. (The value is a placeholder.)
 pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
     command
         .mut_arg("quarantine", |it| it.env(Resettable::Reset).required(false).default_value("mapping").hide(true))

@@ -60,7 +60,7 @@ pub enum EngineError {
     /// changed.
     #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {difference}")]
     UnexpectedSchema {
-        /// What differs.
+        /// The difference.
         difference: String,
     },
     /// A text that cannot be a sequence number of this engine.

@@ -1,7 +1,8 @@
 //! A reverse proxy in front of the engine's server: it keeps web pages out.
 //!
-//! The engine's server answers preflights from any origin and verifies no signature, so any page in a browser on this machine
-//! could read and write the table. The proxy refuses every request that a page can send, before it reaches the engine:
+//! The engine's server answers preflights from any origin and verifies no signature. So any page in a browser on this
+//! machine could read and write the table. The proxy refuses every request that a page can send, before it reaches the
+//! engine:
 //!
 //! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and the engine does
 //!   nothing on any other method.
@@ -133,7 +134,7 @@ fn is_expected(host: &HeaderValue) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// An error in the shape of DynamoDB's.
+/// An error in the shape of DynamoDB's errors.
 fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<Body> {
     let body = json!({ "__type": format!("com.amazon.coral.service#{kind}"), "message": message });
     let mut response = Response::new(Either::Right(Full::from(body.to_string())));
@@ -142,7 +143,7 @@ fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<Bod
     response
 }
 
-/// A client's connection to the engine: made for its first request, and again when the engine has closed it.
+/// A client's connection to the engine. It is made for the first request, and again when the engine has closed it.
 struct EngineConnection {
     database: Database,
     sender: Option<SendRequest<Body>>,

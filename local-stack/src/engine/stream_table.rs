@@ -161,7 +161,7 @@ fn table_names(data_file: &Path) -> rusqlite::Result<Vec<String>> {
 }
 
 fn connect(data_file: &Path) -> rusqlite::Result<Connection> {
-    // Never creates the file. It is not read-only either, because reading after a crash must first recover the
+    // Never creates the file. It cannot be read-only either, because reading after a crash must first recover the
     // write-ahead log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(data_file, flags)?;

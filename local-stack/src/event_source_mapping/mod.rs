@@ -68,7 +68,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an invocation may take, as in the template's functions.
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long before that time-out a handler must start no further call.
+/// How long before that time-out a handler must stop to start calls.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
 
 /// Why a mapping cannot read its stream.

@@ -1,6 +1,6 @@
-//! The importer: comments from a file, with their own ids and times, through the same transactions as the API's.
+//! The importer: comments from a file, with their ids and times, through the same transactions as the API's.
 //!
-//! It is idempotent: an existing comment is left as it is. So an interrupted import is simply run again.
+//! An import is idempotent: an existing comment is left as it is. So an interrupted import is simply run again.
 //!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
@@ -96,7 +96,7 @@ impl ImportReport {
     }
 }
 
-/// Why an import ended early.
+/// The reason why an import ended early.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The comments were not read to their end.
@@ -111,7 +111,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// What the user can do.
+    /// Advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Source(error) => error.advice(),
@@ -127,7 +127,7 @@ impl ImportError {
 pub struct Unfinished {
     /// The outcome until then.
     pub report: Box<ImportReport>,
-    /// Why it ended.
+    /// The reason why it ended.
     pub reason: ImportError,
 }
 
@@ -165,7 +165,7 @@ pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) ->
     }
 }
 
-/// Gives each comment to the lane of its id.
+/// Sends each comment to the lane of its id.
 async fn distribute(
     source: &mut Source,
     lanes: &[mpsc::Sender<(u64, NewComment)>],

@@ -14,7 +14,7 @@ const READ_AHEAD: usize = 512;
 /// One comment to import, with the number of its line, or the reason why the line is not a comment.
 pub type Numbered = (u64, Result<NewComment, String>);
 
-/// Why the comments of a source were not read to their end.
+/// The reason why the comments of a source were not read to their end.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// A truncated gzip stream.
@@ -22,7 +22,7 @@ pub enum SourceError {
     BrokenGzip {
         /// The last line that was read.
         line: u64,
-        /// What the decoder says.
+        /// The message of the decoder.
         source: io::Error,
     },
     /// The file system's error.
@@ -30,13 +30,13 @@ pub enum SourceError {
     File {
         /// The last line that was read.
         line: u64,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file begins with a JSON array that continues behind its first line.
     #[error("line {line} {}", line::NOT_LINES)]
     Array {
-        /// Where the array begins.
+        /// The line where the array begins.
         line: u64,
     },
     /// The thread that reads panicked.
@@ -51,7 +51,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// What the user can do.
+    /// Advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::BrokenGzip { .. } => {

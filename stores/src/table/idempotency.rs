@@ -34,7 +34,8 @@ pub struct Idempotency {
 impl Idempotency {
     /// The partition key of the record.
     ///
-    /// It is a hash of the parts, each after its length, so two different lists of parts never give one text to hash.
+    /// The key is a hash of the parts, each after its length, so two different lists of parts never give one text to
+    /// hash.
     fn pk(&self, product: &ProductId) -> String {
         let mut hash = Sha256::new();
         for part in [self.client.as_str(), product.as_str(), self.key.as_str()] {

@@ -113,7 +113,7 @@ impl Table {
     /// units.
     ///
     /// # Errors
-    /// Those of [`Table::items_of`].
+    /// Like [`Table::items_of`].
     pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
         let mut items = Vec::new();
         let mut start = None;

@@ -147,7 +147,7 @@ fn item_of(value: Value) -> Item {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Consumed {
-    /// In read units.
+    /// The read units.
     pub capacity_units: f64,
 }
 

@@ -69,8 +69,8 @@ impl NewComment {
 pub enum Created {
     /// The request created the comment.
     New(Comment),
-    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original state, whatever has
-    /// changed since.
+    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original state, without later
+    /// changes.
     Before(Comment),
 }
 

@@ -61,7 +61,7 @@ impl Places {
         }
     }
 
-    /// Adds all places of another set.
+    /// Adds all places of `other`.
     pub fn join(&mut self, other: &Self) {
         for (product, languages) in &other.0 {
             self.add(product, None);
