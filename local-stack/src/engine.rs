@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
-//! | expired items are not removed | a sweep in the background, and [`Engine::sweep_expired_items`] |
+//! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
 //! | one connection behind one lock, taken on the thread that serves a request | the engine has its own threads, so a request that waits for the lock stalls only other requests |
 //!

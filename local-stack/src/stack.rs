@@ -37,7 +37,7 @@ pub const TABLE: &str = "pagemark";
 const TRIM_EVERY: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
-/// Number of tries after which a batch goes to quarantine.
+/// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Grace period for requests under way at a stop.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);

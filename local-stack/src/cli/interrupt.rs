@@ -17,7 +17,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Listens; from then on these signals no longer end the process.
+    /// Listens; from then on these signals alone do not end the process.
     ///
     /// # Errors
     /// The system's.

@@ -105,8 +105,7 @@ pub(super) fn per_second(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(0.001)
 }
 
-/// Writes a text to stdout. It must not end the process when the reader of stdout has gone, which makes `println!`
-/// panic.
+/// Writes a text to stdout. The process must not end when the reader of stdout has gone; `println!` would panic then.
 pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }

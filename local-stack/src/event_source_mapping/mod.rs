@@ -68,13 +68,13 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an invocation may take, as in the template's functions.
 const INVOCATION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long before that time-out a handler must stop to start calls.
+/// A handler starts no further calls when less than this is left until that time-out.
 const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
 
 /// Why a mapping cannot read its stream.
 #[derive(Debug, Error)]
 pub enum MappingError {
-    /// The engine's answer is not valid.
+    /// The engine fails, or its answer is not valid.
     #[error("the stream cannot be read: {0}")]
     Stream(String),
     /// The mapping's position is older than the oldest record that the stream still holds.

@@ -38,12 +38,12 @@ const LANES: usize = 16;
 const LANE_QUEUE: usize = 32;
 /// How many bad lines are kept with their reasons; the rest is only counted.
 const BAD_LINES_KEPT: usize = 100;
-/// Maximum number of tries for a comment while the table is unavailable; each try has its own retries.
+/// Maximum number of retries for a comment while the table is unavailable. The SDK retries within each of them.
 const TRIES_MAX: usize = 5;
 
-/// Pause between two of these tries.
+/// Pause before each of these retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Maximum number of further look-ups of a comment when another writer was faster.
+/// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
 const LOOKUPS_MAX: usize = 4;
 
 /// A line that was not imported.
@@ -75,7 +75,7 @@ pub struct ImportReport {
 }
 
 impl ImportReport {
-    /// The number of comments and lines that were looked at.
+    /// The number of lines that were looked at.
     pub fn lines(&self) -> u64 {
         self.created + self.unchanged + self.differing + self.bad
     }

@@ -17,7 +17,7 @@ pub type Numbered = (u64, Result<NewComment, String>);
 /// The reason why the comments of a source were not read to their end.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A truncated gzip stream.
+    /// A broken or truncated gzip stream.
     #[error("its gzip data is broken or cut off after line {line} ({source})")]
     BrokenGzip {
         /// The last line that was read.

@@ -28,7 +28,7 @@ const PRODUCTS: &str = "products";
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How long to repeat the writes that DynamoDB leaves unprocessed.
+/// How long to repeat the keys and writes that DynamoDB leaves unprocessed.
 const BATCH_WITHIN: Duration = Duration::from_secs(30);
 
 /// The position from which listing products continues.

@@ -17,8 +17,8 @@ use crate::{
     retry::Backoff,
 };
 
-/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many extra
-/// ones.
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
+/// items that should not exist.
 const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
@@ -35,7 +35,7 @@ pub enum ScanOf {
     Placements,
 }
 
-/// The position from which a scan continues: the key of the last item that need not be read again.
+/// The position from which a scan continues: the key of the last item that is already done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ItemKey {
     /// The partition key.
