@@ -143,7 +143,7 @@ fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<Bod
     response
 }
 
-/// A client's connection to the engine. The first request opens it; a request after the engine has closed it reopens it.
+/// A client's connection to the engine. The first request opens it; if the engine closes it, the next one reopens it.
 struct EngineConnection {
     database: Database,
     sender: Option<SendRequest<Body>>,
