@@ -151,6 +151,7 @@ pub(crate) async fn read(
     }
     let state = request.app_data::<web::Data<State>>();
     let timeout = state.map_or(BODY_TIMEOUT, |state| state.body_timeout);
+    last_answer::body_begins(request);
     let body = tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
         .await
         .map_err(|_| ApiError::BodyTooSlow)?

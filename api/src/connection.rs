@@ -12,21 +12,21 @@
 //! | [`Phase::Sending`] | the answer is made | the system has taken all of it | with each [`TAKEN_BYTES_MIN`] that are taken |
 //! | [`Phase::Idle`] | the answer is taken | the next byte | never |
 //!
+//! While a request is handled or its answer is taken, nothing is read but a body that has a reader.
+//!
 //! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
 //! closed. When less than a quarter of the places for connections is left, idle ones are kept only for
 //! [`SCARCE_KEEP_ALIVE`].
 
+mod places;
+
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     io,
     net::Shutdown,
     pin::Pin,
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -46,6 +46,8 @@ use tokio::{
 };
 
 use crate::last_answer::Closing;
+use places::Place;
+pub(crate) use places::Places;
 
 /// The largest head of a request; browsers send far less. actix takes 128 KB, and panics on a header's name of 65,536
 /// bytes. This bound is lower, because the read that ended the previous request may have brought the beginning of the
@@ -55,9 +57,15 @@ const HEAD_MAX_BYTES: usize = 48 * 1024;
 /// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
 const TAKEN_BYTES_MIN: usize = 1024 * 1024;
 
-/// Maximum length of one read. actix parses after each read, so it does not collect thousands of small requests before
-/// it stops reading.
-const READ_MAX_BYTES: usize = 8 * 1024;
+/// Maximum length of one read of heads, after which actix parses. A request of 18 bytes takes some 5 KB when it is
+/// parsed, so one read may take some 0.3 MB. Nothing more is read before these requests are answered.
+const HEAD_READ_BYTES: usize = 1024;
+
+/// Maximum length of one read of a body.
+const BODY_READ_BYTES: usize = 8 * 1024;
+
+/// How long a client whose body has no reader may still send it after the answer, so that it reads the answer.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
 /// up to 4 MB.
@@ -76,46 +84,6 @@ const THROWN_AWAY_MAX_BYTES: usize = 512 * 1024;
 
 /// How long an idle connection is kept when places are scarce.
 const SCARCE_KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// The places for connections, of all threads.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    taken: Arc<AtomicUsize>,
-    max: usize,
-}
-
-impl Places {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { taken: Arc::default(), max }
-    }
-
-    pub(crate) fn max(&self) -> usize {
-        self.max
-    }
-
-    fn take(&self) -> Place {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        Place(self.clone())
-    }
-}
-
-/// A connection's place; dropping this frees it.
-#[derive(Debug)]
-struct Place(Places);
-
-impl Place {
-    /// Whether less than a quarter of the places is left.
-    fn is_scarce(&self) -> bool {
-        let Places { taken, max } = &self.0;
-        taken.load(Ordering::Relaxed) > max - max / 4
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// The deadlines of a connection's phases.
 #[derive(Debug, Clone, Copy)]
@@ -148,8 +116,15 @@ pub(crate) struct Progress {
     deadline: Cell<Instant>,
     /// The bytes of the arriving head so far.
     head_bytes: Cell<usize>,
-    /// The request has a body. What arrives after its answer may still belong to it, and is not counted as a head.
+    /// The request has a body that was not read to its end. What arrives after its answer may still belong to it, and is
+    /// not counted as a head.
     has_body: Cell<bool>,
+    /// The request's body is being read.
+    wants_body: Cell<bool>,
+    /// actix waits until it may read.
+    reader: RefCell<Option<Waker>>,
+    /// The system has not yet taken all of the answers.
+    owes: Cell<bool>,
     /// The bytes taken since the deadline of an answer was last moved.
     taken_bytes: Cell<usize>,
     /// All of the answer has been handed to actix.
@@ -166,6 +141,9 @@ impl Progress {
             deadline: Cell::new(Instant::now() + deadlines.head + GRACE),
             head_bytes: Cell::new(0),
             has_body: Cell::new(false),
+            wants_body: Cell::new(false),
+            reader: RefCell::default(),
+            owes: Cell::new(false),
             taken_bytes: Cell::new(0),
             answer_is_whole: Cell::new(false),
         }
@@ -189,35 +167,85 @@ impl Progress {
         self.phase.get() != Phase::Receiving || self.has_body.get() || self.head_bytes.get() <= HEAD_MAX_BYTES
     }
 
+    /// Whether actix may read. It parses all that it reads at once. So a client that sends requests ahead could otherwise
+    /// have it keep thousands of them.
+    fn may_read(&self) -> bool {
+        match self.phase.get() {
+            Phase::Receiving | Phase::Idle => true,
+            Phase::Handling => self.wants_body.get(),
+            Phase::Sending => false,
+        }
+    }
+
+    fn wake_reader(&self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
     fn handling(&self, has_body: bool) {
         self.has_body.set(has_body);
-        self.enter(Phase::Handling, self.deadlines.request + GRACE);
+        self.wants_body.set(false);
+        self.phase.set(Phase::Handling);
+        // The deadline of an earlier answer stays until the client has taken it.
+        if !self.owes.get() {
+            self.enter(Phase::Handling, self.deadlines.request + GRACE);
+        }
+    }
+
+    /// The request's body is read from now on.
+    pub(crate) fn body_begins(&self) {
+        self.wants_body.set(true);
+        self.wake_reader();
+    }
+
+    /// The request's body was read to its end.
+    pub(crate) fn body_ended(&self) {
+        self.wants_body.set(false);
+        self.has_body.set(false);
     }
 
     fn sending(&self) {
-        self.enter(Phase::Sending, self.deadlines.unread);
-        self.taken_bytes.set(0);
+        self.wants_body.set(false);
         self.answer_is_whole.set(false);
+        self.phase.set(Phase::Sending);
+        if !self.owes.replace(true) {
+            self.enter(Phase::Sending, self.deadlines.unread);
+            self.taken_bytes.set(0);
+        }
     }
 
     /// The system has taken bytes.
     fn taken(&self, bytes: usize) {
         let taken = self.taken_bytes.get() + bytes;
-        if self.phase.get() == Phase::Sending && taken >= TAKEN_BYTES_MIN {
-            self.enter(Phase::Sending, self.deadlines.unread);
+        if self.owes.get() && taken >= TAKEN_BYTES_MIN {
+            self.deadline.set(Instant::now() + self.deadlines.unread);
             self.taken_bytes.set(0);
         } else {
             self.taken_bytes.set(taken);
         }
     }
 
-    /// The system has taken everything that actix had for it.
-    fn flushed(&self) {
-        if self.phase.get() == Phase::Sending && self.answer_is_whole.get() {
-            let keep_alive = self.deadlines.keep_alive;
-            let idle = if self.place.is_scarce() { keep_alive.min(SCARCE_KEEP_ALIVE) } else { keep_alive };
-            self.enter(Phase::Idle, idle + GRACE);
-            self.head_bytes.set(0);
+    /// The system has taken everything that actix had for it. `is_last`: no request may follow the answer.
+    fn flushed(&self, is_last: bool) {
+        match self.phase.get() {
+            Phase::Sending if self.answer_is_whole.get() => {
+                let keep_alive = self.deadlines.keep_alive;
+                let idle = match self.place.is_scarce() {
+                    _ if is_last => LINGER,
+                    true => keep_alive.min(SCARCE_KEEP_ALIVE),
+                    false => keep_alive,
+                };
+                self.owes.set(false);
+                self.enter(Phase::Idle, idle + GRACE);
+                self.head_bytes.set(0);
+                self.wake_reader();
+            }
+            // Only answers of earlier requests were left.
+            Phase::Handling if self.owes.replace(false) => {
+                self.enter(Phase::Handling, self.deadlines.request + GRACE);
+            }
+            Phase::Sending | Phase::Handling | Phase::Receiving | Phase::Idle => {}
         }
     }
 }
@@ -231,10 +259,6 @@ pub(crate) struct TimedStream {
     timer: Pin<Box<Sleep>>,
     /// A full read is followed by a pause, in which actix parses.
     pause: bool,
-    /// The system takes no more of an answer at the moment.
-    blocked: bool,
-    /// actix wants to read, and waits until the answer is taken.
-    reader_waits: bool,
 }
 
 impl TimedStream {
@@ -243,7 +267,7 @@ impl TimedStream {
         let io = Rc::new(io);
         let progress = Rc::new(Progress::new(deadlines, places.take()));
         let timer = Box::pin(tokio::time::sleep_until(progress.deadline.get()));
-        Self { io, progress, closing: Rc::default(), timer, pause: false, blocked: false, reader_waits: false }
+        Self { io, progress, closing: Rc::default(), timer, pause: false }
     }
 
     /// The progress, for the requests on the connection.
@@ -293,7 +317,7 @@ impl TimedStream {
 /// Refuses a head that is too large. This happens here, because actix has no such answer before it parses.
 fn refuse_head(io: &TcpStream) {
     let mut thrown_away = 0;
-    let mut buffer = [0; READ_MAX_BYTES];
+    let mut buffer = [0; BODY_READ_BYTES];
     while let Ok(bytes @ 1..) = io.try_read(&mut buffer) {
         thrown_away += bytes;
         if thrown_away > THROWN_AWAY_MAX_BYTES {
@@ -341,16 +365,21 @@ impl AsyncRead for TimedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check_deadline(context)?;
-        // Unread bytes stay with the client.
-        if this.blocked {
-            this.reader_waits = true;
+        // Unread bytes stay with the client. Only its end is noticed.
+        if !this.progress.may_read() {
+            let mut byte = [0];
+            if let Poll::Ready(0) = this.io.poll_peek(context, &mut ReadBuf::new(&mut byte))? {
+                return Poll::Ready(Ok(()));
+            }
+            this.progress.reader.replace(Some(context.waker().clone()));
             return Poll::Pending;
         }
         if std::mem::take(&mut this.pause) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let space = buffer.remaining().min(READ_MAX_BYTES);
+        let read_max = if this.progress.wants_body.get() { BODY_READ_BYTES } else { HEAD_READ_BYTES };
+        let space = buffer.remaining().min(read_max);
         let bytes = loop {
             ready!(this.io.poll_read_ready(context))?;
             match this.io.try_read(buffer.initialize_unfilled_to(space)) {
@@ -375,26 +404,20 @@ impl AsyncWrite for TimedStream {
         let this = self.get_mut();
         this.check_deadline(context)?;
         let written = loop {
-            this.blocked = this.io.poll_write_ready(context)?.is_pending();
-            if this.blocked {
-                return Poll::Pending;
-            }
+            ready!(this.io.poll_write_ready(context))?;
             match this.io.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => break written?,
             }
         };
         this.progress.taken(written);
-        if std::mem::take(&mut this.reader_waits) {
-            context.waker().wake_by_ref();
-        }
         Poll::Ready(Ok(written))
     }
 
     /// actix flushes when the stream has taken all answers so far.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.progress.flushed();
+        this.progress.flushed(this.closing.is_after_this_answer());
         this.check_deadline(context)?;
         // A request after the last answer ends the connection. The bytes that the socket has taken are on their way.
         let ended = this.closing.is_due().then_some(io::ErrorKind::ConnectionAborted.into());

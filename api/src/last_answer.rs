@@ -25,6 +25,8 @@ use actix_web::{
     middleware::Next,
 };
 
+use crate::connection::Progress;
+
 /// Whether a connection ends. Shared by its stream and the requests on it, which live on one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
@@ -35,6 +37,11 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
+    /// Whether the last answer is made.
+    pub(crate) fn is_after_this_answer(&self) -> bool {
+        self.after_this_answer.get()
+    }
+
     /// Whether a request has come after the last answer.
     pub(crate) fn is_due(&self) -> bool {
         self.now.get()
@@ -45,8 +52,18 @@ impl Closing {
 #[derive(Debug, Clone, Default)]
 struct BodyWasRead(Rc<Cell<bool>>);
 
+/// Notes that the body of a request is read from now on.
+pub(crate) fn body_begins(request: &HttpRequest) {
+    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
+        progress.body_begins();
+    }
+}
+
 /// Notes that the body of a request was read to its end.
 pub(crate) fn body_was_read(request: &HttpRequest) {
+    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
+        progress.body_ended();
+    }
     if let Some(BodyWasRead(was_read)) = request.extensions().get() {
         was_read.set(true);
     }

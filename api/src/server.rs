@@ -1,7 +1,7 @@
 //! actix's server with what `HttpServer` lacks: deadlines on the socket, connections that end after their last answer,
 //! and bodies that are requested when they are read.
 
-use std::{fmt, io, net::TcpListener, num::NonZeroUsize, panic::AssertUnwindSafe, thread, time::Duration};
+use std::{fmt, io, net::TcpListener, num::NonZeroUsize, panic::AssertUnwindSafe, thread};
 
 use actix_http::{HttpService, Protocol, Request, Response};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, apply_fn_factory, map_config};
@@ -14,12 +14,9 @@ use actix_web::{
 use futures_util::future::FutureExt;
 
 use crate::{
-    connection::{Deadlines, Places, TimedStream},
+    connection::{Deadlines, LINGER, Places, TimedStream},
     expectation::{begin, go_on},
 };
-
-/// How long a client may continue to send an unread body after the answer, so that it reads the answer.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// The bounds of a server.
 #[derive(Debug, Clone)]

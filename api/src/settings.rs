@@ -18,7 +18,7 @@ use crate::{
 /// usual page of 20 some 100 KB.
 const DEFAULT_IN_FLIGHT_MAX: usize = 256;
 
-/// Default number of connections. One takes some 20 KB, at most 0.4 MB (ADR 42).
+/// Default number of connections. One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
 const DEFAULT_CONNECTIONS_MAX: usize = 1_024;
 
 /// Default memory for answers, in MiB: a quarter of the memory of a deployed task. It has room for 80 pages of 20 while

@@ -26,10 +26,10 @@ fn every_head_is_counted_from_its_first_byte_and_no_body_is() {
         progress.handling(false);
         assert!(progress.read(10 * HEAD_MAX_BYTES), "a body");
         progress.sending();
-        progress.flushed();
+        progress.flushed(false);
         assert_eq!(progress.phase.get(), Phase::Sending, "a part of the answer is taken");
         progress.answer_is_whole.set(true);
-        progress.flushed();
+        progress.flushed(false);
         assert_eq!(progress.phase.get(), Phase::Idle);
         assert!(progress.read(0));
         assert_eq!(progress.phase.get(), Phase::Idle, "the client sends no more");
@@ -45,13 +45,13 @@ fn the_rest_of_a_body_is_no_head() {
     progress.handling(true);
     progress.sending();
     progress.answer_is_whole.set(true);
-    progress.flushed();
+    progress.flushed(false);
     assert!(progress.read(1) && progress.read(10 * HEAD_MAX_BYTES));
     assert_eq!(progress.phase.get(), Phase::Receiving, "but it has the deadline of one");
     progress.handling(false);
     progress.sending();
     progress.answer_is_whole.set(true);
-    progress.flushed();
+    progress.flushed(false);
     assert!(progress.read(1) && !progress.read(HEAD_MAX_BYTES));
 }
 
@@ -71,13 +71,58 @@ fn only_enough_of_an_answer_puts_its_deadline_off() {
 }
 
 #[test]
+fn answers_to_requests_sent_ahead_share_one_deadline() {
+    let progress = progress();
+    progress.handling(false);
+    progress.sending();
+    let passed = Instant::now();
+    progress.deadline.set(passed);
+    for _ in 0..3 {
+        progress.answer_is_whole.set(true);
+        progress.handling(false);
+        progress.sending();
+    }
+    assert_eq!(progress.deadline.get(), passed, "the first answer is not taken");
+    progress.handling(false);
+    progress.flushed(false);
+    assert!(progress.deadline.get() > passed, "only the request that is being handled is left");
+}
+
+#[test]
+fn nothing_is_read_ahead_but_a_body_that_has_a_reader() {
+    let progress = progress();
+    assert!(progress.may_read());
+    progress.handling(true);
+    assert!(!progress.may_read(), "nobody reads the body yet");
+    progress.body_begins();
+    assert!(progress.may_read());
+    progress.body_ended();
+    assert!(!progress.may_read());
+    progress.sending();
+    assert!(!progress.may_read());
+    progress.answer_is_whole.set(true);
+    progress.flushed(false);
+    assert!(progress.may_read());
+}
+
+#[test]
+fn after_the_last_answer_a_connection_keeps_its_place_for_moments_only() {
+    let progress = progress();
+    progress.handling(true);
+    progress.sending();
+    progress.answer_is_whole.set(true);
+    progress.flushed(true);
+    assert!(progress.deadline.get() - Instant::now() <= LINGER + GRACE);
+}
+
+#[test]
 fn idle_connections_are_kept_for_a_shorter_time_when_places_are_scarce() {
     let places = Places::new(4);
     let idle = |place: Place| {
         let progress = Progress::new(DEADLINES, place);
         progress.sending();
         progress.answer_is_whole.set(true);
-        progress.flushed();
+        progress.flushed(false);
         progress.deadline.get() - Instant::now() <= SCARCE_KEEP_ALIVE + GRACE
     };
     let mut taken = vec![places.take(), places.take()];
@@ -94,6 +139,9 @@ async fn while_an_answer_is_not_taken_nothing_more_is_read() {
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (io, _) = listener.accept().await.unwrap();
     let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1));
+    let progress = stream.progress();
+    progress.handling(false);
+    progress.sending();
     let part = [7; 1024];
     let mut written = 0;
     while let Poll::Ready(bytes) =
@@ -114,6 +162,8 @@ async fn while_an_answer_is_not_taken_nothing_more_is_read() {
         client
     });
     stream.write_all(&part).await.unwrap();
+    progress.answer_is_whole.set(true);
+    stream.flush().await.unwrap();
     let mut more = [0; 4];
     stream.read_exact(&mut more).await.unwrap();
     assert_eq!(&more, b"more");
