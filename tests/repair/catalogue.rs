@@ -283,6 +283,7 @@ async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
 async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing() {
     let stores = ready_stores().await;
     let before = stores.table.catalogue().await.unwrap();
+    let began = now();
     for number in 0..20 {
         stores.create_numbered(number, super::product(number)).await;
     }
@@ -302,7 +303,8 @@ async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing()
         let report = report.recent().await;
         assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
         assert_eq!(stores.table.catalogue().await.unwrap(), before, "{report}");
-        assert_eq!(stores.table.watermark().await.unwrap(), None, "{report}");
+        // A slow run moves it through the empty hours before.
+        assert!(stores.table.watermark().await.unwrap().is_none_or(|watermark| watermark <= began), "{report}");
         assert_catalogue(&stores.assert_invariants().await, &stores.table).await;
         gate.open();
     }
