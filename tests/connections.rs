@@ -274,7 +274,7 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
 #[tokio::test]
 async fn requests_sent_ahead_of_unread_answers_take_little_memory() {
     const CLIENTS: usize = 8;
-    // Far less than the 5 KB that actix takes for each request that it has parsed.
+    // Without the bound, each client takes some 26 MB.
     const MORE_MAX: u64 = 64 * MIB;
     let stores = Stores::start().await;
     let api = api_with(&stores, &[]).await;

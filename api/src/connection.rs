@@ -57,8 +57,8 @@ const HEAD_MAX_BYTES: usize = 48 * 1024;
 /// How much of an answer a client must take in the time that it may leave one unread: the floor is 35 KB a second.
 const TAKEN_BYTES_MIN: usize = 1024 * 1024;
 
-/// Maximum length of one read of heads, after which actix parses. A request of 18 bytes takes some 5 KB when it is
-/// parsed, so one read may take some 0.3 MB. Nothing more is read before these requests are answered.
+/// Maximum length of one read of heads, after which actix parses and keeps all requests in it. Clients that sent short
+/// requests ahead took 0.3 MB each. Nothing more is read before these requests are answered.
 const HEAD_READ_BYTES: usize = 1024;
 
 /// Maximum length of one read of a body.
