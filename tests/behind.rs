@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use api::{ApiSettings, PastTheEnd, SiteArgs, SiteSettings};
 use model::{Comment, ProductId, plan::index_edits};
+use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use stores::{PageIndex, page_index::PageIndexConfig};
 use stream_writer::{FanOut, StreamWriter};
 
 use crate::fixture::{

@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use futures_util::future::join_all;
 use model::ProductId;
 use serde_json::Value;
-use stores::table::{CommentPatch, TableConfig};
+use table::{CommentPatch, TableConfig};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

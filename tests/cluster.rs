@@ -10,11 +10,9 @@ use model::{
     BaseSet, CommentId, Filter, Language, Order, ProductId, Rating, RatingSet,
     plan::{IndexEdit, index_edits},
 };
+use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
+use process::{StoreError, now};
 use rand::{SeedableRng, rngs::StdRng};
-use stores::{
-    PageIndex, StoreError, now,
-    page_index::{PageIndexConfig, PageStartQuery},
-};
 
 use crate::{
     fixture::{redis_cluster::RedisCluster, stores::Stores, wait_for},

@@ -6,7 +6,7 @@ use std::{io::ErrorKind, time::Duration};
 use api::ApiSettings;
 use futures_util::future::join_all;
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
-use stores::table::{NewComment, TableConfig};
+use table::{NewComment, TableConfig};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

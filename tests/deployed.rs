@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use serde_json::{Value, json};
-use stores::table::{CommentPatch, NewComment};
+use table::{CommentPatch, NewComment};
 
 use crate::fixture::{
     function::{Function, SECRET, TIMEOUT, page_indexer_variables, stream_writer_variables, with},

@@ -7,13 +7,13 @@ use std::sync::Mutex;
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
 use model::{Comment, Order, ProductId};
+use process::now;
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom},
 };
 use serde_json::{Value, json};
-use stores::now;
 
 use crate::{
     fixture::{

@@ -8,18 +8,14 @@ use std::time::Duration;
 
 use aws_lambda_events::dynamodb::EventRecord;
 use aws_sdk_dynamodb::types::AttributeValue;
+use functions::{invocation::Handled, metrics::Metric};
 use model::{BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
-use stores::{
-    PageIndex, Table,
-    invocation::Handled,
-    metrics::Metric,
-    page_index::PageIndexConfig,
-    table::{NewComment, TableConfig},
-};
 use stream_writer::{FanOut, StreamWriter};
+use table::{NewComment, Table, TableConfig};
 
 use crate::fixture::{
     function::{Function, stream_writer_variables, with},

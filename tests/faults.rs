@@ -8,18 +8,20 @@ use std::{
 };
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
+use functions::invocation::Handled;
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingState};
 use model::{
     BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating,
     item::{comment_id_of_pk, comment_pk},
 };
+use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
-use stores::{PageIndex, invocation::Handled, page_index::PageIndexConfig, table::NewComment};
 use stream_writer::{FanOut, StreamWriter};
+use table::NewComment;
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::Instant;
 use serde::Deserialize;
-use stores::{Table, table::TableConfig};
+use table::{Table, TableConfig};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -71,7 +71,7 @@ fn assert_no_trouble(log: &str) {
 async fn clients_mistakes_and_an_idle_restart_leave_no_trouble_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let often = ["--repair-every", "1", "--audit-every", "1"];
-    let began = stores::now();
+    let began = process::now();
     let up = Up::start(folder.path(), &[&often[..], &["--demo", "10"]].concat()).await;
     for mistake in mistakes() {
         for address in [&up.api, &up.engine] {
@@ -81,7 +81,7 @@ async fn clients_mistakes_and_an_idle_restart_leave_no_trouble_in_the_log() {
     both_runs_since(&up.engine, began).await;
     assert_no_trouble(&up.stop().await);
 
-    let began = stores::now();
+    let began = process::now();
     let up = Up::start(folder.path(), &often).await;
     both_runs_since(&up.engine, began).await;
     assert_no_trouble(&up.stop().await);

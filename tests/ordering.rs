@@ -9,7 +9,7 @@ use itertools::Itertools;
 use local_stack::demo::demo_comments;
 use model::{Cd, Filter, Language, Order, Placement, ProductId, RatingSet};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::fixture::{
     engine::{self, EngineKind},

@@ -3,8 +3,8 @@
 
 use local_stack::stack::StackSettings;
 use model::{BaseSet, Order, ProductId};
+use page_index::PageIndexConfig;
 use serde_json::{Value, json};
-use stores::page_index::PageIndexConfig;
 
 use crate::{
     fixture::{

@@ -4,12 +4,10 @@
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
 use model::{BlobFormat, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use stores::{
-    StoreError, Table,
-    table::{CommentPatch, NewComment, TableConfig, WriteError},
-};
+use table::{CommentPatch, NewComment, Table, TableConfig, WriteError};
 
 use crate::fixture::{
     WAIT_MAX,

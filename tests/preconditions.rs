@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
 use serde_json::{Value, json};
-use stores::{Table, table::TableConfig};
+use table::{Table, TableConfig};
 
 use crate::fixture::{
     api::Served,

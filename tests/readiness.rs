@@ -7,10 +7,8 @@ use model::{
     Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating,
     plan::{IndexEdit, index_edits},
 };
-use stores::{
-    PageIndex, StoreError, now,
-    page_index::{IndexAnswer, NotReady, PageIndexConfig, PageStart, PageStartQuery},
-};
+use page_index::{IndexAnswer, NotReady, PageIndex, PageIndexConfig, PageStart, PageStartQuery};
+use process::{StoreError, now};
 
 use crate::fixture::{
     gate::Gate,

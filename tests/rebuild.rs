@@ -1,7 +1,9 @@
 //! A rebuild of the page index ends with exactly what the table holds, even when comments change meanwhile.
 
 use model::{Language, ProductId, Rating};
-use stores::{PageIndex, now, page_index::PageIndexConfig, table::CommentPatch};
+use page_index::{PageIndex, PageIndexConfig};
+use process::now;
+use table::CommentPatch;
 
 use crate::fixture::{gate::Gate, redis_server, stores::Stores, wait_for};
 

@@ -10,8 +10,8 @@ use rand::{
     rngs::StdRng,
     seq::{IndexedRandom, IteratorRandom, SliceRandom},
 };
-use stores::table::{CommentPatch, NewComment};
 use stream_writer::FanOut;
+use table::{CommentPatch, NewComment};
 
 use crate::fixture::stores::{INVOCATION, Stores};
 

@@ -7,10 +7,8 @@ use model::{
     Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet,
     plan::{index_edits, reconcile::Places},
 };
-use stores::{
-    PageIndex, StoreError, now,
-    page_index::{Marked, PageIndexConfig, PageStartQuery, RedisMode, VouchTime},
-};
+use page_index::{Marked, PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
+use process::{StoreError, now};
 
 use crate::fixture::{
     certificates::Certificates,

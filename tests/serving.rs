@@ -6,8 +6,8 @@ use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
 use model::{BaseSet, CommentId, Instant, Placement, ProductId, plan::index_edits};
+use page_index::PageIndexConfig;
 use serde_json::{Value, json};
-use stores::page_index::PageIndexConfig;
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use model::ProductId;
 use serde_json::{Value, json};
-use stores::table::{CommentPatch, Idempotency, NewComment};
+use table::{CommentPatch, Idempotency, NewComment};
 use tokio::process::Command;
 
 use crate::fixture::{python, stores::Stores};
@@ -62,10 +62,7 @@ async fn the_stack_has_what_the_code_expects() {
     };
     assert_eq!(key(&table["KeySchema"]), ["pk", "sk"]);
     let index = &table["GlobalSecondaryIndexes"][0];
-    assert_eq!(
-        (&index["IndexName"], key(&index["KeySchema"])),
-        (&json!(stores::table::GSI), vec!["sk".into(), "cd".into()])
-    );
+    assert_eq!((&index["IndexName"], key(&index["KeySchema"])), (&json!(table::GSI), vec!["sk".into(), "cd".into()]));
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
 

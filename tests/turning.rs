@@ -3,9 +3,9 @@
 
 use api::ApiSettings;
 use model::{Comment, Instant, Order, ProductId};
+use process::now;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use stores::now;
 
 use crate::fixture::{
     api::{Served, metric},

@@ -10,11 +10,9 @@ use model::{
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},
 };
+use process::now;
 use serde_dynamo::Item;
-use stores::{
-    now,
-    table::{CommentPatch, Created, Idempotency, NewComment, WriteError},
-};
+use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
 use crate::fixture::{invariants::Contents, stores::Stores};
 

@@ -15,7 +15,9 @@ use actix_web::{
     middleware::{DefaultHeaders, from_fn},
     web,
 };
-use stores::{PageIndex, StoreError, Table, table::TableConfig};
+use page_index::PageIndex;
+use process::StoreError;
+use table::{Table, TableConfig};
 use thiserror::Error;
 
 use crate::{

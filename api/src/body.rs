@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use stores::table::CommentPatch;
+use table::CommentPatch;
 
 use crate::{error::ApiError, last_answer, state::State};
 

@@ -9,8 +9,9 @@ use actix_web::{
     http::{StatusCode, header},
 };
 use model::{InvalidInput, Revision};
+use process::{Remedy, StoreError};
 use serde::Serialize;
-use stores::{Remedy, StoreError, table::WriteError};
+use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 

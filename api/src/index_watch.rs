@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stores::page_index::IndexPartition;
+use page_index::IndexPartition;
 
 use crate::operations::metrics::IndexAnswerKind;
 
@@ -102,7 +102,7 @@ impl IndexWatch {
 #[cfg(test)]
 mod tests {
     use model::ProductId;
-    use stores::{PageIndex, page_index::PageIndexConfig};
+    use page_index::{PageIndex, PageIndexConfig};
 
     use super::*;
 

@@ -38,11 +38,9 @@ use futures_util::{
     stream::{self, StreamExt},
 };
 use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
-use stores::{
-    StoreError,
-    page_index::{Ends, PageStart, PageStartQuery},
-    table::{Page, PageQuery},
-};
+use page_index::{Ends, PageStart, PageStartQuery};
+use process::StoreError;
+use table::{Page, PageQuery};
 
 use crate::{
     cursor::{Cursor, CursorScope, Direction},
@@ -264,7 +262,7 @@ fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>)
 /// the index has not seen yet are dated before it. The comments that the page shows count too, although the index may
 /// be behind, so that the next page continues after them (ADR 33).
 fn numbered_as_of(start: &PageStart, found: &Found) -> Instant {
-    found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(stores::now())))
+    found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
 }
 
 /// How many comments the ranks promise for the page after `skip` comments.

@@ -3,9 +3,9 @@
 use std::{hint::black_box, process::ExitCode, time::Duration};
 
 use api::{Application, Settings};
-use stores::{
-    config::parse_settings,
+use process::{
     log::{log_filter, log_rules},
+    parse_settings,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};

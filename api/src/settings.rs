@@ -4,9 +4,10 @@ use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
 
 use clap::Parser;
 use model::ProductId;
+use page_index::PageIndexArgs;
 use sha2::{Digest, Sha256};
-use stores::config::{CommentBlobArgs, PageIndexArgs, TableArgs};
 use subtle::{Choice, ConstantTimeEq};
+use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
     body::BODY_TIMEOUT,

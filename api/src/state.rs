@@ -4,11 +4,11 @@
 use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
 use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision};
-use stores::{
-    PageIndex, StoreError, Table, now,
-    page_index::{Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Stats},
-    table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, WriteError},
+use page_index::{
+    Extent, IndexAnswer, IndexPartition, PageIndex, PageStart, PageStartQuery, Position, ProductTotal, Stats,
 };
+use process::{StoreError, now};
+use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Table, WriteError};
 
 use crate::{
     answers::AnswerMemory,

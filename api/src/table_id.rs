@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stores::Table;
+use table::Table;
 use tokio::sync::Mutex;
 
 /// Age at which the id is requested again. A table that was restored or re-created under its name has another id.

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use aws_lambda_events::dynamodb::Event;
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
+use functions::Quarantine;
 use futures_util::{TryStreamExt, stream};
 use local_stack::engine::Engine;
 use model::{plan::DuplicateWrite, record::decode_batch};
-use stores::{Quarantine, Table, table::TableConfig};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
+use table::{Table, TableConfig};
 
 use crate::{
     options::Effort,

@@ -14,12 +14,13 @@
 
 use std::time::{Duration, Instant};
 
+use functions::Quarantine;
 use model::{
     Comment, FilterKey,
     plan::{IndexEdit, index_edits},
 };
+use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use stores::{PageIndex, Quarantine};
 
 use crate::{
     options::Effort,

@@ -40,7 +40,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use stores::{Table, table::GSI};
+use table::{GSI, Table};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -222,7 +222,7 @@ struct Watcher {
     http: Client<HttpConnector, Full<Bytes>>,
     api_url: String,
     table: Table,
-    index: stores::PageIndex,
+    index: page_index::PageIndex,
     redis: MultiplexedConnection,
 }
 

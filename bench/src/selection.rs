@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use model::{BaseSet, Filter, Instant, Order, PageSize, ProductId, Rating, RatingSet, Revision};
+use page_index::PageStartQuery;
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
-use stores::page_index::PageStartQuery;
 
 use crate::{
     report::{Axis, Limit, Plot, Report, Series, Table, count},
@@ -195,7 +195,7 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
             add.query_async::<()>(&mut redis.connection).await?;
         }
     }
-    redis.index.finish_rebuild(&rebuild, TABLE_ID, stores::now()).await?;
+    redis.index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
     Ok(())
 }
 
@@ -226,7 +226,7 @@ impl Subject {
             order: Order::Newest,
             as_of: None,
         };
-        match redis.index.page_start(&query, TABLE_ID, stores::now()).await? {
+        match redis.index.page_start(&query, TABLE_ID, process::now()).await? {
             Ok(start) if start.before.is_some() == (page > 0) => Ok(start.total),
             Ok(_) => bail!("page {page} has no start"),
             Err(not_ready) => bail!("the page index is not ready: {not_ready}"),

@@ -10,9 +10,10 @@ use model::{
     item::{CommentItem, Image},
     plan::{IndexEdit, index_edits},
 };
+use page_index::PageIndex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_dynamo::AttributeValue;
-use stores::{PageIndex, Table, table::TableConfig};
+use table::{Table, TableConfig};
 use tempfile::TempDir;
 
 use crate::workload::{Comments, Redis, create_table_without_stream, folder};
@@ -160,7 +161,7 @@ impl Shop {
 
         let engine = start().await?;
         let table = connect(name, &engine).await;
-        redis.index.finish_rebuild(&rebuild, &table.describe().await?.id, stores::now()).await?;
+        redis.index.finish_rebuild(&rebuild, &table.describe().await?.id, process::now()).await?;
         let union = union.map(Listing::sorted).transpose()?;
         Ok(Self { table, all: all.sorted()?, union, items, engine, redis, _folder: folder })
     }

@@ -13,6 +13,7 @@ use model::{
     BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
     item::{CommentItem, attribute},
 };
+use page_index::{PageIndex, PageIndexConfig};
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
@@ -20,7 +21,7 @@ use rand::{
 };
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use stores::{PageIndex, Table, page_index::PageIndexConfig, table::GSI};
+use table::{GSI, Table};
 use tempfile::TempDir;
 
 /// Records per invocation: the setting of the event source mappings in the deployment template.

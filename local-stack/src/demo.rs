@@ -4,7 +4,7 @@
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::import::Source;
 

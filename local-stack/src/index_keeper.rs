@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
+use page_index::PageIndex;
+use process::{StoreError, now};
 use repair_job::RepairError;
-use stores::{PageIndex, StoreError, Table, now};
+use table::Table;
 use tokio::sync::watch;
 
 /// Pause between two looks at the markers.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use local_stack::cli::Cli;
-use stores::config::parse_settings;
+use process::parse_settings;
 
 #[tokio::main]
 async fn main() -> ExitCode {

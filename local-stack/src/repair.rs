@@ -7,8 +7,10 @@
 
 use std::time::{Duration, Instant};
 
+use page_index::PageIndex;
+use process::{StoreError, now};
 use repair_job::{AuditOptions, Job, JobSettings, Report, SETTLE_DELAY, Stop, exit};
-use stores::{PageIndex, StoreError, Table, capacity::Meter, now, table::ScanOf};
+use table::{ScanOf, Table, capacity::Meter};
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.

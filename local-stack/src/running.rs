@@ -4,8 +4,10 @@
 
 use std::path::Path;
 
+use page_index::PageIndexConfig;
+use process::StoreError;
 use serde::{Deserialize, Serialize};
-use stores::{StoreError, Table, page_index::PageIndexConfig};
+use table::Table;
 
 use crate::stack::INDEX_MAX_AGE;
 

@@ -9,11 +9,14 @@ use std::{
 
 use api::{ApiSettings, Application, SiteSettings, WriteToken};
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
+use functions::Quarantine;
 use futures_util::FutureExt;
 use model::{BlobFormat, ProductId};
+use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
-use stores::{PageIndex, Quarantine, StoreError, Table, page_index::PageIndexConfig, table::TableConfig};
+use process::StoreError;
 use stream_writer::{FanOut, StreamWriter};
+use table::{Table, TableConfig};
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::{

@@ -1,9 +1,9 @@
 //! The items of the table, as `serde_dynamo` reads and writes them.
 //!
-//! These types are read from the SDK's attribute values (`stores`) and from those of Lambda events (`record`).
+//! These types are read from the SDK's attribute values (`table`) and from those of Lambda events (`record`).
 //!
 //! **Invariant:** a valid primary item has one definition (ADR 40). Its rules are in `Attributes` and `blob`. The
-//! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `stores`).
+//! functions, the API and the repair job all read by them (`pages_and_functions_agree_on_what_is_valid` in `table`).
 
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};

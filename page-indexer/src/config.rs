@@ -1,7 +1,8 @@
 //! The settings of the function.
 
 use clap::Parser;
-use stores::config::{MetricsArgs, PageIndexArgs, QuarantineArgs};
+use functions::{MetricsArgs, QuarantineArgs};
+use page_index::PageIndexArgs;
 
 /// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
 #[derive(Debug, Clone, Parser)]

@@ -1,7 +1,8 @@
 //! What failed edits mean for the records of a batch.
 
+use functions::invocation::Failures;
 use model::{plan::IndexEdit, record::CommentChange};
-use stores::{StoreError, invocation::Failures};
+use process::StoreError;
 
 /// Edits that are not known to be applied, and why.
 pub(crate) struct FailedEdits {

@@ -7,13 +7,15 @@ mod error;
 mod plan;
 
 use aws_lambda_events::dynamodb::Event;
-use model::{plan::IndexEdit, record::decode_batch};
-use stores::{
-    Backoff, PageIndex, Quarantine, Remedy, Store, StoreError,
+use functions::{
+    Quarantine,
     invocation::{Handled, metrics_of},
     metrics::{Metric, Metrics},
     quarantine::Hopeless,
 };
+use model::{plan::IndexEdit, record::decode_batch};
+use page_index::PageIndex;
+use process::{Backoff, Remedy, Store, StoreError};
 use tokio::time::Instant;
 
 pub use config::Config;

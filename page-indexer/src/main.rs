@@ -1,12 +1,12 @@
 //! The Lambda function `page-indexer`.
 
+use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
+use page_index::PageIndex;
 use page_indexer::{Config, FUNCTION, PageIndexer};
-use stores::{
-    PageIndex,
-    config::parse_settings,
-    invocation::{StreamEvent, deadline_at},
+use process::{
     log::{log_filter, log_rules},
+    parse_settings,
 };
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 

@@ -19,7 +19,8 @@ use futures_util::{
     stream,
 };
 use model::Instant;
-use stores::{StoreError, Table};
+use process::StoreError;
+use table::Table;
 
 use crate::{
     catalogue::Listing,

@@ -13,8 +13,8 @@ use model::{
     catalogue::Catalogue,
     item::{attribute, text},
 };
+use process::{StoreError, now};
 use serde_dynamo::Item;
-use stores::{StoreError, now};
 
 use crate::{error::RepairError, job::Run};
 

@@ -18,10 +18,8 @@ use model::{
     journal::{JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
-use stores::{
-    StoreError, Table,
-    table::{JournalPart, JournalPosition, JournalRow},
-};
+use process::StoreError;
+use table::{JournalPart, JournalPosition, JournalRow, Table};
 
 use crate::{
     error::RepairError,

@@ -11,9 +11,9 @@ use model::{
     item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
+use process::StoreError;
 use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
-use stores::StoreError;
 
 use crate::{
     error::RepairError,

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use stores::{PageIndex, Quarantine, Table};
+use functions::Quarantine;
+use page_index::PageIndex;
+use table::Table;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{

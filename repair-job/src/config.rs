@@ -3,12 +3,10 @@
 use std::{fmt, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{CommentId, Instant, ProductId};
-use stores::{
-    capacity::Meter,
-    config::{MetricsArgs, PageIndexArgs, QuarantineArgs, TableArgs},
-    quarantine::QuarantinePlace,
-};
+use page_index::PageIndexArgs;
+use table::{TableArgs, capacity::Meter};
 
 use crate::{
     audit::{AT_ONCE, AuditOptions, SEGMENTS, Which},

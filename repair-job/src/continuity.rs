@@ -6,8 +6,8 @@
 //! alone.
 
 use model::Instant;
+use page_index::{Mark, ServerIdentity};
 use serde::{Deserialize, Serialize};
-use stores::page_index::{Mark, ServerIdentity};
 
 /// What the table stores about the last vouch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Errors that end a run of the repair job early.
 
-use stores::StoreError;
+use process::StoreError;
 use thiserror::Error;
 
 /// An error of the repair job. Running the job again is safe: it resumes or starts over.

@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use model::{Instant, journal::JOURNAL_SHARDS};
-use stores::{now, page_index::Marked};
+use page_index::Marked;
+use process::now;
 
 use crate::{
     audit::{Which, segment_states},

@@ -6,10 +6,8 @@ use std::{
 };
 
 use model::{Instant, ProductId};
-use stores::{
-    PageIndex, StoreError,
-    page_index::{IndexPartition, Marked, ServerIdentity},
-};
+use page_index::{IndexPartition, Marked, PageIndex, ServerIdentity};
+use process::StoreError;
 
 use crate::{
     error::RepairError,

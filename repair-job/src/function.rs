@@ -1,7 +1,8 @@
 //! The Lambda function: what it does every hour, every five minutes or on request, and the metrics that it prints.
 
+use functions::{Quarantine, metrics};
+use process::now;
 use serde_json::{Value, json};
-use stores::{Quarantine, metrics, now};
 
 use crate::{
     audit::AuditOptions,
@@ -94,7 +95,7 @@ impl Invoked {
     }
 }
 
-/// The line of metrics of an invocation (see [`stores::metrics`]). `Unresolved` deserves an alarm: it stays until a
+/// The line of metrics of an invocation (see [`functions::metrics`]). `Unresolved` deserves an alarm: it stays until a
 /// person has looked. docs/operations.md explains each metric.
 pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
     let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };

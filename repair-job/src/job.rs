@@ -15,12 +15,12 @@ use model::{
     CommentId, Instant,
     plan::reconcile::{Drift, Places},
 };
+use page_index::PageIndex;
+use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
-use stores::{
-    PageIndex, StoreError, Table,
+use table::{
+    Lease, Table,
     capacity::{Meter, Units},
-    now,
-    table::Lease,
 };
 use tokio::time::Instant as Clock;
 
@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Minimum age of journal entries at which their window is complete. It exceeds the time of a write (30 s, see
-/// `stores/src/table/writer.rs`), plus clock differences between writers and the delay of a page-index edit
+/// `table/src/writer.rs`), plus clock differences between writers and the delay of a page-index edit
 /// (`reconcile`).
 pub const SETTLE_DELAY: Duration = Duration::from_secs(60);
 
@@ -202,7 +202,7 @@ impl Job {
     ) -> Result<(), RepairError> {
         let until = |at: Instant| at.epoch_ms() + i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
         let mut lasts = Clock::now() + self.settings.lease;
-        let lease = Lease { holder: stores::new_ulid(), who: who(), since: run.began, until_ms: until(run.began) };
+        let lease = Lease { holder: process::new_ulid(), who: who(), since: run.began, until_ms: until(run.began) };
         if let Some(holder) = self.table.take_lease(scope, &lease, run.began).await? {
             run.report().hold(&holder);
             return Ok(());
@@ -471,7 +471,9 @@ pub(crate) fn looked_at(states: &[(CommentId, State)]) -> usize {
 /// Whether the page index failed in a way that prevents only its part of the work.
 pub(crate) fn index_is_away(error: &StoreError) -> bool {
     match error {
-        StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => *store == stores::Store::PageIndex,
+        StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => {
+            *store == process::Store::PageIndex
+        }
         StoreError::Rejected { .. } | StoreError::Malformed(_) => false,
     }
 }

@@ -2,14 +2,15 @@
 
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
+use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
-use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
-use stores::{
-    PageIndex, Table,
-    config::parse_settings,
-    invocation::deadline_at,
+use page_index::PageIndex;
+use process::{
     log::{log_filter, log_rules},
+    parse_settings,
 };
+use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
+use table::Table;
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Time that the function keeps back before its deadline: to complete the call under way, store its position and

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use model::Instant;
 use serde::{Deserialize, Serialize};
-use stores::table::ItemKey;
+use table::ItemKey;
 
 use crate::audit::{AuditOptions, EVERY, Which};
 

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use functions::{Quarantine, quarantine::QuarantinedBatch};
 use model::{CommentId, plan::reconcile::Places};
-use stores::{Quarantine, quarantine::QuarantinedBatch};
 
 use crate::{
     error::RepairError,

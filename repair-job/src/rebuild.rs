@@ -37,13 +37,10 @@ use model::{
     item::{Image, PlacedComment, attribute, text},
     plan::{IndexEdit, index_edits},
 };
+use page_index::PageIndex;
+use process::{StoreError, now};
 use serde_dynamo::Item;
-use stores::{
-    PageIndex, StoreError, Table,
-    capacity::Meter,
-    now,
-    table::{ProductPosition, ScanOf},
-};
+use table::{ProductPosition, ScanOf, Table, capacity::Meter};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{

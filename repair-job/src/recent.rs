@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use model::{Instant, journal::JOURNAL_RETENTION_DAYS};
-use stores::now;
+use process::now;
 use tokio::time::Instant as Clock;
 
 use crate::{

@@ -26,7 +26,9 @@ use model::{
     CommentId, FilterKey,
     plan::reconcile::{Collection, Drift, Places, plan_ranks},
 };
-use stores::{Backoff, PageIndex, Remedy, StoreError, Table, table::Guarded};
+use page_index::PageIndex;
+use process::{Backoff, Remedy, StoreError};
+use table::{Guarded, Table};
 use tokio::time::Instant;
 
 use crate::{follow::Kept, job::index_is_away, stop::Stop};

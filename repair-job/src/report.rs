@@ -7,7 +7,7 @@ use std::{
 
 use model::plan::reconcile::DriftKind;
 use serde::Serialize;
-use stores::table::Lease;
+use table::Lease;
 
 use crate::stop::StopReason;
 

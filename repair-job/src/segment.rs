@@ -20,11 +20,9 @@ use model::{
     item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
     plan::reconcile::{Collection, Places},
 };
+use process::now;
 use serde_dynamo::Item;
-use stores::{
-    now,
-    table::{ItemKey, ScanOf},
-};
+use table::{ItemKey, ScanOf};
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
@@ -236,7 +234,7 @@ impl Audit<'_> {
             .collect();
         let scores = match index.scores(&asked).await {
             // A key holds something other than a base set. `reconcile` finds out which comments that affects.
-            Err(error) if error.remedy() == stores::Remedy::Quarantine => return Ok(comments),
+            Err(error) if error.remedy() == process::Remedy::Quarantine => return Ok(comments),
             // The duplicates are still checked.
             Err(error) if index_is_away(&error) => {
                 self.give_index_up(&error.to_string());

@@ -2,9 +2,12 @@
 
 use std::fmt::{self, Write};
 
+use functions::Quarantine;
 use model::Instant;
+use page_index::NotReady;
+use process::now;
 use serde::Serialize;
-use stores::{Quarantine, now, page_index::NotReady, table::Lease};
+use table::Lease;
 
 use crate::{
     audit::{EVERY, segment_states},

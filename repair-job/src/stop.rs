@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde::Serialize;
-use stores::capacity::Interrupt;
+use table::capacity::Interrupt;
 use tokio::time::Instant;
 
 /// Why a run stopped early.

@@ -19,8 +19,9 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use model::Instant;
+use page_index::SweepPosition;
+use process::now;
 use serde::{Deserialize, Serialize};
-use stores::{now, page_index::SweepPosition};
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{

@@ -11,10 +11,8 @@ use model::{
     item::Image,
     plan::reconcile::{Drift, Names, Places, Ranks, base_sets_in, plan_ranks},
 };
-use stores::{
-    Remedy, StoreError,
-    page_index::{SweepPosition, Swept},
-};
+use page_index::{SweepPosition, Swept};
+use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{

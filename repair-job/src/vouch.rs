@@ -19,10 +19,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use model::{CommentId, Instant, plan::reconcile::Places};
-use stores::{
-    StoreError, Table, now,
-    page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime},
-};
+use page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime};
+use process::{StoreError, now};
+use table::Table;
 use tokio::time::Instant as Clock;
 
 use crate::{
@@ -133,7 +132,7 @@ impl<'run> Voucher<'run> {
             margin_ms: ms(settings.indexer_lag) + ms(settings.overlap),
             settle_ms: ms(settings.settle),
         };
-        let findings = judge(before.as_ref(), &marks, &servers, times, stores::new_ulid());
+        let findings = judge(before.as_ref(), &marks, &servers, times, process::new_ulid());
         if findings.is_new {
             if !table.replace_state(VOUCH, INDEX, before.as_ref(), &findings.remembered).await? {
                 return Ok(Some(Refusal::somebody_else()));
@@ -254,7 +253,7 @@ impl<'run> Voucher<'run> {
         present: Instant,
     ) -> Result<Option<Refusal>, RepairError> {
         let Job { table, index, .. } = self.run.job;
-        let next = Remembered { token: stores::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
+        let next = Remembered { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
         if !table.replace_state(VOUCH, INDEX, Some(&before), &next).await? {
             return Ok(Some(Refusal::somebody_else()));
         }

@@ -1,7 +1,8 @@
 //! The settings of the function.
 
 use clap::{Parser, ValueEnum};
-use stores::config::{MetricsArgs, QuarantineArgs, TableArgs};
+use functions::{MetricsArgs, QuarantineArgs};
+use table::TableArgs;
 
 /// How the duplicates of a comment are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,7 +1,8 @@
 //! What failed writes mean for the records of a batch.
 
+use functions::invocation::Failures;
 use model::record::CommentChange;
-use stores::{invocation::Failures, table::FailedWrites};
+use table::FailedWrites;
 
 /// Sorts the comments whose duplicates could not all be written.
 pub(crate) fn failures(failed: &[FailedWrites], changes: &[CommentChange<'_>]) -> Failures {

@@ -7,15 +7,15 @@ mod error;
 mod plan;
 
 use aws_lambda_events::dynamodb::Event;
-use futures_util::{StreamExt, stream};
-use model::record::decode_batch;
-use stores::{
-    Quarantine, Table,
+use functions::{
+    Quarantine,
     invocation::{Handled, metrics_of},
     metrics::Metric,
     quarantine::Hopeless,
-    table::DuplicatesWritten,
 };
+use futures_util::{StreamExt, stream};
+use model::record::decode_batch;
+use table::{DuplicatesWritten, Table};
 use tokio::time::Instant;
 
 pub use config::{Config, FanOut};

@@ -1,13 +1,13 @@
 //! The Lambda function `stream-writer`.
 
+use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use stores::{
-    Table,
-    config::parse_settings,
-    invocation::{StreamEvent, deadline_at},
+use process::{
     log::{log_filter, log_rules},
+    parse_settings,
 };
 use stream_writer::{Config, FUNCTION, StreamWriter};
+use table::Table;
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 #[tokio::main]

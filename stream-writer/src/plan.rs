@@ -9,7 +9,7 @@ use model::{
     plan::{DuplicateWrite, plan_fan_out},
     record::CommentChange,
 };
-use stores::Table;
+use table::Table;
 
 use crate::config::FanOut;
 

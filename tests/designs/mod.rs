@@ -20,7 +20,7 @@ use model::{
     Comment, CommentId, CommentText, Filter, Instant, Language, PageSize, ProductId, Rating, RatingSet, Revision,
 };
 use serde_dynamo::Item;
-use stores::Table;
+use table::Table;
 
 use crate::fixture::{engine::TestEngine, unique_name};
 

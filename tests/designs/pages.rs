@@ -5,7 +5,7 @@ use itertools::Itertools;
 use local_stack::demo::demo_comments;
 use model::{Comment, Filter, ProductId, RatingSet};
 use serde_json::{Value, json};
-use stores::{Table, table::NewComment};
+use table::{NewComment, Table};
 
 use super::{FourIndexTable, comment, every_filter, expected_pages, filter, load, product, query, walk};
 use crate::fixture::{

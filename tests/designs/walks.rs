@@ -9,9 +9,10 @@ use std::time::Duration;
 use four_index::{Error, FourIndexTable, KeepCounters};
 use itertools::Itertools;
 use model::{Cd, Comment};
+use process::StoreError;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
-use stores::{StoreError, table::TableConfig};
+use table::TableConfig;
 
 use super::{
     Alone, comment, comment_item, every_filter, expected_pages, filter, load, next_page, product, query, walk,

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     types::{AttributeValue, Put, TransactWriteItem},
 };
-use stores::Table;
+use table::Table;
 
 use crate::fixture::{
     engine::{self, EngineKind, TestEngine},

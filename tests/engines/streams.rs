@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, StreamSpecification, WriteRequest};
 use aws_sdk_dynamodbstreams::types::{Record, Shard, ShardIteratorType};
+use functions::{Quarantine, invocation::batch_response};
 use futures_util::FutureExt;
 use itertools::Itertools;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use stores::{Quarantine, invocation::batch_response, now};
+use process::now;
 use tokio::time::Instant;
 
 use super::{Under, code, indexed, invalid, key, with_text};

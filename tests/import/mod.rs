@@ -9,7 +9,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 use flate2::{Compression, write::GzEncoder};
 use local_stack::import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines};
 use serde_json::{Value, json};
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::fixture::{invariants::Contents, reviews, stores::Stores};
 

@@ -7,7 +7,7 @@ use std::{
 
 use local_stack::demo::demo_comments;
 use serde_json::json;
-use stores::table::NewComment;
+use table::NewComment;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},

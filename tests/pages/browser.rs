@@ -3,7 +3,7 @@
 use local_stack::stack::StackSettings;
 use model::CommentText;
 use serde_json::{Value, json};
-use stores::table::NewComment;
+use table::NewComment;
 
 use super::{comment, start, structured_data::HOSTILE, three_pages};
 use crate::fixture::{

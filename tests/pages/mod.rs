@@ -20,7 +20,7 @@ mod texts;
 
 use local_stack::stack::StackSettings;
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::fixture::stack::{Running, settings};
 

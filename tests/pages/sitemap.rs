@@ -6,7 +6,8 @@ use api::Indexable;
 use futures_util::{StreamExt, stream};
 use local_stack::{demo::demo_comments, stack::StackSettings};
 use model::{CommentId, Instant, Language, Placement, ProductId, Rating, plan::index_edits};
-use stores::{now, page_index::ProductTotal};
+use page_index::ProductTotal;
+use process::now;
 
 use super::{SITE, html::Page, site_settings, start, three_pages};
 use crate::fixture::{

@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 use model::CommentText;
-use stores::table::NewComment;
+use table::NewComment;
 
 use super::{comment, html::Page, site_settings, start};
 

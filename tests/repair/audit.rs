@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{Comment, ProductId, plan::reconcile::DriftKind};
+use process::now;
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
@@ -10,7 +11,6 @@ use rand::{
 };
 use repair_job::{AuditOptions, Stop, Which, exit};
 use serde_json::{Value, json};
-use stores::now;
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::fixture::{

@@ -11,16 +11,12 @@ use model::{
     catalogue::Catalogue,
     journal::{JOURNAL_RETENTION_DAYS, JournalEntry},
 };
+use page_index::{PageIndex, PageIndexConfig};
+use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, Which, exit};
 use serde_dynamo::AttributeValue;
-use stores::{
-    PageIndex, Table,
-    capacity::Meter,
-    now,
-    page_index::PageIndexConfig,
-    table::{CommentPatch, NewComment, TableConfig},
-};
+use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
 
 use super::{assert_clean, job, job_with, ready_stores, settings, whole};
 use crate::{

@@ -29,21 +29,17 @@ use model::{
     Comment, CommentId, CommentText, Filter, FilterKey, Instant, Language, Order, ProductId, Rating, RatingSet,
     record::decode_batch,
 };
+use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
+use process::now;
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
     seq::{IndexedRandom, SliceRandom},
 };
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
-use stores::{
-    PageIndex, Table,
-    capacity::Meter,
-    now,
-    page_index::{PageIndexConfig, PageStartQuery},
-    table::{CommentPatch, Created, NewComment, PageQuery},
-};
 use stream_writer::{FanOut, StreamWriter};
+use table::{CommentPatch, Created, NewComment, PageQuery, Table, capacity::Meter};
 use tokio::{sync::RwLock, task::JoinSet};
 
 use super::{assert_clean, job, ready_stores, settings, whole};

@@ -4,13 +4,11 @@
 
 use api::ApiSettings;
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
+use process::now;
 use repair_job::{Report, exit};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use stores::{
-    now,
-    table::{Guarded, TableConfig},
-};
+use table::{Guarded, TableConfig};
 use tokio::time::{Duration, Instant};
 
 use super::{assert_clean, job, product, ready_stores, settings, whole};
@@ -170,8 +168,8 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     gate.hold_after(0);
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
     let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
-    let table = stores::Table::connect(&config).await;
-    let meter = stores::capacity::Meter::default();
+    let table = table::Table::connect(&config).await;
+    let meter = table::capacity::Meter::default();
     let run = tokio::spawn({
         let job = repair_job::Job::new(table, stores.index.clone(), settings(true), meter, repair_job::Stop::default());
         let id = id.clone();

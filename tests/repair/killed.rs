@@ -1,10 +1,11 @@
 //! Runs of `recent` and `quarantine` are killed between any two of their writes: duplicates, rank entries, watermarks,
 //! the quarantine. The next run repairs what they left.
 
+use functions::{Quarantine, quarantine::Reason};
+use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
-use stores::{Quarantine, now, quarantine::Reason};
 
 use super::{
     assert_clean, job,

@@ -9,7 +9,7 @@ use local_stack::{
 };
 use model::{BaseSet, CommentId, Placement, plan::IndexEdit};
 use repair_job::exit;
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::fixture::{
     damage, pagemark,
@@ -123,7 +123,7 @@ async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
         // Ask Redis itself, because the keeper's last state may be older than the loss.
         let table_id = running.stack.table().describe().await.unwrap().id;
         wait_for("a page index that is ready", async || {
-            let readiness = running.stack.index().readiness(&table_id, stores::now()).await;
+            let readiness = running.stack.index().readiness(&table_id, process::now()).await;
             let unready =
                 readiness.map(|partitions| partitions.into_iter().filter(|(_, ready)| ready.is_err()).count());
             match unready {

@@ -4,9 +4,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{Comment, plan::reconcile::DriftKind};
+use page_index::{PageIndex, PageIndexConfig};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
-use stores::{PageIndex, capacity::Meter, page_index::PageIndexConfig};
+use table::capacity::Meter;
 
 use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
 use crate::fixture::{

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use model::ProductId;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
-use stores::capacity::Meter;
+use table::capacity::Meter;
 
 use crate::fixture::stores::Stores;
 

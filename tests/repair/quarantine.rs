@@ -1,11 +1,11 @@
 //! `quarantine`: repairs every comment in a batch according to the comment's current state, and removes the batch when
 //! all are in order.
 
+use functions::{Quarantine, quarantine::Reason};
 use model::CommentId;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
-use stores::{Quarantine, quarantine::Reason};
 
 use super::{assert_clean, job, ready_stores};
 use crate::{

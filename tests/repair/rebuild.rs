@@ -12,16 +12,12 @@ use api::ApiSettings;
 use futures_util::FutureExt;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
 use model::{CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating};
+use page_index::{Marked, NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
+use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, Stop, exit};
-use stores::{
-    PageIndex, Table,
-    capacity::Meter,
-    now,
-    page_index::{Marked, NotReady, PageIndexConfig, PageStartQuery},
-    table::{CommentPatch, NewComment, TableConfig},
-};
+use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{

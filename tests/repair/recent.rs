@@ -3,15 +3,11 @@
 use std::time::Duration;
 
 use model::{BaseSet, Instant, journal::JOURNAL_RETENTION_DAYS};
+use page_index::{IndexPartition, Marked, PageIndex, PageIndexConfig};
+use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
-use stores::{
-    PageIndex, Table,
-    capacity::Meter,
-    now,
-    page_index::{IndexPartition, Marked, PageIndexConfig},
-    table::{Lease, TableConfig},
-};
+use table::{Lease, Table, TableConfig, capacity::Meter};
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::{

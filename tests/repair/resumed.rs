@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use model::Comment;
+use page_index::{PageIndex, PageIndexConfig};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, JobSettings, Report, Stop, Which, exit};
 use serde_json::Value;
-use stores::{PageIndex, page_index::PageIndexConfig};
 
 use super::{assert_clean, job, product, ready_stores, settings, stopped::patient_job_through, whole};
 use crate::fixture::{

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use functions::quarantine::Reason;
 use model::plan::reconcile::DriftKind;
+use page_index::{PageIndex, PageIndexConfig};
+use process::now;
 use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
 use serde_json::{Value, json};
-use stores::{
-    PageIndex, Table, capacity::Meter, now, page_index::PageIndexConfig, quarantine::Reason, table::TableConfig,
-};
+use table::{Table, TableConfig, capacity::Meter};
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::fixture::{

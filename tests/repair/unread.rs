@@ -11,12 +11,10 @@ use std::{
 
 use futures_util::future::join_all;
 use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{JobSettings, Stop, exit};
-use stores::{
-    Table, now,
-    table::{CommentPatch, Created, NewComment, TableConfig},
-};
+use table::{CommentPatch, Created, NewComment, Table, TableConfig};
 
 use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
 use crate::fixture::{

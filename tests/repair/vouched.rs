@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use model::{CommentId, Instant, Rating};
+use page_index::{Mark, NotReady, PageIndex, PageIndexConfig};
+use process::now;
 use repair_job::{Job, JobSettings, Report, Stop, exit};
-use stores::{
-    PageIndex, now,
-    page_index::{Mark, NotReady, PageIndexConfig},
-    table::CommentPatch,
-};
+use table::CommentPatch;
 use tokio::task::JoinHandle;
 
 use super::{assert_clean, job, product, settings, stopped::patient_job_through};
@@ -348,7 +346,7 @@ async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
     let index = PageIndex::connect(&config).unwrap();
     gate.hold_after(3);
-    let cut = Job::new(stores.table.clone(), index, patient(), stores::capacity::Meter::default(), Stop::default());
+    let cut = Job::new(stores.table.clone(), index, patient(), table::capacity::Meter::default(), Stop::default());
     let run = tokio::spawn(async move { cut.recent().await });
     wait_for("the vouch", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
     run.abort();

@@ -28,8 +28,9 @@
 use futures_util::{Stream, StreamExt};
 use itertools::{Itertools, iproduct, izip};
 use model::{BaseSet, CommentId, Filter, Order, ProductId, Rating, RatingSet};
+use page_index::{PageIndex, PageStartQuery};
+use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use stores::{PageIndex, now, page_index::PageStartQuery};
 
 use super::{TABLE_ID, shapes::similar_ids};
 use crate::fixture::redis_server::OwnRedis;

@@ -1,8 +1,8 @@
 //! A server with full memory.
 
 use model::{Filter, RatingSet, plan::index_edits};
+use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use stores::now;
 
 use super::{TABLE_ID, check_positions, check_starts, check_stats, fill, shapes};
 use crate::fixture::redis_server::OwnRedis;

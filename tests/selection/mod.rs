@@ -13,11 +13,9 @@ use model::{
     Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet,
     plan::{IndexEdit, index_edits},
 };
+use page_index::{PageIndex, PageStartQuery, Stats};
+use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::SliceRandom};
-use stores::{
-    PageIndex, now,
-    page_index::{PageStartQuery, Stats},
-};
 
 use self::shapes::{Product, SHAPES};
 use crate::fixture::redis_server::{self, OwnRedis};

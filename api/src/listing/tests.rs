@@ -2,7 +2,7 @@
 
 use super::*;
 use model::{CommentText, Language, Malformed, Rating, Revision};
-use stores::table::MalformedItem;
+use table::MalformedItem;
 
 fn whole(comments: Vec<Comment>) -> Page {
     Page { comments, ..Page::default() }

@@ -156,7 +156,7 @@ fn request_id(headers: &HeaderMap) -> String {
         (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    given.filter(plain).map_or_else(stores::new_ulid, str::to_owned)
+    given.filter(plain).map_or_else(process::new_ulid, str::to_owned)
 }
 
 fn span(request_id: &str, headers: &HeaderMap) -> Span {

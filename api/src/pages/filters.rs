@@ -4,7 +4,7 @@
 //! So the count beside a rating is for that rating only, in the chosen language.
 
 use model::{Filter, Language, PageNumber, Rating, RatingSet};
-use stores::page_index::Stats;
+use page_index::Stats;
 
 use super::{
     address::Address,

@@ -140,7 +140,7 @@ impl FormPage<'_> {
 /// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &state)?;
-    let body = render(&product, &Typed::nothing(), stores::new_ulid(), None)?;
+    let body = render(&product, &Typed::nothing(), process::new_ulid(), None)?;
     Ok(HttpResponse::Ok()
         .insert_header(ContentType::html())
         .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
@@ -159,7 +159,7 @@ pub(super) async fn post(
     check_origin(&request, &state)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
-            return show_again(&product, &Typed::nothing(), stores::new_ulid(), &error);
+            return show_again(&product, &Typed::nothing(), process::new_ulid(), &error);
         }
         sent => sent?,
     };
@@ -169,7 +169,7 @@ pub(super) async fn post(
         Ok(place) => Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()),
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
-            let key = if was_used { stores::new_ulid() } else { typed.key.clone() };
+            let key = if was_used { process::new_ulid() } else { typed.key.clone() };
             show_again(&product, &typed, key, &error)
         }
     }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use model::{Comment, Filter, Order, PageNumber, Rating};
-use stores::page_index::Stats;
+use page_index::Stats;
 
 use super::{
     address::Address,

@@ -1,7 +1,7 @@
 //! Formats numbers, times and filters for people.
 
 use model::{Filter, Instant, Rating};
-use stores::page_index::Stats;
+use page_index::Stats;
 
 use super::language_name::LanguageName;
 use crate::routes::stats;

@@ -6,7 +6,7 @@ use actix_web::{
     web,
 };
 use model::{Comment, CommentId, ProductId};
-use stores::table::{Created, Idempotency, NewComment};
+use table::{Created, Idempotency, NewComment};
 
 use super::CommentBody;
 use crate::{
@@ -99,9 +99,9 @@ pub(crate) async fn create(
         None => None,
     };
     // One instant for both makes cursors at the comment shorter.
-    let created_at = stores::now();
+    let created_at = process::now();
     let new = NewComment {
-        id: CommentId::parse(&stores::new_ulid_at(created_at)).map_err(ApiError::internal)?,
+        id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
         product,
         language: content.language,
         rating: content.rating,

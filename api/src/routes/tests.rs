@@ -6,8 +6,9 @@ use actix_web::{
     test::{TestRequest, init_service, read_body, try_call_service},
     web,
 };
+use page_index::{PageIndex, PageIndexConfig};
 use serde_json::Value;
-use stores::{PageIndex, Table, page_index::PageIndexConfig, table::TableConfig};
+use table::{Table, TableConfig};
 
 use crate::{ApiSettings, CursorKey, WriteToken, application::app, state::State};
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use actix_web::web;
-use stores::page_index::IndexPartition;
+use page_index::IndexPartition;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::parts::Catalog;

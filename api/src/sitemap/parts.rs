@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use model::{Filter, PageNumber, PageSize, ProductId};
-use stores::page_index::ProductTotal;
+use page_index::ProductTotal;
 
 use crate::links;
 

@@ -1,6 +1,6 @@
 //! Errors, split by what the caller does about them.
 
-use stores::StoreError;
+use process::StoreError;
 use thiserror::Error;
 
 use crate::cursor::CursorError;

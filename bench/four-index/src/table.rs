@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, iter::zip, time::Duration};
 
+use ::table::store_error;
 use aws_sdk_dynamodb::{
     Client,
     error::BuildError,
@@ -15,11 +16,9 @@ use aws_sdk_dynamodb::{
 };
 use futures_util::future::try_join_all;
 use model::{Comment, Filter, Language, Malformed, PageSize, ProductId};
+use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
-use stores::{
-    Backoff, Store, StoreError,
-    table::{ItemJson, QueryReader},
-};
+use table::{ItemJson, QueryReader};
 
 use crate::{
     cost::ReadCost,
@@ -123,11 +122,11 @@ impl FourIndexTable {
                 .attribute_definitions(text(index.partition_attribute())?)
                 .global_secondary_indexes(definition.build().map_err(refused)?);
         }
-        create.send().await.map_err(StoreError::of_sdk)?;
+        create.send().await.map_err(store_error)?;
         let mut backoff = Backoff::until(tokio::time::Instant::now() + ACTIVE_WITHIN);
         loop {
             let described = self.client.describe_table().table_name(&self.name).send().await;
-            let table = described.map_err(StoreError::of_sdk)?.table;
+            let table = described.map_err(store_error)?.table;
             if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
                 return Ok(());
             }
@@ -203,7 +202,7 @@ impl FourIndexTable {
                 .interceptor(reader.clone())
                 .send()
                 .await
-                .map_err(StoreError::of_sdk)?;
+                .map_err(store_error)?;
             let answer = reader.take()?;
             cost.requests += 1;
             cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
@@ -242,7 +241,7 @@ impl FourIndexTable {
             .key_condition_expression("PK = :product AND begins_with(SK, :statistics)")
             .expression_attribute_values(":product", AttributeValue::S(partition_key(product, None, None)))
             .expression_attribute_values(":statistics", AttributeValue::S(STATISTICS_PREFIX.to_owned()));
-        let answer = query.send().await.map_err(StoreError::of_sdk)?;
+        let answer = query.send().await.map_err(store_error)?;
         if answer.last_evaluated_key.is_some() {
             return Err(StoreError::refused(Store::Table, "a product has more languages than an answer holds").into());
         }
@@ -266,7 +265,7 @@ impl FourIndexTable {
         let key = StatisticsKey { product: product.clone(), language: language.cloned() };
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.item().into()));
         let get = get.consistent_read(true).return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = get.send().await.map_err(StoreError::of_sdk)?;
+        let answer = get.send().await.map_err(store_error)?;
         let units = answer.consumed_capacity.and_then(|consumed| consumed.capacity_units);
         let cost = ReadCost { requests: 1, read_units: units.unwrap_or(0.0), ..ReadCost::default() };
         let counters = answer.item.map(|item| Counters::of_item(&item.into())).transpose()?;

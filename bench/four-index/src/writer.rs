@@ -6,16 +6,15 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use ::table::store_error;
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     types::{AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update},
 };
 use model::{Comment, item::attribute};
+use process::{Backoff, StoreError};
 use serde_dynamo::Item;
-use stores::{
-    Backoff, StoreError,
-    table::transaction::{reasons, sort},
-};
+use table::transaction::{reasons, sort};
 
 use crate::{
     cost::WriteCost,
@@ -227,6 +226,6 @@ where
 {
     match error.code() {
         Some("ConditionalCheckFailedException") => Error::Changed,
-        _ => StoreError::of_sdk(error).into(),
+        _ => store_error(error).into(),
     }
 }

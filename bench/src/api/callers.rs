@@ -23,7 +23,7 @@ use model::{
     item::{attribute, comment_id_of_pk, comment_pk},
 };
 use serde_json::Value;
-use stores::{Table, table::GSI};
+use table::{GSI, Table};
 use tokio::{net::TcpStream, task::JoinSet};
 
 use super::process::ApiProcess;

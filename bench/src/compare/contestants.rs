@@ -14,11 +14,8 @@ use model::{
     item::{CommentItem, Image, attribute, comment_pk},
     plan::{IndexEdit, index_edits},
 };
-use stores::{
-    PageIndex, Table,
-    page_index::{PageIndexConfig, PageStartQuery},
-    table::{GSI, NewComment, PageQuery, TableConfig},
-};
+use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
+use table::{GSI, NewComment, PageQuery, Table, TableConfig};
 use tempfile::TempDir;
 
 use crate::{
@@ -207,7 +204,7 @@ impl Contestants {
         let engine = start().await?;
         let table = connect(&engine.endpoint_url()).await;
         let table_id = table.describe().await?.id;
-        redis.index.finish_rebuild(&rebuild, &table_id, stores::now()).await?;
+        redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
         for listing in &mut listings {
             listing.comments.sort_by(|a, b| b.cmp(a));
             ensure!(!listing.comments.is_empty(), "{} has no comments", listing.name());
@@ -331,7 +328,7 @@ impl Reader {
         let Listing { product, filter, .. } = &*ask.listing;
         let skip = (ask.number - 1) * u64::from(PAGE_SIZE);
         let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
-        let start = self.index.page_start(&query, &self.table_id, stores::now()).await?;
+        let start = self.index.page_start(&query, &self.table_id, process::now()).await?;
         let start = start.ok().context("the page index is ready")?;
         Ok(PageQuery { key: ask.listing.key(), order: Order::Newest, limit: PAGE_SIZE, start: start.before })
     }

@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context, bail};
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use four_index::{FourIndexTable, KeepCounters};
+use functions::Quarantine;
 use local_stack::engine::Engine;
 use model::{
     BlobFormat, Comment, CommentText, Rating, Revision,
@@ -21,12 +22,8 @@ use model::{
 };
 use page_indexer::PageIndexer;
 use serde_dynamo::Item;
-use stores::{
-    Quarantine, Table,
-    capacity::Meter,
-    table::{CommentPatch, Created, NewComment},
-};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
+use table::{CommentPatch, Created, NewComment, Table, capacity::Meter};
 
 use super::contestants::{connect, connect_four};
 use crate::{
@@ -143,7 +140,7 @@ fn fresh() -> anyhow::Result<Vec<Writings>> {
 
 /// The comment after an edit or a change of its rating.
 fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
-    let revision = Revision::after(Some(comment.revision), stores::now(), rand::random());
+    let revision = Revision::after(Some(comment.revision), process::now(), rand::random());
     let mut changed = Comment { revision, ..comment.clone() };
     match write {
         Write::EditText => {

@@ -3,11 +3,8 @@
 use anyhow::{Context, bail};
 use futures_util::future::LocalBoxFuture;
 use model::{Comment, Order};
-use stores::{
-    PageIndex, Table,
-    page_index::PageStartQuery,
-    table::{Page, PageQuery},
-};
+use page_index::{PageIndex, PageStartQuery};
+use table::{Page, PageQuery, Table};
 
 use super::race::Contestant;
 use crate::shop::{Listing, PAGE_SIZE, Shop};
@@ -35,7 +32,7 @@ impl<'shop> Pagemark<'shop> {
             order: Order::Newest,
             as_of: None,
         };
-        let start = match self.index.page_start(&query, &self.table_id, stores::now()).await? {
+        let start = match self.index.page_start(&query, &self.table_id, process::now()).await? {
             Ok(start) => start,
             Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
         };

@@ -20,7 +20,7 @@ use model::{
     item::{CommentItem, attribute},
 };
 use serde_dynamo::Item;
-use stores::table::NewComment;
+use table::NewComment;
 
 use crate::{
     report::{Cell, Report, Table, count},

@@ -29,10 +29,7 @@ mod tests {
         item::{CommentItem, Image},
     };
     use serde_dynamo::Item;
-    use stores::{
-        Table,
-        table::{GSI, TableConfig},
-    };
+    use table::{GSI, Table, TableConfig};
 
     use super::*;
     use crate::workload::{Comments, folder};

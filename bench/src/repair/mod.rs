@@ -34,8 +34,9 @@ use model::{
     item::{CommentItem, Image, attribute, comment_pk},
     journal::JournalEntry,
 };
+use process::now;
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use stores::{Table, capacity::Meter, now, table::TableConfig};
+use table::{Table, TableConfig, capacity::Meter};
 use tempfile::TempDir;
 
 pub(crate) use memory::{audit_by_binary, measure_memory};

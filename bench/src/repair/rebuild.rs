@@ -11,10 +11,7 @@ use anyhow::ensure;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{Comment, ProductId};
 use repair_job::{Job, Report as RepairReport};
-use stores::{
-    Table,
-    table::{ItemKey, ScanOf},
-};
+use table::{ItemKey, ScanOf, Table};
 
 use super::{Loaded, ROUNDS, World, drawn};
 use crate::{

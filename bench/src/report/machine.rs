@@ -102,7 +102,7 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
 /// The record of a run that starts now.
 pub(crate) fn beginning(is_quick: bool) -> Run {
     Run {
-        began: stores::now().to_string(),
+        began: process::now().to_string(),
         took_s: 0.0,
         load_before: load_average(),
         load_after: None,

@@ -44,7 +44,7 @@ pub(super) struct IndexPoint {
 pub(super) async fn measure(report: &Report, sizes: &[u32], is_quick: bool) -> anyhow::Result<Vec<IndexPoint>> {
     let mut redis = Redis::start().await?;
     let rebuild = redis.index.begin_rebuild().await?;
-    redis.index.finish_rebuild(&rebuild, TABLE_ID, stores::now()).await?;
+    redis.index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
     let before_bytes = redis.memory_bytes().await?;
     let mut drawing = Drawing::new(&redis)?;
     let (mut points, mut filled) = (Vec::new(), 0);

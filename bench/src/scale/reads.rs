@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Instant};
 
 use anyhow::{bail, ensure};
 use model::{Order, PageSize};
+use page_index::{PageIndex, PageStartQuery};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use stores::{PageIndex, Table, page_index::PageStartQuery, table::PageQuery};
+use table::{PageQuery, Table};
 
 use crate::{
     api::callers::{Caller, ask_all},
@@ -109,7 +110,7 @@ impl PageCaller {
         let skip = (page - 1) * PAGE_SIZE as u64;
         let (key, order) = (self.listing.key.clone(), Order::Newest);
         let query = PageStartQuery { product: &key.product, filter: &key.filter, skip, order, as_of: None };
-        let start = match self.index.page_start(&query, &self.table_id, stores::now()).await? {
+        let start = match self.index.page_start(&query, &self.table_id, process::now()).await? {
             Ok(start) => start,
             Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
         };

@@ -20,7 +20,7 @@ fn the_template_and_the_code_describe_the_same_table() {
     assert_eq!(keys(&table["KeySchema"]), expected(PK, SK));
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
     assert_eq!(indexes.len(), 1);
-    assert_eq!(indexes[0]["IndexName"], stores::table::GSI);
+    assert_eq!(indexes[0]["IndexName"], table::GSI);
     assert_eq!(keys(&indexes[0]["KeySchema"]), expected(SK, CD));
     assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
 }

@@ -79,7 +79,7 @@ fn hourly_run() -> repair_job::Invoked {
 fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
     let of_repair: Value = serde_json::from_str(&repair_job::metrics_line(&hourly_run(), NAMESPACE)).unwrap();
     let of_repair = of_repair["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
-    let sent: BTreeSet<String> = stores::metrics::Metric::ALL
+    let sent: BTreeSet<String> = functions::metrics::Metric::ALL
         .iter()
         .map(|metric| metric.name().to_owned())
         .chain(of_repair.map(|metric| metric["Name"].as_str().unwrap().to_owned()))
@@ -98,7 +98,7 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
         let properties = &alarm["Properties"];
         if properties["Namespace"] == json!({ "Fn::Sub": NAMESPACE }) {
             check(properties["MetricName"].as_str().unwrap());
-            assert_eq!(properties["Dimensions"][0]["Name"], stores::metrics::DIMENSION);
+            assert_eq!(properties["Dimensions"][0]["Name"], functions::metrics::DIMENSION);
             let function = properties["Dimensions"][0]["Value"].as_str().unwrap();
             let functions = [stream_writer::FUNCTION, page_indexer::FUNCTION, repair_job::FUNCTION];
             assert!(functions.contains(&function), "nobody is called {function}");

@@ -34,7 +34,7 @@ fn whatever_is_kept_is_encrypted_and_so_is_every_way_to_it() {
 
 #[test]
 fn no_comment_stays_in_quarantine_for_ever() {
-    let days = stores::quarantine::RETENTION.as_secs() / (24 * 3600);
+    let days = functions::quarantine::RETENTION.as_secs() / (24 * 3600);
     let rules = resources()["QuarantineBucket"]["Properties"]["LifecycleConfiguration"]["Rules"].clone();
     let rule = rules.as_array().unwrap().iter().find(|rule| rule["ExpirationInDays"].is_number()).unwrap();
     assert_eq!((&rule["Status"], &rule["Prefix"], &rule["Filter"]), (&json!("Enabled"), &json!(null), &json!(null)));

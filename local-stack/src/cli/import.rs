@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use stores::{Table, config::CommentBlobArgs, table::TableConfig};
+use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
     interrupt::{INTERRUPTED, Interrupt},

@@ -9,7 +9,7 @@ mod up;
 use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use stores::log::{log_filter, log_rules};
+use process::log::{log_filter, log_rules};
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Product comments with page numbers, the whole system on one machine.

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::builder::Resettable;
+use functions::quarantine::QuarantinePlace;
+use page_index::PageIndex;
 use repair_job::{Command, RunArgs, run_command};
-use stores::{PageIndex, Table, quarantine::QuarantinePlace, table::TableConfig};
+use table::{Table, TableConfig};
 
 use crate::{
     running::RunningStack,

@@ -12,8 +12,8 @@ use anyhow::Context;
 use api::{PublicUrl, SiteArgs, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::ProductId;
-use stores::{config::CommentBlobArgs, table::ScanOf};
 use stream_writer::FanOut;
+use table::{CommentBlobArgs, ScanOf};
 
 use super::{
     import::{import_file, open_all},
@@ -85,7 +85,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         // The person who chose the token knows it, so it is not shown.
         Some(token) => (token, "yours".to_owned()),
         None => {
-            let token = stores::new_ulid();
+            let token = process::new_ulid();
             (token.parse().map_err(anyhow::Error::msg)?, token)
         }
     };

@@ -29,6 +29,7 @@ use aws_sdk_dynamodbstreams::{
     error::{ProvideErrorMetadata, SdkError},
     types::ShardIteratorType,
 };
+use functions::{Quarantine, quarantine::Reason};
 use futures_util::{
     StreamExt,
     future::BoxFuture,
@@ -36,7 +37,6 @@ use futures_util::{
 };
 use infra::MappingSettings;
 use serde_json::json;
-use stores::{Quarantine, quarantine::Reason};
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 

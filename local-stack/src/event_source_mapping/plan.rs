@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn answer(numbers: &[&str]) -> DynamoDbEventResponse {
-        stores::invocation::batch_response(numbers.iter().map(|n| (*n).to_owned()).collect())
+        functions::invocation::batch_response(numbers.iter().map(|n| (*n).to_owned()).collect())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
 use serde::{Deserialize, de::IgnoredAny};
-use stores::table::NewComment;
+use table::NewComment;
 
 /// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \

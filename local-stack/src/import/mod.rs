@@ -18,10 +18,8 @@ use std::{
 };
 
 use model::{Comment, ProductId};
-use stores::{
-    StoreError, Table,
-    table::{NewComment, WriteError},
-};
+use process::StoreError;
+use table::{NewComment, Table, WriteError};
 use thiserror::Error;
 use tokio::{
     sync::mpsc,

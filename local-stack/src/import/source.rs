@@ -2,7 +2,7 @@
 
 use std::{any::Any, io, pin::Pin, thread};
 
-use stores::table::NewComment;
+use table::NewComment;
 use thiserror::Error;
 use tokio::sync::mpsc;
 

@@ -1,0 +1,173 @@
+//! The parts of a Lambda invocation that the stream handlers share: its event, its deadline and its answer.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use aws_lambda_events::{
+    dynamodb::Event,
+    streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
+};
+use model::{CommentId, ProductId, record::CommentChange};
+use process::{Remedy, StoreError};
+use serde::{Deserialize, Deserializer, de::Error};
+use tokio::time::Instant;
+
+use crate::{
+    metrics::{Metric, Metrics},
+    quarantine::Hopeless,
+};
+
+/// The event of an invocation.
+///
+/// **Invariant:** the error for an unreadable event gives the place but not the content, which may be a comment's text:
+/// the Lambda runtime logs the error and answers with it (`tests/deployed.rs`).
+#[derive(Debug, Clone)]
+pub struct StreamEvent(pub Event);
+
+impl<'de> Deserialize<'de> for StreamEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let event = Event::deserialize(deserializer);
+        event.map(Self).map_err(|_| D::Error::custom("this is not an event of a DynamoDB stream"))
+    }
+}
+
+/// Time reserved for answering after the last call. The answer takes milliseconds; the rest is for slow machines.
+const RESERVE: Duration = Duration::from_millis(500);
+
+/// The instant until which an invocation may start calls. The Lambda runtime gives the deadline in milliseconds since
+/// 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
+pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Instant::now() + Duration::from_millis(deadline_epoch_ms).saturating_sub(now).saturating_sub(RESERVE)
+}
+
+/// The outcome of a batch in a stream handler.
+#[derive(Debug, Clone, Default)]
+pub struct Handled {
+    /// The answer to the service.
+    pub response: DynamoDbEventResponse,
+    /// The metrics of the invocation.
+    pub metrics: Metrics,
+}
+
+impl Handled {
+    /// Ends an invocation that began at `began`. The answer names the records to `retry`.
+    pub fn new(retry: Vec<String>, mut metrics: Metrics, began: Instant) -> Self {
+        metrics.add(Metric::ReportedForRetry, retry.len());
+        metrics.add(Metric::Duration, began.elapsed().as_millis());
+        Self { response: batch_response(retry), metrics }
+    }
+}
+
+/// What a handler does about the comments of a batch that had failed writes.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
+    /// service retries everything from the lowest number on.
+    pub retry: Vec<String>,
+    /// The poison records: those of comments that a store rejects permanently.
+    pub hopeless: Vec<Hopeless>,
+}
+
+impl Failures {
+    /// Sorts the comments of a batch by their errors, and logs each comment without an error.
+    ///
+    /// A comment with several failures goes to quarantine only when a store rejects every one of these writes.
+    /// Otherwise it is retried, and after that only the rejected writes are left.
+    pub fn of<'failed>(
+        failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
+        changes: &[CommentChange<'_>],
+    ) -> Self {
+        let mut errors: BTreeMap<(&CommentId, &ProductId), &StoreError> = BTreeMap::new();
+        for (id, product, error) in failed {
+            let worst = errors.entry((id, product)).or_insert(error);
+            if worst.remedy() == Remedy::Quarantine {
+                *worst = error;
+            }
+        }
+        let mut failures = Self::default();
+        for change in changes {
+            let (comment, sequence_number) = (&change.id, &change.first_sequence_number);
+            match errors.get(&(comment, &change.product)) {
+                None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
+                Some(error) if error.remedy() == Remedy::Quarantine => {
+                    failures.hopeless.extend(Hopeless::rejected(&change.places, error));
+                }
+                Some(error) => {
+                    tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
+                    failures.retry.push(sequence_number.clone());
+                }
+            }
+        }
+        failures
+    }
+}
+
+/// The metrics at the start of an invocation: the number of its records, and the age of the last one.
+pub fn metrics_of(event: &Event) -> Metrics {
+    let mut metrics = Metrics::default();
+    metrics.add(Metric::Records, event.records.len());
+    if let Some(last) = event.records.last() {
+        let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
+        metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
+    }
+    metrics
+}
+
+/// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the
+/// lowest number on; an empty sequence number makes it retry the whole batch.
+pub fn batch_response(retry: Vec<String>) -> DynamoDbEventResponse {
+    let mut response = DynamoDbEventResponse::default();
+    for sequence_number in retry {
+        let mut failure = DynamoDbBatchItemFailure::default();
+        failure.item_identifier = Some(sequence_number);
+        response.batch_item_failures.push(failure);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Malformed;
+
+    use super::*;
+    use process::Store;
+
+    #[test]
+    fn a_comment_is_hopeless_only_when_every_failure_of_it_is() {
+        let id = |text: &str| CommentId::parse(text).unwrap();
+        let (product, elsewhere) = (ProductId::parse("p").unwrap(), ProductId::parse("elsewhere").unwrap());
+        let change = |text: &str, place: usize| CommentChange {
+            id: id(text),
+            product: product.clone(),
+            first_sequence_number: place.to_string(),
+            places: vec![place, place + 10],
+            last: None,
+            seen: Vec::new(),
+        };
+        let mut changes = vec![
+            change("fine", 0),
+            change("passing", 1),
+            change("both", 2),
+            change("rejected", 3),
+            change("rejected", 4),
+        ];
+        changes[4].product = elsewhere;
+        let (passing, rejected) =
+            (StoreError::past_deadline(Store::Table), StoreError::from(Malformed::new("item", "of no shape")));
+        let (of_passing, of_both, of_rejected) = (id("passing"), id("both"), id("rejected"));
+        let failed = [
+            (&of_both, &product, &rejected),
+            (&of_both, &product, &passing),
+            (&of_both, &product, &rejected),
+            (&of_passing, &product, &passing),
+            (&of_rejected, &product, &rejected),
+        ];
+        let failures = Failures::of(failed, &changes);
+        assert_eq!(failures.retry, ["1", "2"]);
+        let places: Vec<usize> = failures.hopeless.iter().map(|hopeless| hopeless.place).collect();
+        assert_eq!(places, [3, 13], "each record of the item, and none of the one in another product");
+    }
+}

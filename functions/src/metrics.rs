@@ -1,0 +1,166 @@
+//! Metrics of the stream handlers, in the CloudWatch embedded metric format. A handler prints a line of JSON on
+//! standard output; CloudWatch Logs turns it into metrics (Amazon CloudWatch, "Specification: Embedded metric format").
+//!
+//! [`Metric`] is the only list of metric names.
+
+use serde_json::{Map, Value, json};
+
+/// The default namespace of every metric. Each stack of an account needs a different one, set with
+/// [`MetricsArgs`](crate::MetricsArgs).
+pub const NAMESPACE: &str = "Pagemark";
+
+/// The only dimension: the name of the function.
+pub const DIMENSION: &str = "Function";
+
+/// A metric of an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Records in the batch, including records that are not about a comment.
+    Records,
+    /// Comments that the batch changed.
+    CommentsChanged,
+    /// Writes that are known to have happened: duplicates put or deleted, or edits of the page index. When a part of a
+    /// pipeline fails, none of its edits counts.
+    Writes,
+    /// Calls that the handler repeated. The SDK's own attempts are not counted.
+    Retries,
+    /// Writes that DynamoDB returned as unprocessed, counted each time.
+    Unprocessed,
+    /// Records reported for retry.
+    ReportedForRetry,
+    /// Records that the handler put into quarantine.
+    Quarantined,
+    /// Age of the batch's last record when the invocation began.
+    IteratorAge,
+    /// Duration of the invocation.
+    Duration,
+}
+
+impl Metric {
+    /// Every metric, in the order in which the line prints them.
+    pub const ALL: [Self; 9] = [
+        Self::Records,
+        Self::CommentsChanged,
+        Self::Writes,
+        Self::Retries,
+        Self::Unprocessed,
+        Self::ReportedForRetry,
+        Self::Quarantined,
+        Self::IteratorAge,
+        Self::Duration,
+    ];
+
+    /// Its name in CloudWatch.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Records => "Records",
+            Self::CommentsChanged => "CommentsChanged",
+            Self::Writes => "Writes",
+            Self::Retries => "Retries",
+            Self::Unprocessed => "Unprocessed",
+            Self::ReportedForRetry => "ReportedForRetry",
+            Self::Quarantined => "Quarantined",
+            Self::IteratorAge => "IteratorAge",
+            Self::Duration => "Duration",
+        }
+    }
+
+    /// Its unit in CloudWatch (Amazon CloudWatch API reference: `MetricDatum`).
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::IteratorAge | Self::Duration => "Milliseconds",
+            Self::Records
+            | Self::CommentsChanged
+            | Self::Writes
+            | Self::Retries
+            | Self::Unprocessed
+            | Self::ReportedForRetry
+            | Self::Quarantined => "Count",
+        }
+    }
+}
+
+/// The metrics of one invocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metrics {
+    values: [u64; Metric::ALL.len()],
+}
+
+impl Metrics {
+    /// Adds to a metric.
+    pub fn add(&mut self, metric: Metric, count: impl TryInto<u64>) {
+        let count = count.try_into().unwrap_or(u64::MAX);
+        if let Some(value) = self.values.get_mut(metric as usize) {
+            *value = value.saturating_add(count);
+        }
+    }
+
+    /// The value of a metric.
+    pub fn get(&self, metric: Metric) -> u64 {
+        self.values.get(metric as usize).copied().unwrap_or(0)
+    }
+
+    /// The metrics as a line of JSON, without a line feed.
+    pub fn line(&self, namespace: &str, function: &str, at_epoch_ms: i64) -> String {
+        let values = Metric::ALL.map(|metric| (metric.name(), metric.unit(), self.get(metric).into()));
+        line(namespace, function, at_epoch_ms, &values)
+    }
+
+    /// Prints the line to standard output, where Lambda reads it.
+    pub fn print(&self, namespace: &str, function: &str) {
+        println!("{}", self.line(namespace, function, process::now().epoch_ms()));
+    }
+}
+
+/// The metrics of a function in a namespace as a line, without a line feed. Each value has a name and a unit.
+pub fn line(namespace: &str, function: &str, at_epoch_ms: i64, values: &[(&str, &str, Value)]) -> String {
+    let metrics: Vec<Value> = values.iter().map(|(name, unit, _)| json!({ "Name": name, "Unit": unit })).collect();
+    let mut line = Map::new();
+    line.insert(
+        "_aws".to_owned(),
+        json!({
+            "Timestamp": at_epoch_ms,
+            "CloudWatchMetrics": [{ "Namespace": namespace, "Dimensions": [[DIMENSION]], "Metrics": metrics }],
+        }),
+    );
+    line.insert(DIMENSION.to_owned(), function.into());
+    line.extend(values.iter().map(|(name, _, value)| ((*name).to_owned(), value.clone())));
+    Value::Object(line).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_place_of_its_own() {
+        let mut metrics = Metrics::default();
+        for (count, metric) in (1_u64..).zip(Metric::ALL) {
+            metrics.add(metric, count);
+        }
+        for (count, metric) in (1..).zip(Metric::ALL) {
+            assert_eq!(metrics.get(metric), count, "{metric:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_names_each_metric_once_and_gives_its_value_at_the_root() {
+        let mut metrics = Metrics::default();
+        metrics.add(Metric::Records, 3_u64);
+        metrics.add(Metric::Records, 4_u64);
+        let line: Value =
+            serde_json::from_str(&metrics.line("Pagemark/one", "stream-writer", 1_700_000_000_123)).unwrap();
+        assert_eq!(line["_aws"]["Timestamp"], 1_700_000_000_123_i64);
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(
+            (&directive["Namespace"], &directive["Dimensions"]),
+            (&json!("Pagemark/one"), &json!([["Function"]]))
+        );
+        assert_eq!(line["Function"], "stream-writer");
+        let named: Vec<&str> =
+            directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
+        assert_eq!(named, Metric::ALL.map(Metric::name));
+        assert!(named.iter().all(|name| line[name].is_u64()), "{line}");
+        assert_eq!(line["Records"], 7);
+    }
+}

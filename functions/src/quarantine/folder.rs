@@ -1,0 +1,116 @@
+//! A quarantine in files.
+
+use std::{path::Path, time::SystemTime};
+
+use process::{Store, StoreError};
+
+use super::{Document, RETENTION};
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+    move |error| StoreError::Unavailable {
+        store: Store::Quarantine,
+        detail: format!("{}: {error}", path.display()),
+        source: Some(Box::new(error)),
+    }
+}
+
+/// The names of the files below the folder, except files that are still being written.
+pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(below) = folders.pop() {
+        let entries = match std::fs::read_dir(&below) {
+            // The folder does not exist before the first batch.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed(&below))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(failed(&below))?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let is_partial = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if let (false, Ok(name)) = (is_partial, path.strip_prefix(folder)) {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.retain(|name| after.is_none_or(|after| name.as_str() > after));
+    names.sort_unstable();
+    names.truncate(limit);
+    Ok(names)
+}
+
+/// A file's content; `None` when it is gone.
+pub(super) fn get(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let path = folder.join(name);
+    match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(failed(&path)),
+    }
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
+    let path = folder.join(name);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(failed(&path)),
+    }
+}
+
+/// Removes files written before `oldest`. A batch holds comment texts, which must not stay for ever.
+fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
+    for name in list(folder, None, usize::MAX)? {
+        let path = folder.join(&name);
+        let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
+        match written {
+            Ok(written) if written < oldest => remove(folder, &name)?,
+            // Another process has just removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            written => drop(written.map_err(failed(&path))?),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file atomically: a reader sees all of it or nothing. Removes expired files.
+pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
+    if let Some(oldest) = SystemTime::now().checked_sub(RETENTION) {
+        expire(folder, oldest)?;
+    }
+    let failed = failed(folder);
+    let path = folder.join(&document.name);
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(StoreError::unavailable(Store::Quarantine, format!("{} is no file's path", path.display())));
+    };
+    std::fs::create_dir_all(directory).map_err(&failed)?;
+    let partial = directory.join(format!(".{}.partial", name.to_string_lossy()));
+    std::fs::write(&partial, &document.body).map_err(&failed)?;
+    std::fs::rename(&partial, &path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_expires_and_a_younger_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let batch = |name: &str| Document { name: name.to_owned(), body: "{}".to_owned() };
+        let age = |name: &str, age: Duration| {
+            let file = std::fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+        };
+        for name in ["day/expired", "day/young"] {
+            put(folder.path(), &batch(name)).unwrap();
+        }
+        age("day/expired", RETENTION + Duration::from_secs(60));
+        age("day/young", RETENTION - Duration::from_secs(60));
+        put(folder.path(), &batch("day/new")).unwrap();
+        assert_eq!(list(folder.path(), None, 10).unwrap(), ["day/new", "day/young"]);
+    }
+}

@@ -1,0 +1,274 @@
+//! The quarantine: the place for records that a handler can never process.
+//!
+//! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain discarded records for a
+//! DynamoDB event source"), so readers of the quarantine handle one format.
+//!
+//! - `folder`: files, for one machine.
+//! - `bucket`: objects in S3, where the mappings put theirs.
+//! - `document`: the format, and the name of a batch.
+//! - `contents`: the comments that a batch names, for the repair job.
+
+mod bucket;
+mod contents;
+mod document;
+mod folder;
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use aws_lambda_events::dynamodb::Event;
+use model::Malformed;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use bucket::Bucket;
+pub use contents::QuarantinedBatch;
+use document::Document;
+use process::{Store, StoreError};
+
+/// Maximum retention time of a batch. It holds comment texts, and a deleted comment must not outlive its deletion for
+/// ever. Alarms call a person long before. In S3 the bucket's lifecycle rule removes the batch (`infra/template.yaml`).
+pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The location of the quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuarantinePlace {
+    /// Files below a folder.
+    Folder(PathBuf),
+    /// Objects in a bucket.
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// The prefix of their keys: empty, or a text that ends with a slash.
+        prefix: String,
+    },
+    /// No separate place.
+    Mapping,
+}
+
+impl FromStr for QuarantinePlace {
+    type Err = String;
+
+    /// Accepts `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`");
+        match text.split_once(':') {
+            None if text == "mapping" => Ok(Self::Mapping),
+            Some(("folder", path)) if !path.is_empty() => Ok(Self::Folder(path.into())),
+            Some(("s3", place)) => {
+                let place = place.strip_prefix("//").ok_or_else(unknown)?;
+                let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+                let prefix = prefix.trim_end_matches('/');
+                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+                if bucket.is_empty() {
+                    return Err(unknown());
+                }
+                Ok(Self::Bucket { bucket: bucket.to_owned(), prefix })
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// The quarantine.
+#[derive(Debug, Clone)]
+pub enum Quarantine {
+    /// Files below a folder.
+    Folder(PathBuf),
+    /// Objects in a bucket of S3.
+    Bucket(Bucket),
+    /// No separate place. The handler reports the record as failed. After the last try, the event source mapping puts
+    /// it into its on-failure destination.
+    Mapping,
+}
+
+/// The reason why a batch is in quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The function that did not process it.
+    pub function: String,
+    /// The condition, such as the service's `RetryAttemptsExhausted`, or a [`Condition`].
+    pub condition: String,
+    /// The answer to the last try.
+    pub detail: String,
+    /// Number of tries.
+    pub invoke_count: u32,
+}
+
+impl Quarantine {
+    /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends nothing yet.
+    pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
+        match place {
+            QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
+            QuarantinePlace::Bucket { bucket, prefix } => {
+                Self::Bucket(Bucket::connect(bucket.clone(), prefix.clone(), s3_url).await)
+            }
+            QuarantinePlace::Mapping => Self::Mapping,
+        }
+    }
+
+    /// Stores a batch. `event` is the Lambda event that holds its records.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the batch was not stored; the caller must then not drop it.
+    pub async fn put(&self, reason: &Reason, event: &Value) -> Result<(), StoreError> {
+        match self {
+            Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
+            Self::Bucket(bucket) => bucket.put(&Document::new(reason, event)).await,
+            Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
+        }
+    }
+
+    /// At most `limit` batch names after `after`, in ascending order. A quarantine without a separate place has none.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Folder(folder) => folder::list(folder, after, limit),
+            Self::Bucket(bucket) => bucket.list(after, limit).await,
+            Self::Mapping => Ok(Vec::new()),
+        }
+    }
+
+    /// A batch by its name; `None` when it is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            Self::Folder(folder) => folder::get(folder, name),
+            Self::Bucket(bucket) => bucket.get(name).await,
+            Self::Mapping => Ok(None),
+        }
+    }
+
+    /// Removes a batch whose work is done.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Folder(folder) => folder::remove(folder, name),
+            Self::Bucket(bucket) => bucket.remove(name).await,
+            Self::Mapping => Ok(()),
+        }
+    }
+
+    /// Stores poison records of a batch, each as a separate document, before `deadline`.
+    pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless], deadline: Instant) -> Put {
+        let mut outcome = Put::default();
+        for hopeless in hopeless {
+            let Some(record) = event.records.get(hopeless.place) else { continue };
+            let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
+            let condition = hopeless.condition;
+            let reason = Reason {
+                function: function.to_owned(),
+                condition: condition.to_string(),
+                detail: hopeless.detail.clone(),
+                invoke_count: 1,
+            };
+            let detail = &hopeless.detail;
+            tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
+            if Instant::now() >= deadline {
+                outcome.retry.push(sequence_number);
+                continue;
+            }
+            let put = match serde_json::to_value(record) {
+                Ok(record) => {
+                    let event = json!({ "Records": [record] });
+                    let put = tokio::time::timeout_at(deadline, self.put(&reason, &event)).await;
+                    put.unwrap_or_else(|_| Err(StoreError::past_deadline(Store::Quarantine)))
+                }
+                Err(error) => Err(StoreError::unavailable(Store::Quarantine, error.to_string())),
+            };
+            match put {
+                Ok(()) => outcome.kept += 1,
+                Err(error) => {
+                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
+                    outcome.retry.push(sequence_number);
+                }
+            }
+        }
+        outcome
+    }
+}
+
+/// The reason why a record is a poison record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// The record has the wrong shape.
+    MalformedRecord,
+    /// A store rejects the record's data.
+    RejectedByStore,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MalformedRecord => "MalformedRecord",
+            Self::RejectedByStore => "RejectedByStore",
+        })
+    }
+}
+
+/// A poison record: it can never be processed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hopeless {
+    /// Its index in the batch.
+    pub place: usize,
+    /// The reason.
+    pub condition: Condition,
+    /// The problem, without any comment text.
+    pub detail: String,
+}
+
+impl Hopeless {
+    /// The malformed records of a batch: their indexes, and their problems.
+    pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
+        let hopeless = |(place, malformed): &(usize, Malformed)| Self {
+            place: *place,
+            condition: Condition::MalformedRecord,
+            detail: malformed.to_string(),
+        };
+        malformed.iter().map(hopeless).collect()
+    }
+
+    /// The records of a comment whose data a store rejects.
+    pub fn rejected<'place>(places: &'place [usize], error: &StoreError) -> impl Iterator<Item = Self> + use<'place> {
+        let detail = error.to_string();
+        places.iter().map(move |place| Self {
+            place: *place,
+            condition: Condition::RejectedByStore,
+            detail: detail.clone(),
+        })
+    }
+}
+
+/// The result of putting records into quarantine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Put {
+    /// Number of records stored.
+    pub kept: usize,
+    /// Sequence numbers of the other records, which the handler must report for retry.
+    pub retry: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
+        let bucket = |bucket: &str, prefix: &str| {
+            Ok(QuarantinePlace::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        };
+        assert_eq!("mapping".parse(), Ok(QuarantinePlace::Mapping));
+        assert_eq!("folder:/a/b".parse(), Ok(QuarantinePlace::Folder("/a/b".into())));
+        assert_eq!("s3://b".parse(), bucket("b", ""));
+        assert_eq!("s3://b/".parse(), bucket("b", ""));
+        assert_eq!("s3://b/p/q/".parse(), bucket("b", "p/q/"));
+        for wrong in ["", "map", "folder:", "s3:", "s3:b", "s3://", "s3:///p", "mapping:", "/a/b"] {
+            assert!(wrong.parse::<QuarantinePlace>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The settings of the page index: flags and `PAGEMARK_*` variables, the same for all binaries.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, builder::NonEmptyStringValueParser};
+
+use crate::{PageIndexConfig, RedisMode};
+
+/// Where the page index is.
+#[derive(Clone, Args)]
+pub struct PageIndexArgs {
+    /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with user and password
+    /// where needed (rediss://user:password@host:6379/). For a cluster, the URL of its configuration endpoint, or of
+    /// several of its nodes, separated by commas.
+    #[arg(
+        long,
+        env = "PAGEMARK_REDIS_URL",
+        value_name = "URL",
+        hide_env_values = true,
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub redis_url: String,
+    /// Whether the URL is of a single server (or of an endpoint that leads to the one primary), or of a Redis Cluster.
+    #[arg(long, env = "PAGEMARK_REDIS_MODE", value_name = "MODE", value_enum, default_value_t = RedisMode::Single)]
+    pub redis_mode: RedisMode,
+    /// File with the certificates (PEM) of the authorities that rediss:// trusts; without it, the system's.
+    #[arg(long, env = "PAGEMARK_REDIS_CA", value_name = "FILE")]
+    pub redis_ca: Option<PathBuf>,
+    /// What every key of the page index starts with.
+    #[arg(long, env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
+    pub index_prefix: String,
+    /// Into how many partitions the page index is split; never change it under an existing index.
+    #[arg(long, env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = 256)]
+    pub index_partitions: u16,
+    /// Seconds since the repair job last vouched for it after which the page index is not believed any more.
+    #[arg(long, env = "PAGEMARK_INDEX_MAX_AGE", value_name = "SECONDS", default_value_t = 3 * 3600)]
+    pub index_max_age: u64,
+}
+
+impl std::fmt::Debug for PageIndexArgs {
+    /// Omits the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageIndexArgs").field("index_prefix", &self.index_prefix).finish_non_exhaustive()
+    }
+}
+
+impl PageIndexArgs {
+    /// The page index's configuration.
+    pub fn config(&self) -> PageIndexConfig {
+        PageIndexConfig {
+            mode: self.redis_mode,
+            ca: self.redis_ca.clone(),
+            prefix: self.index_prefix.clone(),
+            partitions: self.index_partitions,
+            max_age: Duration::from_secs(self.index_max_age),
+            ..PageIndexConfig::new(&self.redis_url)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The products that have comments, from which the sitemap is made.
+//!
+//! **Invariant:** every step also reads the partition's marker, and all steps of a catalog see the same marker. So a
+//! catalog never comes from a partition that was lost or rebuilt during the read.
+//!
+//! **Invariant:** a step never blocks the server for long: it reads [`STEP`] products.
+
+use std::collections::BTreeSet;
+
+use model::{BaseSet, Instant, Malformed, ProductId};
+use process::{Store, StoreError};
+
+use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed, readiness::Marker};
+
+/// Number of products that one call reads: some tenths of a millisecond of the server's time.
+const STEP: usize = 1_000;
+
+/// Maximum number of starts of a catalog. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
+/// repair advances.
+const BEGUN_MAX: usize = 3;
+
+/// A product and its number of comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductTotal {
+    /// The product.
+    pub product: ProductId,
+    /// At least one.
+    pub total: u64,
+}
+
+impl PageIndex {
+    /// All index partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
+        self.keys.partitions()
+    }
+
+    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
+    /// removed during the read may be included or not.
+    ///
+    /// # Errors
+    /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
+    pub async fn catalog(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Instant,
+    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
+        'begin: for _ in 0..BEGUN_MAX {
+            let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);
+            loop {
+                let keys = [self.keys.marker(partition), self.keys.products(partition)];
+                let mut call = Routed::call(&self.scripts.products, &keys);
+                call.arg(&cursor).arg(STEP);
+                type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
+                let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
+                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+                    Err(not_ready) => return Ok(Err(not_ready)),
+                    Ok(watermark) if *first.get_or_insert(watermark) != watermark => continue 'begin,
+                    Ok(_) => {}
+                }
+                products.extend(found);
+                cursor = next;
+                if cursor == "0" {
+                    break;
+                }
+            }
+            let mut catalog = Vec::with_capacity(products.len());
+            let products: Vec<ProductId> =
+                products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?;
+            for some in products.chunks(STEP) {
+                let mut keys = vec![self.keys.marker(partition)];
+                keys.extend(some.iter().map(|product| {
+                    self.keys.base_set(&BaseSet { product: product.clone(), language: None, rating: None })
+                }));
+                type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
+                let (table, watermark, vouched, totals): Answer =
+                    self.ask(Routed::call(&self.scripts.totals, &keys)).await?;
+                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+                    Err(not_ready) => return Ok(Err(not_ready)),
+                    Ok(watermark) if first != Some(watermark) => continue 'begin,
+                    Ok(_) => {}
+                }
+                let totals = some.iter().cloned().zip(totals).filter(|(_, total)| *total > 0);
+                catalog.extend(totals.map(|(product, total)| ProductTotal { product, total }));
+            }
+            catalog.sort_by(|a, b| a.product.cmp(&b.product));
+            return Ok(Ok(catalog));
+        }
+        Err(StoreError::unavailable(
+            Store::PageIndex,
+            "the partition's marker changes faster than its products are read",
+        ))
+    }
+}
+
+fn product_of(escaped: &str) -> Result<ProductId, Malformed> {
+    ProductId::from_escaped(escaped).map_err(|error| Malformed::new("set of products", error.to_string()))
+}

@@ -1,0 +1,245 @@
+//! The masters of a Redis cluster. Any node reports them, and they are read again when they change.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{
+    future::try_join_all,
+    stream::{FuturesUnordered, StreamExt},
+};
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    node::{Address, Node},
+    shunned::Shunned,
+    topology::{SlotRange, Topology, parse_slots},
+};
+
+/// How many known nodes are asked for the topology in parallel, besides the configured nodes. Some of them should be
+/// alive.
+const ASKED_MAX: usize = 6;
+
+/// Pause between two topology requests. A fail-over takes seconds, and every caller notices it.
+const REFRESH_PAUSE: Duration = Duration::from_millis(20);
+
+/// A Redis cluster. Connections open on first use.
+pub(crate) struct Cluster {
+    /// The configured nodes. Over time, their names may lead to other machines.
+    seeds: Vec<Arc<Node>>,
+    /// User, password and certificates. All nodes use the same.
+    template: ConnectionInfo,
+    timeout: Duration,
+    /// The circuit breakers. `None` for callers that may wait.
+    shunned: Option<Arc<Shunned>>,
+    known: Mutex<Known>,
+    /// When the topology was last requested. Locked during a request.
+    refreshing: tokio::sync::Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Known {
+    topology: Option<Arc<Topology>>,
+    generation: u64,
+    /// All nodes seen so far, by address. So their connections stay open when slots move.
+    nodes: HashMap<Address, Arc<Node>>,
+}
+
+impl fmt::Debug for Cluster {
+    /// Omits the template, which holds the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("seeds", &self.seeds).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// # Errors
+    /// When the settings are invalid.
+    pub(super) fn new(clients: Vec<Client>, timeout: Duration) -> RedisResult<Self> {
+        let infos: Vec<ConnectionInfo> = clients.iter().map(|client| client.get_connection_info().clone()).collect();
+        let seeds = infos.iter().map(|info| Ok(Arc::new(Node::new(info.clone(), timeout)?)));
+        let seeds: Vec<Arc<Node>> = seeds.collect::<RedisResult<_>>()?;
+        if seeds.iter().any(|seed| seed.address().is_none()) {
+            return Err((ErrorKind::InvalidClientConfig, "a cluster is not reached through a unix:// socket").into());
+        }
+        let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
+        let template = infos.into_iter().next().ok_or_else(no_url)?;
+        let (known, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Self { seeds, template, timeout, shunned: None, known, refreshing })
+    }
+
+    /// This cluster with separate connections.
+    pub(super) fn another(&self) -> Self {
+        self.another_shunned_by(self.shunned.clone())
+    }
+
+    /// This cluster with separate connections, for callers that must not wait: see [`Shunned`].
+    pub(super) fn another_shunned_by(&self, shunned: Option<Arc<Shunned>>) -> Self {
+        let seed = |seed: &Arc<Node>| Arc::new(seed.another().shunned_by(shunned.as_ref()));
+        Self {
+            seeds: self.seeds.iter().map(seed).collect(),
+            template: self.template.clone(),
+            timeout: self.timeout,
+            shunned,
+            known: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The known topology. Requests it when it is unknown.
+    pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
+        let (topology, generation) = {
+            let known = self.known();
+            (known.topology.clone(), known.generation)
+        };
+        match topology {
+            Some(topology) => Ok(topology),
+            None => self.refresh(generation).await,
+        }
+    }
+
+    /// Requests the current topology, and whether slots are moving.
+    pub(super) async fn layout(&self) -> RedisResult<(Arc<Topology>, bool)> {
+        let generation = self.known().generation;
+        let topology = self.refresh(generation).await?;
+        let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
+        let told: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
+        // A master lists a slot that it gives away or receives in brackets, on its own line (CLUSTER NODES, "Special
+        // slot entries").
+        let is_moving = |nodes: &String| {
+            let mut lines = nodes.lines().map(|line| line.split(' '));
+            lines.any(|mut fields| {
+                let flags = fields.nth(2).unwrap_or_default();
+                flags.split(',').any(|flag| flag == "myself") && fields.any(|field| field.starts_with('['))
+            })
+        };
+        let is_at_rest = !told.iter().any(is_moving);
+        Ok((topology, is_at_rest))
+    }
+
+    /// Has the next use request the topology again, if the known one is still `generation`.
+    pub(super) fn doubt(&self, generation: u64) {
+        let mut known = self.known();
+        if known.generation == generation {
+            known.topology = None;
+        }
+    }
+
+    /// Has the next use request the topology again, whichever generation is known.
+    pub(super) fn doubt_all(&self) {
+        self.known().topology = None;
+    }
+
+    /// Requests the topology, unless one newer than `generation` is already known.
+    async fn refresh(&self, generation: u64) -> RedisResult<Arc<Topology>> {
+        let mut last = self.refreshing.lock().await;
+        {
+            let known = self.known();
+            if let Some(topology) = known.topology.as_ref().filter(|_| known.generation > generation) {
+                return Ok(Arc::clone(topology));
+            }
+        }
+        if let Some(last) = *last {
+            sleep_until(last + REFRESH_PAUSE).await;
+        }
+        let ranges = self.ask().await;
+        *last = Some(Instant::now());
+        self.install(ranges?)
+    }
+
+    /// A node by its address.
+    pub(super) fn node(&self, address: &Address) -> RedisResult<Arc<Node>> {
+        let mut known = self.known();
+        if let Some(node) = known.nodes.get(address) {
+            return Ok(Arc::clone(node));
+        }
+        let info = self.template.clone().set_addr(self.addr_of(address));
+        let node = Arc::new(Node::new(info, self.timeout)?.shunned_by(self.shunned.as_ref()));
+        known.nodes.insert(address.clone(), Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// Asks the configured nodes and some known nodes in parallel, because some may be gone.
+    async fn ask(&self) -> RedisResult<Vec<SlotRange>> {
+        let mut asked: Vec<Arc<Node>> = self.seeds.clone();
+        let met: Vec<Arc<Node>> = self.known().nodes.values().cloned().collect();
+        let seeds: HashSet<Option<Address>> = self.seeds.iter().map(|seed| seed.address()).collect();
+        asked.extend(met.into_iter().filter(|node| !seeds.contains(&node.address())).take(ASKED_MAX));
+        let mut answers: FuturesUnordered<_> = asked.iter().map(|node| ask_one(node)).collect();
+        let mut error: Option<RedisError> = None;
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(ranges) => return Ok(ranges),
+                // A node's answer says more than an I/O error, so keep the answer.
+                Err(other) if error.as_ref().is_none_or(|error| error.is_io_error()) => error = Some(other),
+                Err(_) => {}
+            }
+        }
+        Err(error.unwrap_or_else(|| (ErrorKind::ClusterConnectionNotFound, "the cluster has no nodes").into()))
+    }
+
+    fn install(&self, ranges: Vec<SlotRange>) -> RedisResult<Arc<Topology>> {
+        let mut masters: Vec<Arc<Node>> = Vec::new();
+        let mut places: HashMap<&Address, usize> = HashMap::new();
+        let mut serving = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            for replica in &range.replicas {
+                // Keep the replicas too. They can be asked when the masters are gone.
+                self.node(replica)?;
+            }
+            let place = match places.get(&range.master) {
+                Some(place) => *place,
+                None => {
+                    masters.push(self.node(&range.master)?);
+                    places.insert(&range.master, masters.len() - 1);
+                    masters.len() - 1
+                }
+            };
+            serving.push(place);
+        }
+        let mut known = self.known();
+        known.generation += 1;
+        let topology = Arc::new(Topology { generation: known.generation, ranges, masters, serving });
+        // Forget nodes that left the cluster; their connections close.
+        let named: HashSet<&Address> = topology.addresses().collect();
+        known.nodes.retain(|address, _| named.contains(address));
+        known.topology = Some(Arc::clone(&topology));
+        Ok(topology)
+    }
+
+    fn addr_of(&self, address: &Address) -> ConnectionAddr {
+        let (host, port) = (address.host.clone(), address.port);
+        match self.template.addr() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_) | _ => ConnectionAddr::Tcp(host, port),
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Every change leaves the state consistent, so a poisoned lock is safe.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn ask_one(node: &Node) -> RedisResult<Vec<SlotRange>> {
+    let asked = node.address().unwrap_or(Address { host: String::new(), port: 0 });
+    let answer: Value = match node.query(redis::cmd("CLUSTER").arg("SLOTS")).await {
+        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) => {
+            let told = "the server does not answer CLUSTER SLOTS; PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster";
+            return Err((ErrorKind::InvalidClientConfig, told, error.to_string()).into());
+        }
+        answer => answer?,
+    };
+    let ranges = parse_slots(answer, &asked)?;
+    if ranges.is_empty() {
+        let detail = format!("{asked} knows no masters");
+        return Err((ErrorKind::ClusterConnectionNotFound, "a node is not part of a cluster yet", detail).into());
+    }
+    Ok(ranges)
+}

@@ -1,0 +1,178 @@
+//! Writes to the page index.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::{BaseSet, ProductId, plan::IndexEdit};
+use process::StoreError;
+use redis::Cmd;
+
+use super::{
+    IndexPartition, PageIndex,
+    connection::{Routed, is_moving},
+    keys::Keys,
+};
+
+/// How many edits are sent together: enough to hide the round trip, few enough to stay far below the time-out.
+const TOGETHER_MAX: usize = 256;
+
+/// How many edits one transaction joins. It blocks the server for about 0.3 ms.
+const TRANSACTION_EDITS_MAX: usize = 64;
+
+/// An edit adds the comment to four sets, and adds the name of its language.
+const COMMANDS_OF_AN_EDIT: usize = 5;
+
+/// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits and 26 characters.
+const SCORE_AND_MEMBER_BYTES: usize = 48;
+
+impl PageIndex {
+    /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
+    /// again changes nothing.
+    ///
+    /// Most edits only add comments. Edits of one partition are joined into transactions of plain commands, which cost
+    /// the server little more than half as much as script calls. One command adds all members of a set.
+    ///
+    /// # Errors
+    /// The store's. Some of the edits may have been applied.
+    pub async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
+        for together in edits.chunks(TOGETHER_MAX) {
+            match self.ask_all::<redis::Value>(self.joined(together)).await {
+                Err(error) if is_moving(&error) => {
+                    self.ask_all::<()>(together.iter().map(|edit| self.command(edit))).await?;
+                }
+                applied => applied.map(|_| ())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The fewest commands for these edits: transactions for edits that only add, script calls for edits that also
+    /// remove.
+    fn joined(&self, edits: &[IndexEdit]) -> Vec<Routed<'_>> {
+        let mut by_partition: BTreeMap<IndexPartition, Vec<&IndexEdit>> = BTreeMap::new();
+        let mut joined = Vec::new();
+        for edit in edits {
+            if edit.remove.is_empty() && edit.created_at.is_some() {
+                by_partition.entry(self.keys.partition_of(&edit.product)).or_default().push(edit);
+            } else {
+                joined.push(self.command(edit));
+            }
+        }
+        for (partition, mut edits) in by_partition {
+            edits.sort_by(|a, b| a.product.cmp(&b.product));
+            joined.extend(edits.chunks(TRANSACTION_EDITS_MAX).map(|edits| self.transaction(partition, edits)));
+        }
+        joined
+    }
+
+    /// Adds comments and the names of their products and languages. The edits are ordered by product.
+    fn transaction(&self, partition: IndexPartition, edits: &[&IndexEdit]) -> Routed<'_> {
+        let products = self.keys.products(partition);
+        let mut names_products = redis::cmd("SADD");
+        names_products.arg(&products);
+        let mut commands = Vec::with_capacity(1 + edits.len() * COMMANDS_OF_AN_EDIT);
+        for of_product in edits.chunk_by(|a, b| a.product == b.product) {
+            let Some(product) = of_product.first().map(|edit| &edit.product) else { continue };
+            let escaped = product.escaped();
+            let stem = self.keys.stem(partition, &escaped);
+            names_products.arg(&escaped);
+            commands.extend(commands_of_product(&stem, of_product));
+        }
+        commands.push(names_products);
+        Routed::transaction(&products, commands)
+    }
+
+    fn command(&self, edit: &IndexEdit) -> Routed<'_> {
+        let mut keys =
+            vec![self.keys.products(self.keys.partition_of(&edit.product)), self.keys.languages(&edit.product)];
+        keys.extend(edit.add.iter().chain(&edit.remove).map(|set| self.keys.base_set(set)));
+        let language = edit.add.iter().find_map(|set| set.language.as_ref());
+        let mut command = Routed::call(&self.scripts.edit, &keys);
+        command
+            .arg(edit.id.as_str())
+            .arg(edit.created_at.map_or(0, |created_at| created_at.epoch_ms()))
+            .arg(edit.add.len())
+            .arg(edit.product.escaped())
+            .arg(language.map_or("", |language| language.as_str()));
+        for set in &edit.remove {
+            command.arg(whole_of(set));
+        }
+        command
+    }
+
+    /// The partition of a product.
+    pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
+        self.keys.partition_of(product)
+    }
+
+    /// The members and scores of a base set, oldest first. For callers that compare the index with the table.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn members(&self, set: &BaseSet) -> Result<Vec<(String, f64)>, StoreError> {
+        let mut range = Routed::new("ZRANGE", &self.keys.base_set(set));
+        range.arg(0).arg(-1).arg("WITHSCORES");
+        self.ask(range).await
+    }
+
+    /// The product names in a partition, escaped as in filter keys. For callers that compare the index with the table.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn products(&self, partition: IndexPartition) -> Result<BTreeSet<String>, StoreError> {
+        self.ask(Routed::new("SMEMBERS", &self.keys.products(partition))).await
+    }
+
+    /// The languages of a product. For callers that compare the index with the table.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn languages(&self, product: &ProductId) -> Result<BTreeSet<String>, StoreError> {
+        self.ask(Routed::new("SMEMBERS", &self.keys.languages(product))).await
+    }
+
+    /// The key of a base set.
+    pub fn key_name(&self, set: &BaseSet) -> String {
+        self.keys.base_set(set)
+    }
+}
+
+/// The commands that add comments of one product and the names of their languages. One command adds all members of a
+/// set.
+fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> Vec<Cmd> {
+    let mut commands: Vec<Cmd> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
+    let mut languages: Option<Cmd> = None;
+    let mut places: HashMap<&BaseSet, usize> = HashMap::new();
+    for edit in edits {
+        let score = edit.created_at.map_or(0, |created_at| created_at.epoch_ms());
+        for set in &edit.add {
+            // Most products have one comment in a batch, and its sets all differ.
+            let known = if edits.len() > 1 { places.get(set).copied() } else { None };
+            if let Some(command) = known.and_then(|place| commands.get_mut(place)) {
+                command.arg(score).arg(edit.id.as_str());
+                continue;
+            }
+            let key = Keys::base_set_at(stem, set);
+            if edits.len() > 1 {
+                places.insert(set, commands.len());
+            }
+            let mut command = Cmd::with_capacity(4, "ZADD".len() + key.len() + SCORE_AND_MEMBER_BYTES);
+            command.arg("ZADD").arg(key).arg(score).arg(edit.id.as_str());
+            commands.push(command);
+            if let (None, Some(language)) = (set.rating, &set.language) {
+                let start = || redis::cmd("SADD").arg(Keys::languages_at(stem)).to_owned();
+                languages.get_or_insert_with(start).arg(language.as_str());
+            }
+        }
+    }
+    commands.extend(languages);
+    commands
+}
+
+/// What an empty set of this kind means: the product, or one of its languages, has no comments.
+fn whole_of(set: &BaseSet) -> &str {
+    match (&set.rating, &set.language) {
+        (Some(_), _) => "",
+        (None, None) => model::ANY,
+        (None, Some(language)) => language.as_str(),
+    }
+}

@@ -1,0 +1,171 @@
+//! The frame of a rebuild: empties the index at its beginning, and marks it ready at its end.
+//!
+//! **Invariant:** only the rebuild that emptied a partition marks it ready. A second rebuild that starts later takes
+//! the token away. Without the token, a rebuild neither marks a partition nor removes anything from it.
+//!
+//! **Invariant:** a partition is marked ready only if it has everything that the rebuild put there
+//! (`tests/readiness.rs`, `tests/repair/rebuild.rs`). A server restored from a snapshot of that time, or a replica that
+//! took over, may have the token but lack the last edits. So a rebuild uses the same steps as watermarks:
+//!
+//! 1. It remembers the servers with which it began.
+//! 2. After its last edit, it leaves a nonce in the markers.
+//! 3. It asks for the servers again, and stops if they have changed.
+//! 4. It marks a partition only where the nonce is.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+use model::Instant;
+use process::{Store, StoreError};
+
+use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
+
+/// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
+const REDIS_VERSION_MIN: u32 = 7;
+
+/// Identifies one rebuild.
+#[derive(Debug)]
+pub struct Rebuild {
+    token: String,
+    /// The servers that answered when it began.
+    servers: ServerIdentity,
+}
+
+impl Rebuild {
+    /// The rebuild's token, which its vouch also uses.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The servers that it fills.
+    pub fn servers(&self) -> &ServerIdentity {
+        &self.servers
+    }
+}
+
+impl PageIndex {
+    /// Empties the index, markers first, so that readers no longer believe it.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when the server may evict keys, or is too old. Also the store's errors.
+    pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await? };
+        // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
+        let tokens = self.keys.partitions().map(|partition| {
+            let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
+            command.arg(&rebuild.token);
+            command
+        });
+        self.ask_all::<()>(tokens).await?;
+        let markers = self.keys.partitions().map(|partition| Routed::new("UNLINK", &self.keys.marker(partition)));
+        self.ask_all::<()>(markers).await?;
+        self.empty(&rebuild).await?;
+        Ok(rebuild)
+    }
+
+    /// Empties the index. The entries of a rebuild that began meanwhile stay. That rebuild may finish, and readers may
+    /// believe it, before this call ends.
+    async fn empty(&self, rebuild: &Rebuild) -> Result<(), StoreError> {
+        let mut walk = self.walk().await?;
+        while let Some(mut keys) = self.next_keys(&mut walk).await? {
+            keys.retain(|key| !Keys::is_rebuild_token(key));
+            // Keys of partitions that do not exist, for example after their number changed. A rebuild never fills
+            // those.
+            let strays: Vec<String> = keys.extract_if(.., |key| self.keys.split(key).is_none()).collect();
+            self.ask_all::<()>(strays.iter().map(|key| Routed::new("UNLINK", key))).await?;
+            let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for key in keys {
+                if let Some(token) = self.keys.rebuild_token_beside(&key) {
+                    by_token.entry(token.clone()).or_insert_with(|| vec![token]).push(key);
+                }
+            }
+            let calls = by_token.values().map(|keys| {
+                let mut call = Routed::call(&self.scripts.empty, keys);
+                call.arg(&rebuild.token);
+                call
+            });
+            self.ask_all::<()>(calls).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks every partition ready up to `watermark`, and vouches for it as of that instant, for the table with this
+    /// id. Only a caller that has just made the index right may call this.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
+    /// another rebuild began. Also the store's errors.
+    pub async fn finish_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Instant,
+    ) -> Result<(), StoreError> {
+        let nonce = process::new_ulid();
+        let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
+        if self.server_identity().await? != rebuild.servers {
+            let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
+                          (or a first replica came, or the last one is gone)";
+            return Err(StoreError::unavailable(Store::PageIndex, detail));
+        }
+        if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
+            return Ok(());
+        }
+        let detail = "it lost its data during the rebuild, or another rebuild has begun";
+        Err(StoreError::unavailable(Store::PageIndex, detail))
+    }
+
+    /// Leaves the nonce in every partition, or marks every partition. Returns whether that was done in all of them.
+    async fn finish_step(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Instant,
+        nonce: &str,
+        is_last: bool,
+    ) -> Result<bool, StoreError> {
+        let calls = self.keys.partitions().map(|partition| {
+            let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
+            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
+            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
+            call.arg(nonce).arg(u8::from(is_last));
+            call
+        });
+        let done: Vec<bool> = self.ask_all(calls).await?;
+        Ok(done.into_iter().all(|done| done))
+    }
+
+    /// Refuses servers that cannot keep the index. A server that may evict keys makes the index wrong without notice. A
+    /// server before Redis 7 does not know the first line of the scripts. Replicas are not checked, although one may
+    /// become a master: the operator keeps their settings equal to their master's.
+    ///
+    /// Returns the `INFO` of each server.
+    pub(super) async fn check_servers(&self) -> Result<Vec<String>, StoreError> {
+        // Managed services forbid CONFIG. INFO has the same settings.
+        let info = redis::cmd("INFO");
+        let told: Vec<String> = self
+            .bounded(async {
+                let layout = self.connection.layout().await?;
+                try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
+            })
+            .await?;
+        told.iter().try_for_each(|info| check_server(info))?;
+        Ok(told)
+    }
+}
+
+/// Refuses a server by its `INFO`.
+fn check_server(info: &str) -> Result<(), StoreError> {
+    let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+    let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));
+    let refuse = |problem: String| Err(StoreError::refused(Store::PageIndex, problem + &whose));
+    let version = field("redis_version:").unwrap_or("not told");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
+        return refuse(format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)"));
+    }
+    match field("maxmemory_policy:") {
+        Some("noeviction") => Ok(()),
+        other => refuse(format!("maxmemory-policy is {}, it must be noeviction", other.unwrap_or("not told"))),
+    }
+}

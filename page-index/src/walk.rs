@@ -1,0 +1,96 @@
+//! Walks over all keys of the page index.
+
+use std::collections::BTreeSet;
+
+use process::{Store, StoreError};
+
+use super::{
+    PageIndex,
+    connection::{Layout, Routed},
+    keys::Keys,
+};
+
+/// How many keys one step reads.
+const SCAN_COUNT: u32 = 1_000;
+
+/// How often a walk restarts because slots moved meanwhile.
+const WALKS_MAX: u32 = 3;
+
+/// A walk over all keys on every master. A key may come more than once.
+pub(super) struct Walk {
+    layout: Layout,
+    /// The index of the current master, and its cursor.
+    master: usize,
+    cursor: u64,
+    begun: u32,
+}
+
+impl PageIndex {
+    /// Removes everything, including the markers. Only the rebuild tokens stay.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn clear(&self) -> Result<(), StoreError> {
+        let mut walk = self.walk().await?;
+        while let Some(mut keys) = self.next_keys(&mut walk).await? {
+            keys.retain(|key| !Keys::is_rebuild_token(key));
+            // UNLINK frees the memory in the background; DEL of a large set would block the server.
+            self.ask_all::<()>(keys.iter().map(|key| Routed::new("UNLINK", key))).await?;
+        }
+        Ok(())
+    }
+
+    /// Every key of the index, in ascending order. For callers that compare the index with the table.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn key_names(&self) -> Result<BTreeSet<String>, StoreError> {
+        let (mut walk, mut names) = (self.walk().await?, BTreeSet::new());
+        while let Some(keys) = self.next_keys(&mut walk).await? {
+            names.extend(keys);
+        }
+        Ok(names)
+    }
+
+    /// Begins a walk over all keys.
+    pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
+        let layout = self.layout().await?;
+        Ok(Walk { layout, master: 0, cursor: 0, begun: 1 })
+    }
+
+    /// Some keys, perhaps none. `None` when the walk has returned every key that existed during the whole walk.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when slots keep moving; also the store's errors.
+    pub(super) async fn next_keys(&self, walk: &mut Walk) -> Result<Option<Vec<String>>, StoreError> {
+        let Some(master) = walk.layout.masters.get(walk.master) else {
+            // The walk misses a key that moved from a master not yet visited to a visited one.
+            let after = self.layout().await?;
+            if after.is_same(&walk.layout) {
+                return Ok(None);
+            }
+            if walk.begun == WALKS_MAX {
+                return Err(moving());
+            }
+            *walk = Walk { layout: after, master: 0, cursor: 0, begun: walk.begun + 1 };
+            return Ok(Some(Vec::new()));
+        };
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(walk.cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(SCAN_COUNT);
+        let (next, keys): (u64, Vec<String>) = self.bounded(master.query(&scan)).await?;
+        walk.cursor = next;
+        if next == 0 {
+            walk.master += 1;
+        }
+        Ok(Some(keys))
+    }
+
+    async fn layout(&self) -> Result<Layout, StoreError> {
+        let layout = self.bounded(self.connection.layout()).await?;
+        if layout.is_at_rest { Ok(layout) } else { Err(moving()) }
+    }
+}
+
+pub(super) fn moving() -> StoreError {
+    StoreError::unavailable(Store::PageIndex, "slots of the cluster are being moved; try again when that is done")
+}

@@ -1,0 +1,31 @@
+//! What every process needs beside its task: settings, log, clock, waits between attempts, and AWS's client settings.
+//!
+//! Also the error of a store. All stores share it, because a caller's reaction depends on the remedy and not on the
+//! store.
+
+pub mod aws;
+mod backoff;
+mod error;
+pub mod log;
+mod settings;
+
+use std::time::SystemTime;
+
+pub use backoff::Backoff;
+pub use error::{Remedy, Source, Store, StoreError};
+pub use settings::{parse_settings, with_variables};
+
+/// The current time by this machine's clock.
+pub fn now() -> model::Instant {
+    model::Instant::from_system_time(SystemTime::now())
+}
+
+/// A new ULID of the current instant.
+pub fn new_ulid() -> String {
+    new_ulid_at(now())
+}
+
+/// A new ULID of an instant, such as the id of a new comment.
+pub fn new_ulid_at(instant: model::Instant) -> String {
+    model::Revision::after(None, instant, rand::random()).to_string()
+}

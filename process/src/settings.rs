@@ -1,0 +1,54 @@
+//! Reads the settings of any binary.
+
+use clap::{
+    Arg, Command, Parser,
+    error::{ContextKind, ContextValue},
+};
+
+/// Reads the settings of this process from its flags and variables. Ends the process when one is missing or wrong.
+///
+/// The message names the variable beside the flag, because a deployed function is configured only by variables.
+pub fn parse_settings<S: Parser>() -> S {
+    let parsed = S::command().try_get_matches().and_then(|mut matches| S::from_arg_matches_mut(&mut matches));
+    parsed.unwrap_or_else(|error| with_variables(error, S::command()).exit())
+}
+
+/// Adds the settings' variables to the error, after their flags.
+pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
+    // Only a built command knows how an error names its arguments.
+    command.build();
+    let named = |flag: &String| match variable_of(flag, &command) {
+        Some(variable) => format!("{flag} (or the variable {variable})"),
+        None => flag.clone(),
+    };
+    let named = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => Some(ContextValue::String(named(flag))),
+        Some(ContextValue::Strings(flags)) => Some(ContextValue::Strings(flags.iter().map(named).collect())),
+        _ => None,
+    };
+    // Even a wrong value may be a secret, such as a token in the place of its hash.
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && is_secret(flag, &command)
+    {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
+    }
+    if let Some(named) = named {
+        error.insert(ContextKind::InvalidArg, named);
+    }
+    error
+}
+
+/// Whether the values of a flag must stay hidden, for a command or its subcommands.
+fn is_secret(flag: &str, command: &Command) -> bool {
+    command.get_arguments().any(|argument| argument.to_string() == flag && argument.is_hide_env_values_set())
+        || command.get_subcommands().any(|below| is_secret(flag, below))
+}
+
+/// The variable of a flag in the spelling of an error, such as `--table <NAME>`, for the command or its subcommands.
+fn variable_of(flag: &str, command: &Command) -> Option<String> {
+    let own = command.get_arguments().find(|argument| argument.to_string() == flag).and_then(Arg::get_env);
+    match own {
+        Some(variable) => Some(variable.to_string_lossy().into_owned()),
+        None => command.get_subcommands().find_map(|below| variable_of(flag, below)),
+    }
+}

@@ -1,0 +1,132 @@
+//! The definition of the table. The deployment template repeats it; a test in `infra` compares the two.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::{
+    error::ProvideErrorMetadata,
+    types::{
+        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+        ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
+    },
+};
+use model::item::attribute;
+use process::{Backoff, Store, StoreError};
+use tokio::time::Instant;
+
+use super::Table;
+use crate::error::store_error;
+
+/// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every attribute.
+pub const GSI: &str = "gsi";
+
+/// The identity of a table, and its stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableDescription {
+    /// The table's id from AWS: a restored or re-created table of the same name has another id. For an engine without
+    /// ids: the name and the creation time.
+    pub id: String,
+    /// The stream of the table.
+    pub stream_arn: Option<String>,
+    /// Approximate number of items. AWS updates it every six hours.
+    pub items: u64,
+}
+
+impl Table {
+    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests:
+    /// deployments create it from the template.
+    ///
+    /// # Errors
+    /// The store's, or when the table is not active within 30 s.
+    pub async fn create_if_missing(&self) -> Result<TableDescription, StoreError> {
+        let refused = |error: aws_sdk_dynamodb::error::BuildError| StoreError::refused(Store::Table, error.to_string());
+        let key = |name: &str, kind: KeyType| {
+            KeySchemaElement::builder().attribute_name(name).key_type(kind).build().map_err(refused)
+        };
+        let text = |name: &str| {
+            AttributeDefinition::builder()
+                .attribute_name(name)
+                .attribute_type(ScalarAttributeType::S)
+                .build()
+                .map_err(refused)
+        };
+        let index = GlobalSecondaryIndex::builder()
+            .index_name(GSI)
+            .key_schema(key(attribute::SK, KeyType::Hash)?)
+            .key_schema(key(attribute::CD, KeyType::Range)?)
+            .projection(Projection::builder().projection_type(ProjectionType::All).build())
+            .build()
+            .map_err(refused)?;
+        let stream = StreamSpecification::builder()
+            .stream_enabled(true)
+            .stream_view_type(StreamViewType::NewAndOldImages)
+            .build()
+            .map_err(refused)?;
+        let created = self
+            .client
+            .create_table()
+            .table_name(&self.name)
+            .attribute_definitions(text(attribute::PK)?)
+            .attribute_definitions(text(attribute::SK)?)
+            .attribute_definitions(text(attribute::CD)?)
+            .key_schema(key(attribute::PK, KeyType::Hash)?)
+            .key_schema(key(attribute::SK, KeyType::Range)?)
+            .global_secondary_indexes(index)
+            .billing_mode(BillingMode::PayPerRequest)
+            .stream_specification(stream)
+            .send()
+            .await;
+        match created {
+            Ok(_) => {}
+            Err(error) if error.code() == Some("ResourceInUseException") => return self.wait_until_active().await,
+            Err(error) => return Err(store_error(error)),
+        }
+        let description = self.wait_until_active().await?;
+        let time_to_live = TimeToLiveSpecification::builder()
+            .enabled(true)
+            .attribute_name(attribute::EXPIRES_AT)
+            .build()
+            .map_err(refused)?;
+        self.client
+            .update_time_to_live()
+            .table_name(&self.name)
+            .time_to_live_specification(time_to_live)
+            .send()
+            .await
+            .map_err(store_error)?;
+        Ok(description)
+    }
+
+    async fn wait_until_active(&self) -> Result<TableDescription, StoreError> {
+        let mut backoff = Backoff::until(Instant::now() + Duration::from_secs(30));
+        loop {
+            let (description, active) = self.describe_with_status().await?;
+            if active {
+                return Ok(description);
+            }
+            if !backoff.wait().await {
+                return Err(StoreError::unavailable(Store::Table, "it is not active after 30 s"));
+            }
+        }
+    }
+
+    /// The table's id and stream.
+    ///
+    /// # Errors
+    /// The store's; a missing table is [`StoreError::Refused`].
+    pub async fn describe(&self) -> Result<TableDescription, StoreError> {
+        Ok(self.describe_with_status().await?.0)
+    }
+
+    async fn describe_with_status(&self) -> Result<(TableDescription, bool), StoreError> {
+        let answer = self.client.describe_table().table_name(&self.name).send().await.map_err(store_error)?;
+        let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
+        let active = table.table_status == Some(TableStatus::Active);
+        // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference, TableDescription).
+        let created = table.creation_date_time.as_ref().and_then(|created| created.to_millis().ok());
+        let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name, created?)));
+        let id =
+            id.ok_or_else(|| StoreError::refused(Store::Table, "the table has neither id nor date of creation"))?;
+        let items = table.item_count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+        Ok((TableDescription { id, stream_arn: table.latest_stream_arn, items }, active))
+    }
+}

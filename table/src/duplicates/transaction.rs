@@ -1,0 +1,72 @@
+//! Writes duplicates with transactions.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use model::plan::{DuplicateKey, DuplicateWrite};
+use process::{Backoff, Remedy, Store, StoreError};
+use tokio::time::Instant;
+
+use super::{DuplicatesWritten, FailedWrites, to_action};
+use crate::{Table, transaction::sort};
+
+impl Table {
+    /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
+    pub const TRANSACTION_MAX: usize = 100;
+
+    /// Writes duplicates in one transaction: all of them, or none. There are at most [`Table::TRANSACTION_MAX`] writes
+    /// with different keys. No call starts after `deadline`.
+    ///
+    /// DynamoDB may reject the transaction because one item, or all of them together (4 MB), are too large. Then the
+    /// writes are sent as batches, which show the write that is rejected.
+    pub async fn transact_duplicates(&self, writes: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
+        let mut written = DuplicatesWritten::default();
+        let keys = || -> Vec<DuplicateKey> { writes.iter().map(|write| write.key().clone()).collect() };
+        let actions: Result<Vec<TransactWriteItem>, StoreError> =
+            writes.iter().map(|write| to_action(write.clone(), &self.name)).collect();
+        let outcome = match actions {
+            Ok(actions) => self.transact_actions(actions, deadline, &mut written.retries).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = outcome else { return written };
+        match error.remedy() {
+            Remedy::TryAgain | Remedy::CallOperator => {
+                written.failed.push(FailedWrites { keys: keys(), error });
+            }
+            Remedy::Quarantine => {
+                tracing::warn!(%error, "a transaction of duplicates is written as batches instead");
+                for batch in writes.chunks(Self::BATCH_MAX) {
+                    written.join(self.write_duplicates(batch.to_vec(), deadline).await);
+                }
+            }
+        }
+        written
+    }
+
+    /// No client request token: the writes are unconditional, so sending them twice is harmless.
+    async fn transact_actions(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        deadline: Instant,
+        retries: &mut u64,
+    ) -> Result<(), StoreError> {
+        let mut backoff = Backoff::until(deadline);
+        loop {
+            if Instant::now() >= deadline {
+                return Err(StoreError::past_deadline(Store::Table));
+            }
+            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
+            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
+            let error = match tokio::time::timeout_at(deadline, sent).await {
+                Ok(Ok(answer)) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(());
+                }
+                Ok(Err(error)) => sort(error),
+                Err(_) => StoreError::past_deadline(Store::Table),
+            };
+            if !error.is_unavailable() || !backoff.wait().await {
+                return Err(error);
+            }
+            *retries += 1;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What an error of DynamoDB means for the caller.
+
+use std::error::Error;
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use process::{Remedy, Source, Store, StoreError, aws::describe};
+
+/// Classifies an error of the SDK.
+pub fn store_error<E>(error: SdkError<E>) -> StoreError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    let detail = describe(&error);
+    let remedy = if let SdkError::ServiceError(answer) = &error {
+        match answer.raw().status().is_client_error() {
+            true => answer.err().code().map_or(Remedy::CallOperator, remedy_of_code),
+            // The service fails, or its answer arrived incomplete.
+            false => Remedy::TryAgain,
+        }
+    } else if matches!(error, SdkError::ConstructionFailure(_)) {
+        Remedy::CallOperator
+    } else {
+        // Time-outs, connections, unreadable answers.
+        Remedy::TryAgain
+    };
+    StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))
+}
+
+/// Classifies a cancelled transaction by its reason codes. DynamoDB gives one code per action; `None` marks an
+/// action that is not at fault.
+pub(crate) fn cancelled_transaction(reasons: &[String], source: impl Into<Source>) -> StoreError {
+    let remedies: Vec<Remedy> =
+        reasons.iter().filter(|code| *code != "None").map(|code| remedy_of_code(code)).collect();
+    // Wait for temporary errors first. The retry then classifies what is left.
+    let worst = [Remedy::TryAgain, Remedy::CallOperator, Remedy::Quarantine];
+    let remedy = worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain);
+    let detail = format!("transaction cancelled: {}", reasons.join(", "));
+    StoreError::of(remedy, Store::Table, detail, Some(source.into()))
+}
+
+/// The remedy for a DynamoDB error code, or for a reason of a cancelled transaction (AWS: "Error handling with
+/// DynamoDB", "Error messages and codes"; API reference, `CancellationReason`).
+pub(crate) fn remedy_of_code(code: &str) -> Remedy {
+    match code {
+        // An item or a key that breaks a limit. A transaction reports the first code, a single call the second.
+        "ValidationError" | "ValidationException" | "ItemCollectionSizeLimitExceeded" => Remedy::Quarantine,
+        "InternalServerError"
+        | "ItemCollectionSizeLimitExceededException"
+        | "LimitExceededException"
+        | "ProvisionedThroughputExceeded"
+        | "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "ServiceUnavailable"
+        | "ThrottlingError"
+        | "ThrottlingException"
+        | "TransactionConflict"
+        | "TransactionConflictException"
+        | "TransactionInProgressException" => Remedy::TryAgain,
+        _ => Remedy::CallOperator,
+    }
+}

@@ -1,0 +1,211 @@
+//! Guarded writes: they happen only if the primary item is still as it was read. They write duplicates, or a missing
+//! revision.
+//!
+//! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the transaction
+//! that writes also checks the condition (`tests/repair/concurrent.rs`).
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem, Update};
+use model::{
+    CommentId, FilterKey, ProductId, Revision,
+    item::{PlacedComment, attribute, comment_pk},
+    plan::{
+        DuplicateWrite,
+        reconcile::{Expected, Guard},
+    },
+};
+use process::{Backoff, Remedy, Store, StoreError, now};
+use serde_dynamo::Item;
+use tokio::time::Instant;
+
+use super::{
+    SdkItem, Table,
+    duplicates::{refused, to_action},
+    transaction::{reasons, sort},
+};
+
+/// The attributes that decide whether a primary item is valid, besides its keys.
+const DECIDING: [&str; 6] = [
+    attribute::CD,
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    attribute::COMMENT_BLOB,
+    attribute::AUTO,
+];
+
+/// The outcome of guarded writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarded {
+    /// All of them have happened.
+    Done,
+    /// The primary item has changed since. The writes that had already happened are right for its earlier state.
+    Changed,
+}
+
+impl Table {
+    /// Writes duplicates of a comment in transactions, each of which checks every guard. No call starts after
+    /// `deadline`.
+    ///
+    /// DynamoDB rejects a transaction whose items together are too large (4 MB). Such a transaction is halved until the
+    /// rejected write is alone.
+    ///
+    /// # Errors
+    /// The store's; some of the writes may have happened by then.
+    pub async fn write_guarded(
+        &self,
+        id: &CommentId,
+        guards: &[Guard],
+        mut writes: Vec<DuplicateWrite>,
+        deadline: Instant,
+    ) -> Result<Guarded, StoreError> {
+        let checks: Vec<TransactWriteItem> =
+            guards.iter().map(|guard| self.check(id, guard)).collect::<Result<_, _>>()?;
+        let room = Self::TRANSACTION_MAX.saturating_sub(checks.len()).max(1);
+        let mut parts: Vec<Vec<DuplicateWrite>> = Vec::new();
+        while !writes.is_empty() {
+            parts.push(writes.split_off(writes.len().saturating_sub(room)));
+        }
+        // A rejected write does not prevent the others.
+        let mut rejected = None;
+        while let Some(mut part) = parts.pop() {
+            match self.transact_guarded(&checks, &part, deadline).await {
+                Ok(Guarded::Done) => {}
+                Ok(Guarded::Changed) => return Ok(Guarded::Changed),
+                Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
+                    parts.push(part.split_off(part.len() / 2));
+                    parts.push(part);
+                }
+                Err(error) if error.remedy() == Remedy::Quarantine => rejected = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        rejected.map_or(Ok(Guarded::Done), Err)
+    }
+
+    /// Takes over a comment whose primary item lacks only a revision. It gives the item one, on condition that the item
+    /// is as it was read, with an entry of the journal. No call starts after `deadline`.
+    ///
+    /// # Errors
+    /// The store's; the write may have happened by then.
+    pub async fn take_over(
+        &self,
+        comment: &PlacedComment,
+        item: &Item,
+        deadline: Instant,
+    ) -> Result<Guarded, StoreError> {
+        let revision = Revision::after(None, now(), rand::random());
+        let Condition { expression, names, values } = Condition::as_read(item);
+        let update = Update::builder()
+            .table_name(&self.name)
+            .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
+            .update_expression("SET #revision = :given")
+            .condition_expression(expression)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values))
+            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()));
+        let actions = vec![
+            TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
+            self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
+        ];
+        // The journal relies on this bound: see `writer`.
+        self.send_guarded(actions, deadline.min(Instant::now() + self.started_within)).await
+    }
+
+    fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
+        let key = primary_key(id, &guard.product);
+        let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(key));
+        let check = match &guard.expected {
+            Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
+            Expected::Revision(revision) => check
+                .condition_expression("#revision = :revision")
+                .expression_attribute_names("#revision", attribute::REVISION)
+                .expression_attribute_values(":revision", AttributeValue::S(revision.to_string())),
+            Expected::Invalid(item) => {
+                let Condition { expression, names, values } = Condition::as_read(item);
+                let values = Some(values).filter(|values| !values.is_empty());
+                check
+                    .condition_expression(expression)
+                    .set_expression_attribute_names(Some(names))
+                    .set_expression_attribute_values(values)
+            }
+        };
+        Ok(TransactWriteItem::builder().condition_check(check.build().map_err(refused)?).build())
+    }
+
+    async fn transact_guarded(
+        &self,
+        checks: &[TransactWriteItem],
+        writes: &[DuplicateWrite],
+        deadline: Instant,
+    ) -> Result<Guarded, StoreError> {
+        let mut actions = checks.to_vec();
+        for write in writes {
+            actions.push(to_action(write.clone(), &self.name)?);
+        }
+        self.send_guarded(actions, deadline).await
+    }
+
+    async fn send_guarded(&self, actions: Vec<TransactWriteItem>, deadline: Instant) -> Result<Guarded, StoreError> {
+        let mut backoff = Backoff::until(deadline);
+        loop {
+            self.admit_write().await;
+            if Instant::now() >= deadline {
+                return Err(StoreError::past_deadline(Store::Table));
+            }
+            let sent = self
+                .client
+                .transact_write_items()
+                .set_transact_items(Some(actions.clone()))
+                .set_return_consumed_capacity(self.wants_capacity())
+                .send();
+            let error = match tokio::time::timeout_at(deadline, sent).await {
+                Ok(Ok(answer)) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(Guarded::Done);
+                }
+                Ok(Err(error)) if reasons(&error).iter().any(|code| code == "ConditionalCheckFailed") => {
+                    return Ok(Guarded::Changed);
+                }
+                Ok(Err(error)) => sort(error),
+                Err(_) => StoreError::past_deadline(Store::Table),
+            };
+            if !error.is_unavailable() || !backoff.wait().await {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// A condition on an item, in DynamoDB's syntax.
+pub(super) struct Condition {
+    pub(super) expression: String,
+    pub(super) names: HashMap<String, String>,
+    pub(super) values: SdkItem,
+}
+
+impl Condition {
+    /// The item exists, and all attributes that decide whether it is valid are as they were read.
+    pub(super) fn as_read(item: &Item) -> Self {
+        let mut expression = "attribute_exists(pk)".to_owned();
+        let (mut names, mut values) = (HashMap::new(), SdkItem::new());
+        for name in DECIDING {
+            names.insert(format!("#{name}"), name.to_owned());
+            match item.get(name) {
+                None => expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
+                Some(value) => {
+                    expression.push_str(&format!(" AND #{name} = :{name}"));
+                    values.insert(format!(":{name}"), value.clone().into());
+                }
+            }
+        }
+        Self { expression, names, values }
+    }
+}
+
+pub(super) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
+    let sk = FilterKey::primary(product.clone()).to_string();
+    [(attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))), (attribute::SK.to_owned(), AttributeValue::S(sk))]
+        .into()
+}

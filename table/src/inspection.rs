@@ -1,0 +1,329 @@
+//! Reads for the repair job only: unfiltered item collections, primary items by key, scans, the journal in parts.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use model::{
+    CommentId, FilterKey, Instant, Malformed, ProductId,
+    item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_pk},
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+};
+use process::{Backoff, Store, StoreError};
+use serde_dynamo::Item;
+use tokio::time::Instant as Deadline;
+
+use super::{GSI, SdkItem, Table, from_sdk_item, page_answer::QueryReader};
+use crate::error::store_error;
+
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
+/// items that should not exist.
+const COLLECTION_CALLS_MAX: usize = 40;
+
+/// Maximum number of keys in one call (AWS: `BatchGetItem`).
+const BATCH_GET_MAX: usize = 100;
+
+/// How a scan reads. Both ways are eventually consistent, which is half the price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanOf {
+    /// Every item, whole. For callers that look again before they conclude anything.
+    Everything,
+    /// Only comments' items without `auto`, with their keys and the attributes that decide their validity. For callers
+    /// that also read the journal from well before the scan began: it names the changes that a replica did not have
+    /// yet.
+    Placements,
+}
+
+/// The position from which a scan continues: the key of the last item that is already done.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ItemKey {
+    /// The partition key.
+    pub pk: String,
+    /// The sort key.
+    pub sk: String,
+}
+
+/// One answer of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scanned {
+    /// The items that match.
+    pub items: Vec<Item>,
+    /// The number of items read.
+    pub read: u64,
+    /// The position to continue from; `None` at the end.
+    pub next: Option<ItemKey>,
+}
+
+/// The position from which reading a product's primary items continues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrimaryPosition(SdkItem);
+
+/// One answer about the primary items of a product.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrimaryPart {
+    /// The placement of each comment, or why its item cannot be read.
+    pub comments: Vec<Result<PlacedComment, Malformed>>,
+    /// The number of items read.
+    pub read: u64,
+    /// The position to continue from; `None` at the end.
+    pub next: Option<PrimaryPosition>,
+}
+
+/// The position from which reading the journal continues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalPosition(SdkItem);
+
+/// An item of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRow {
+    /// The instant in its key; if the key holds none, the instant of the previous row.
+    pub at: Instant,
+    /// The entry, or why it cannot be read.
+    pub entry: Result<JournalEntry, Malformed>,
+}
+
+/// One answer about a shard of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalPart {
+    /// The entries, in the order of time.
+    pub rows: Vec<JournalRow>,
+    /// The position to continue from; `None` at the end.
+    pub next: Option<JournalPosition>,
+}
+
+fn item_key(pk: String, sk: String) -> SdkItem {
+    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
+}
+
+fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
+    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
+}
+
+impl Table {
+    /// All items of a comment id, unchanged, in the order of their keys, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's; [`StoreError::Malformed`] when there are more than a comment can have.
+    pub async fn items_of(&self, id: &CommentId) -> Result<Vec<Item>, StoreError> {
+        Ok(self.items_and_instant_of(id).await?.0)
+    }
+
+    /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
+    /// units.
+    ///
+    /// # Errors
+    /// Like [`Table::items_of`].
+    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
+        let mut items = Vec::new();
+        let mut start = None;
+        let mut read_at = None;
+        for _ in 0..COLLECTION_CALLS_MAX {
+            self.admit_read().await;
+            let read_at = *read_at.get_or_insert_with(Deadline::now);
+            let query = self.collection_query(id).set_exclusive_start_key(start);
+            let answer = query.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
+            self.charge_read(&answer.consumed_capacity);
+            items.extend(answer.items.unwrap_or_default().into_iter().map(Item::from));
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok((items, read_at));
+            }
+        }
+        Err(Malformed::new("item collection", format!("comment {id} has more items than a comment can have")).into())
+    }
+
+    /// The primary item of this id and product, strongly consistent.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
+        self.admit_read().await;
+        let get = self.client.get_item().table_name(&self.name).set_key(Some(primary_item_key(id, product)));
+        let get = get.consistent_read(true).set_return_consumed_capacity(self.wants_capacity());
+        let answer = get.send().await.map_err(store_error)?;
+        self.charge_read(&answer.consumed_capacity);
+        Ok(answer.item.map(Item::from))
+    }
+
+    /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
+    /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_items_of(
+        &self,
+        comments: &[(CommentId, ProductId)],
+        deadline: Deadline,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::with_capacity(comments.len());
+        for part in comments.chunks(BATCH_GET_MAX) {
+            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_item_key(id, product)).collect();
+            let mut backoff = Backoff::until(deadline);
+            while !keys.is_empty() {
+                self.admit_read().await;
+                let wanted = KeysAndAttributes::builder()
+                    .set_keys(Some(std::mem::take(&mut keys)))
+                    .projection_expression(PLACEMENT)
+                    .set_expression_attribute_names(Some(placement_names()));
+                let wanted = wanted.build().map_err(|error| StoreError::refused(Store::Table, error.to_string()))?;
+                let get = self.client.batch_get_item().request_items(&self.name, wanted);
+                let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
+                let answer = answer.await.map_err(store_error)?;
+                self.charge_read(answer.consumed_capacity());
+                let found = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+                items.extend(found.into_iter().map(Item::from));
+                let left = answer.unprocessed_keys.unwrap_or_default().remove(&self.name);
+                keys = left.map(|left| left.keys).unwrap_or_default();
+                if !keys.is_empty() && !backoff.wait().await {
+                    return Err(StoreError::unavailable(Store::Table, "it left keys of a batch unprocessed"));
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// One answer of a scan of a segment, which reads at most `limit` items.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scan_segment(
+        &self,
+        of: ScanOf,
+        from: Option<ItemKey>,
+        segment: u32,
+        segments: u32,
+        limit: u32,
+    ) -> Result<Scanned, StoreError> {
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        self.admit_read().await;
+        let scan = self
+            .client
+            .scan()
+            .table_name(&self.name)
+            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for each answer of a
+            // parallel scan.
+            .set_segment((segments > 1).then(|| number(segment)))
+            .set_total_segments((segments > 1).then(|| number(segments)))
+            .limit(number(limit))
+            .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
+            .set_return_consumed_capacity(self.wants_capacity());
+        let scan = match of {
+            ScanOf::Everything => scan,
+            ScanOf::Placements => scan
+                .filter_expression("attribute_not_exists(#auto) AND begins_with(pk, :comment)")
+                .projection_expression(PLACEMENT)
+                .set_expression_attribute_names(Some(placement_names()))
+                .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned())),
+        };
+        let answer = scan.send().await.map_err(store_error)?;
+        self.charge_read(&answer.consumed_capacity);
+        let next = answer.last_evaluated_key.map(|key| {
+            let text = |name: &str| key.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+            ItemKey { pk: text(attribute::PK), sk: text(attribute::SK) }
+        });
+        Ok(Scanned {
+            read: u64::try_from(answer.scanned_count).unwrap_or(0),
+            items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+            next,
+        })
+    }
+
+    /// One answer about the primary items of a product, oldest first, from the index, eventually consistent. It reads
+    /// at most `limit` items, and at most a megabyte.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn primary_part(
+        &self,
+        product: &ProductId,
+        from: Option<PrimaryPosition>,
+        limit: u32,
+    ) -> Result<PrimaryPart, StoreError> {
+        self.admit_read().await;
+        let reader = QueryReader::<CommentItem>::default();
+        self.client
+            .query()
+            .table_name(&self.name)
+            .index_name(GSI)
+            .key_condition_expression("sk = :sk")
+            .projection_expression(PLACEMENT)
+            .set_expression_attribute_names(Some(placement_names()))
+            .expression_attribute_values(":sk", AttributeValue::S(FilterKey::primary(product.clone()).to_string()))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(from.map(|position| position.0))
+            .set_return_consumed_capacity(self.wants_capacity())
+            .customize()
+            .interceptor(reader.clone())
+            .send()
+            .await
+            .map_err(store_error)?;
+        let answer = reader.take_readable()?.into_comments();
+        self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
+        let primary = answer.items.into_iter().filter(|item| item.pk().starts_with(COMMENT_PREFIX) && !item.has_auto());
+        // An invalid item must not stop a rebuild: it is reported among the others.
+        let comments = primary.map(|item| item.into_comment(0).map(PlacedComment::from).map_err(|item| item.problem));
+        Ok(PrimaryPart {
+            comments: comments.collect(),
+            read: answer.scanned_count,
+            next: answer.last_evaluated_key.map(|key| PrimaryPosition(key.into())),
+        })
+    }
+
+    /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
+    /// (exclusive), strongly consistent.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn journal_part(
+        &self,
+        shard: u32,
+        from: Instant,
+        to: Instant,
+        position: Option<JournalPosition>,
+    ) -> Result<JournalPart, StoreError> {
+        self.admit_read().await;
+        // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
+            .expression_attribute_values(":pk", AttributeValue::S(journal_pk(from, shard % JOURNAL_SHARDS)))
+            .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+            .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
+            .consistent_read(true)
+            .set_exclusive_start_key(position.map(|position| position.0))
+            .set_return_consumed_capacity(self.wants_capacity())
+            .send()
+            .await
+            .map_err(store_error)?;
+        self.charge_read(&answer.consumed_capacity);
+        let mut latest = from;
+        let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
+            let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
+            let at = sk.split_once('#').and_then(|(at, _)| Instant::parse(at).ok());
+            latest = at.filter(|at| *at > latest).unwrap_or(latest);
+            let entry = match from_sdk_item::<JournalItem>(item) {
+                Ok(item) => JournalEntry::try_from(item),
+                Err(StoreError::Malformed(malformed)) => Err(malformed),
+                Err(error) => return Err(error),
+            };
+            Ok(JournalRow { at: latest, entry })
+        });
+        Ok(JournalPart { rows: rows.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(JournalPosition) })
+    }
+}
+
+/// The attributes that [`model::item::Image::of_primary`] reads. Some of the names are reserved words.
+const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto";
+
+fn placement_names() -> HashMap<String, String> {
+    [
+        ("#language", attribute::LANGUAGE),
+        ("#rating", attribute::RATING),
+        ("#revision", attribute::REVISION),
+        ("#comment_blob", attribute::COMMENT_BLOB),
+        ("#auto", attribute::AUTO),
+    ]
+    .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
+    .into()
+}

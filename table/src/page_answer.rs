@@ -1,0 +1,242 @@
+//! Reads the answer to a query of comments directly from its JSON.
+//!
+//! The SDK reads an answer into maps of its attribute values, which must become `serde_dynamo`'s before a comment can
+//! be read from them. Reading a page that way costs more than all other work of the API for it
+//! (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such queries. The SDK still does signing,
+//! time-outs, retries and errors.
+
+use std::{
+    collections::HashMap,
+    fmt::Debug,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        interceptors::{
+            Intercept,
+            context::{BeforeDeserializationInterceptorContextMut, Error, Output},
+        },
+        orchestrator::{HttpResponse, OrchestratorError},
+        runtime_components::RuntimeComponents,
+        ser_de::{DeserializeResponse, SharedResponseDeserializer},
+    },
+};
+use aws_smithy_types::config_bag::ConfigBag;
+use model::{
+    Cd, Comment, Malformed,
+    item::{CommentItem, attribute, comment_of, text},
+};
+use process::{Store, StoreError};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_dynamo::{AttributeValue, Item};
+use serde_json::Value;
+
+use super::item_json::ItemJson;
+
+/// The parts of an answer that are read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase", bound = "I: DeserializeOwned")]
+pub struct QueryAnswer<I> {
+    /// The items, in the requested order.
+    #[serde(default = "Vec::new")]
+    pub items: Vec<I>,
+    /// The number of items read for them.
+    #[serde(default)]
+    pub scanned_count: u64,
+    /// The position from which a further query continues.
+    pub last_evaluated_key: Option<Item>,
+    /// The consumed units, if the query asked for them.
+    pub consumed_capacity: Option<Consumed>,
+}
+
+/// A malformed item; a person has to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedItem {
+    /// Its place among all items read, from 0.
+    pub place: usize,
+    /// Its table key `pk`, as far as it is readable.
+    pub pk: String,
+    /// Its place in the order, as far as it is readable.
+    pub cd: Option<Cd>,
+    /// The problem.
+    pub problem: Malformed,
+}
+
+/// An answer, as far as it could be read.
+#[derive(Debug)]
+pub(super) enum Answer<T> {
+    /// Every attribute of every item has its type.
+    Read(QueryAnswer<ItemJson<T>>),
+    /// Some item has an attribute of a wrong type, so that each item must be read separately.
+    Unread(QueryAnswer<Value>),
+}
+
+/// An item of an answer about comments.
+#[derive(Debug)]
+pub(super) enum StoredComment {
+    /// Every attribute has its type.
+    Read(CommentItem),
+    /// Some attribute may have a wrong type.
+    Unread(Item),
+}
+
+impl StoredComment {
+    /// Its table key `pk`, as far as it is readable.
+    pub(super) fn pk(&self) -> &str {
+        match self {
+            Self::Read(item) => &item.pk,
+            Self::Unread(item) => text(item, attribute::PK).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn has_auto(&self) -> bool {
+        match self {
+            Self::Read(item) => item.is_duplicate(),
+            Self::Unread(item) => item.contains_key(attribute::AUTO),
+        }
+    }
+
+    /// The comment, or the problem of the item at this place.
+    pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
+        let (pk, cd) = (self.pk().to_owned(), self.cd());
+        let comment = match self {
+            Self::Read(item) => item.into_comment(),
+            Self::Unread(item) => comment_of(&item),
+        };
+        comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
+    }
+
+    fn cd(&self) -> Option<Cd> {
+        let cd = match self {
+            Self::Read(item) => Some(item.cd.as_str()),
+            Self::Unread(item) => text(item, attribute::CD),
+        };
+        Cd::parse(cd?).ok()
+    }
+}
+
+impl Answer<CommentItem> {
+    /// The answer, with each item as it was read.
+    pub(super) fn into_comments(self) -> QueryAnswer<StoredComment> {
+        match self {
+            Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
+            Self::Unread(answer) => answer.map(|value| StoredComment::Unread(item_of(value))),
+        }
+    }
+}
+
+impl<I> QueryAnswer<I> {
+    fn map<O>(self, read: impl FnMut(I) -> O) -> QueryAnswer<O> {
+        let Self { items, scanned_count, last_evaluated_key, consumed_capacity } = self;
+        let items = items.into_iter().map(read).collect();
+        QueryAnswer { items, scanned_count, last_evaluated_key, consumed_capacity }
+    }
+}
+
+/// An item from its JSON. An attribute of an unknown type counts as missing.
+fn item_of(value: Value) -> Item {
+    let Value::Object(attributes) = value else { return Item::default() };
+    let known = attributes.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
+    Item::from(known.collect::<HashMap<String, AttributeValue>>())
+}
+
+/// The capacity that a query consumed.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Consumed {
+    /// The read units.
+    pub capacity_units: f64,
+}
+
+/// Reads the answer to one query in place of the SDK, and keeps it.
+#[derive(Debug)]
+pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
+
+type Read<T> = Result<Answer<T>, Malformed>;
+
+impl<T> Default for QueryReader<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for QueryReader<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: DeserializeOwned> QueryReader<T> {
+    /// The answer.
+    ///
+    /// # Errors
+    /// An item is malformed, or there was no answer.
+    pub fn take(&self) -> Result<QueryAnswer<ItemJson<T>>, StoreError> {
+        let answer = match self.take_readable()? {
+            Answer::Read(answer) => return Ok(answer),
+            Answer::Unread(answer) => answer,
+        };
+        let read: Result<Vec<_>, _> = answer.items.into_iter().map(serde_json::from_value::<ItemJson<T>>).collect();
+        let problem = read.map_or_else(|error| error.to_string(), |_| "an item cannot be read".to_owned());
+        Err(Malformed::new("item", problem).into())
+    }
+}
+
+impl<T> QueryReader<T> {
+    /// The answer, also when some of its items are malformed.
+    ///
+    /// # Errors
+    /// The answer as a whole cannot be read, or there was none.
+    pub(super) fn take_readable(&self) -> Result<Answer<T>, StoreError> {
+        let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
+        Ok(answer?)
+    }
+}
+
+impl<T: DeserializeOwned + Debug + Send + Sync + 'static> Intercept for QueryReader<T> {
+    fn name(&self) -> &'static str {
+        "QueryReader"
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        // The SDK reads the answers of failures.
+        if context.response().status().is_success() {
+            config.interceptor_state().store_put(SharedResponseDeserializer::new(self.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryReader<T> {
+    fn deserialize_nonstreaming_with_config(
+        &self,
+        response: &HttpResponse,
+        _: &ConfigBag,
+    ) -> Result<Output, OrchestratorError<Error>> {
+        // Only reached when the SDK tried again after an unreadable answer.
+        if !response.status().is_success() {
+            return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
+        }
+        let body = response.body().bytes().unwrap_or_default();
+        let answer = match serde_json::from_slice(body) {
+            Ok(answer) => Ok(Answer::Read(answer)),
+            // A malformed item: the cost of reading the items one by one comes on top.
+            Err(error) if error.is_data() => serde_json::from_slice(body)
+                .map(Answer::Unread)
+                .map_err(|error| Malformed::new("answer", error.to_string())),
+            // Not JSON, or not all of it: another attempt may succeed.
+            Err(error) => return Err(OrchestratorError::response(error.into())),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        Ok(Output::erase(QueryOutput::builder().build()))
+    }
+}

@@ -1,0 +1,382 @@
+//! Writes comments: each change is one transaction of the primary item and its journal entry.
+//!
+//! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent` finds every change.
+//! An attempt is not sent later than 30 s after its entry's instant. So a window of the journal that is older than the
+//! repair job's settle delay is complete.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::{
+    error::BuildError,
+    types::{AttributeValue, Delete, Put, TransactWriteItem, Update},
+};
+use model::{
+    Comment, CommentId, CommentText, FilterKey, Instant, InvalidInput, Language, Placement, ProductId, Rating,
+    Revision,
+    item::{CommentItem, Image, attribute, comment_pk, edited},
+    journal::JournalEntry,
+};
+use process::{Backoff, Store, StoreError, now};
+use serde_dynamo::Item;
+use thiserror::Error;
+
+use super::{
+    Table,
+    guarded::{Condition, primary_key},
+    idempotency::Idempotency,
+    to_sdk_item,
+    transaction::{is_conflict, reasons, sort},
+};
+
+/// Default time for which a change is repeated: planned anew after other writers were faster, and sent again after
+/// conflicts. No transaction starts later than this after its revision's instant. With the SDK's attempts, 8 s at most,
+/// that stays below the 30 s that the repair job relies on.
+pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
+
+/// The attributes of a primary item that an edit sets.
+const EDITED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::COMMENT_BLOB];
+
+/// A comment to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewComment {
+    /// Its id; it must not be in use for another product.
+    pub id: CommentId,
+    /// Its product.
+    pub product: ProductId,
+    /// Its language.
+    pub language: Language,
+    /// Its rating.
+    pub rating: Rating,
+    /// When it was made.
+    pub created_at: Instant,
+    /// Its text.
+    pub text: CommentText,
+}
+
+impl NewComment {
+    pub(super) fn at(self, revision: Revision) -> Comment {
+        let Self { id, product, language, rating, created_at, text } = self;
+        Comment { id, product, language, rating, created_at, revision, text }
+    }
+}
+
+/// The outcome of a creation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// The request created the comment.
+    New(Comment),
+    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original state, without later
+    /// changes.
+    Before(Comment),
+}
+
+/// A change of a comment; a field that is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommentPatch {
+    /// The new language.
+    pub language: Option<Language>,
+    /// The new rating.
+    pub rating: Option<Rating>,
+    /// The new title; `Some(None)` removes it.
+    pub title: Option<Option<String>>,
+    /// The new body.
+    pub body: Option<String>,
+    /// The new author; `Some(None)` removes it.
+    pub author: Option<Option<String>>,
+}
+
+impl CommentPatch {
+    fn apply(&self, comment: &Comment) -> Result<Comment, InvalidInput> {
+        // Only new values must keep the rules: stored values may follow earlier rules.
+        let mut text = comment.text.clone();
+        if let Some(title) = &self.title {
+            text.title = CommentText::new_title(title.clone())?;
+        }
+        if let Some(body) = &self.body {
+            text.body = CommentText::new_body(body.clone())?;
+        }
+        if let Some(author) = &self.author {
+            text.author = CommentText::new_author(author.clone())?;
+        }
+        Ok(Comment {
+            language: self.language.clone().unwrap_or_else(|| comment.language.clone()),
+            rating: self.rating.unwrap_or(comment.rating),
+            text,
+            ..comment.clone()
+        })
+    }
+}
+
+/// The reason why a write did not happen.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The comment does not exist.
+    #[error("there is no such comment")]
+    NotFound,
+    /// The id is in use for this product.
+    #[error("a comment with this id exists")]
+    AlreadyExists,
+    /// The comment's revision differs from the one that the caller expects.
+    #[error("the comment has changed: its revision is now {current}")]
+    RevisionMismatch {
+        /// The current revision.
+        current: Revision,
+    },
+    /// The `Idempotency-Key` was used for a request with a different content.
+    #[error("this Idempotency-Key was used for another request")]
+    IdempotencyMismatch,
+    /// The comment that this `Idempotency-Key` created has been deleted since. Its record comes from an earlier version
+    /// and does not hold its content.
+    #[error("the comment that this Idempotency-Key created has been deleted")]
+    DeletedSince,
+    /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
+    #[error("other writers kept changing the comment; nothing was written")]
+    Contended,
+    /// The patched comment would break a rule.
+    #[error(transparent)]
+    Invalid(#[from] InvalidInput),
+    /// The store's error; when the store is unavailable, the write may or may not have happened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The outcome of a transaction.
+enum Outcome {
+    Done,
+    /// The indexes of the actions whose conditions did not hold.
+    ConditionsFailed(Vec<usize>),
+}
+
+const PRIMARY: usize = 0;
+const IDEMPOTENCY: usize = 2;
+
+impl Table {
+    /// Creates a comment.
+    ///
+    /// # Errors
+    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::DeletedSince`],
+    /// [`WriteError::Contended`], the store's.
+    pub async fn create_comment(
+        &self,
+        new: NewComment,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Created, WriteError> {
+        if let Some(idempotency) = &idempotency
+            && let Some(before) = self.created_by_earlier_version(idempotency, &new).await?
+        {
+            return Ok(Created::Before(before));
+        }
+        let mut backoff = self.change_backoff();
+        loop {
+            let revision = Revision::after(None, now(), rand::random());
+            let comment = new.clone().at(revision);
+            let primary = Put::builder()
+                .table_name(&self.name)
+                .set_item(Some(to_sdk_item(&CommentItem::primary(&comment, self.comment_blob))?))
+                .condition_expression("attribute_not_exists(pk)")
+                .build()
+                .map_err(refused)?;
+            let mut actions = vec![
+                TransactWriteItem::builder().put(primary).build(),
+                self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
+            ];
+            if let Some(idempotency) = &idempotency {
+                actions.push(self.put_idempotency(idempotency, &comment)?);
+            }
+            match self.transact(actions, revision, &mut backoff).await? {
+                Outcome::Done => return Ok(Created::New(comment)),
+                Outcome::ConditionsFailed(failed) if failed.contains(&IDEMPOTENCY) => {
+                    if let Some(idempotency) = &idempotency
+                        && let Some(before) = self.created_before(idempotency, &new).await?
+                    {
+                        return Ok(Created::Before(before));
+                    }
+                }
+                Outcome::ConditionsFailed(failed) if failed.contains(&PRIMARY) => {
+                    return Err(WriteError::AlreadyExists);
+                }
+                // The journal key is taken: the next revision has a different one.
+                Outcome::ConditionsFailed(_) => {}
+            }
+            wait_for_others(&mut backoff).await?;
+        }
+    }
+
+    /// Changes a comment. A patch that changes nothing writes nothing, even if the stored text has a different format
+    /// than the configured one. Any other patch writes the text in the configured format, unless unknown keys in the
+    /// map would be lost.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`,
+    /// [`WriteError::Invalid`], [`WriteError::Contended`], the store's, that its primary item is invalid.
+    pub async fn patch_comment(
+        &self,
+        id: &CommentId,
+        expected: Option<Revision>,
+        patch: &CommentPatch,
+    ) -> Result<Comment, WriteError> {
+        let mut backoff = self.change_backoff();
+        loop {
+            let (old, item) = self.read_for_change(id, expected).await?;
+            let patched = patch.apply(&old)?;
+            if patched == old {
+                return Ok(old);
+            }
+            let revision = Revision::after(Some(old.revision), now(), rand::random());
+            let new = Comment { revision, ..patched };
+            let primary = self.update_edited(item, &new)?;
+            let actions = vec![
+                TransactWriteItem::builder().update(primary).build(),
+                self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
+            ];
+            match self.transact(actions, revision, &mut backoff).await? {
+                Outcome::Done => return Ok(new),
+                // Another writer was faster; the next round decides by what it wrote.
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+            }
+        }
+    }
+
+    /// The update that makes the item that was read the edited comment's. It sets only what an edit changes, so an attribute
+    /// that another tool adds or changes meanwhile stays. Another tool may leave the revision as it is; so the condition
+    /// is on all that was read of the attributes that it sets.
+    fn update_edited(&self, item: Item, new: &Comment) -> Result<Update, StoreError> {
+        let Condition { expression, names, values } = Condition::as_read(&item);
+        let mut edited = edited(item, new, self.comment_blob)?.into_inner();
+        let mut update = Update::builder()
+            .table_name(&self.name)
+            .set_key(Some(primary_key(&new.id, &new.product)))
+            .update_expression(format!("SET {}", EDITED.map(|name| format!("#{name} = :new_{name}")).join(", ")))
+            .condition_expression(expression)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values));
+        for name in EDITED {
+            if let Some(value) = edited.remove(name) {
+                update = update.expression_attribute_values(format!(":new_{name}"), value.into());
+            }
+        }
+        update.build().map_err(refused)
+    }
+
+    /// Deletes a comment. An invalid primary item counts as absent, and stays unchanged.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`] when it is not at `expected`, [`WriteError::Contended`],
+    /// the store's, that its primary item is invalid.
+    pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
+        let mut backoff = self.change_backoff();
+        loop {
+            let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
+            let image = Image::of_primary(&item).map_err(StoreError::from)?;
+            let (replaced, placement) = (image.revision, image.placement);
+            if let Some(expected) = expected {
+                expect_revision(replaced, expected)?;
+            }
+            let revision = Revision::after(Some(replaced), now(), rand::random());
+            let primary = Delete::builder()
+                .table_name(&self.name)
+                .key(attribute::PK, AttributeValue::S(comment_pk(id)))
+                .key(attribute::SK, AttributeValue::S(FilterKey::primary(placement.product.clone()).to_string()))
+                .condition_expression("revision = :replaced")
+                .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
+                .build()
+                .map_err(refused)?;
+            let actions = vec![
+                TransactWriteItem::builder().delete(primary).build(),
+                self.put_journal(id, revision, Some(placement), None)?,
+            ];
+            match self.transact(actions, revision, &mut backoff).await? {
+                Outcome::Done => return Ok(()),
+                Outcome::ConditionsFailed(_) => wait_for_others(&mut backoff).await?,
+            }
+        }
+    }
+
+    async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
+        let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
+        let comment = Image::of_primary(&item).and_then(|image| image.comment()).map_err(StoreError::from)?;
+        if let Some(expected) = expected {
+            expect_revision(comment.revision, expected)?;
+        }
+        Ok((comment, item))
+    }
+
+    /// The entry of a change.
+    pub(super) fn put_journal(
+        &self,
+        id: &CommentId,
+        revision: Revision,
+        before: Option<Placement>,
+        after: Option<Placement>,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let entry = JournalEntry { id: id.clone(), revision, before, after };
+        let put = Put::builder()
+            .table_name(&self.name)
+            .set_item(Some(to_sdk_item(&entry.to_item())?))
+            // An entry is never replaced, because a placement that it names could be lost.
+            .condition_expression("attribute_not_exists(pk)")
+            .build()
+            .map_err(refused)?;
+        Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    /// The back-off for a change, from now on.
+    fn change_backoff(&self) -> Backoff {
+        Backoff::until(tokio::time::Instant::now() + self.started_within)
+    }
+
+    /// Sends a transaction, and repeats it while others conflict with it.
+    async fn transact(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        revision: Revision,
+        backoff: &mut Backoff,
+    ) -> Result<Outcome, WriteError> {
+        loop {
+            let sent = self
+                .client
+                .transact_write_items()
+                .set_transact_items(Some(actions.clone()))
+                // The token prevents a conflict between an attempt after a lost answer and the first attempt.
+                .client_request_token(revision.to_string())
+                .set_return_consumed_capacity(self.wants_capacity())
+                .send()
+                .await;
+            let error = match sent {
+                Ok(answer) => {
+                    self.charge_write(answer.consumed_capacity());
+                    return Ok(Outcome::Done);
+                }
+                Err(error) => error,
+            };
+            let reasons = reasons(&error);
+            let failed: Vec<usize> =
+                (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed").map(|(at, _)| at).collect();
+            if !failed.is_empty() {
+                return Ok(Outcome::ConditionsFailed(failed));
+            }
+            let error = sort(error);
+            // Only for errors that the SDK did not retry; it has already retried the others.
+            let cancelled_for_now = !reasons.is_empty() && error.is_unavailable();
+            if !cancelled_for_now {
+                return Err(error.into());
+            }
+            if !backoff.wait().await {
+                return Err(if is_conflict(&reasons) { WriteError::Contended } else { error.into() });
+            }
+        }
+    }
+}
+
+/// Gives other writers of the comment time before the change is planned anew.
+async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
+    if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
+}
+
+fn expect_revision(current: Revision, expected: Revision) -> Result<(), WriteError> {
+    if current == expected { Ok(()) } else { Err(WriteError::RevisionMismatch { current }) }
+}
+
+pub(super) fn refused(error: BuildError) -> StoreError {
+    StoreError::refused(Store::Table, error.to_string())
+}
