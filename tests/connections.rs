@@ -5,7 +5,7 @@ use std::{io::ErrorKind, time::Duration};
 
 use api::ApiSettings;
 use futures_util::future::join_all;
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use table::{NewComment, TableConfig};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -201,7 +201,7 @@ async fn fill_with_the_longest(stores: &Stores) {
         product: ProductId::parse(PRODUCT).unwrap(),
         language: Language::parse("en").unwrap(),
         rating: Rating::new(5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
         text: CommentText::new(None, body.clone(), None).unwrap(),
     });
     stores.put_primary_items(comments.collect()).await;

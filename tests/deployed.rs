@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use serde_json::{Value, json};
 use table::{CommentPatch, NewComment};
 
@@ -27,7 +27,7 @@ fn comment(number: u64) -> NewComment {
         product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
         language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
         rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
         text: CommentText::new(
             Some(format!("Title {SECRET}")),
             format!("Body {number} {SECRET}"),

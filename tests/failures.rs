@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_lambda_events::dynamodb::EventRecord;
 use aws_sdk_dynamodb::types::AttributeValue;
 use functions::{invocation::Handled, metrics::Metric};
-use model::{BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{BaseSet, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use redis::aio::MultiplexedConnection;
@@ -35,7 +35,7 @@ fn new_comment(number: u64) -> NewComment {
         product: ProductId::parse("a/b").unwrap(),
         language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
         rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000).unwrap(),
         text: CommentText::new(None, format!("Body {number}"), None).unwrap(),
     }
 }

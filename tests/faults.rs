@@ -12,7 +12,7 @@ use functions::invocation::Handled;
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingState};
 use model::{
-    BaseSet, CommentId, CommentText, Instant, Language, ProductId, Rating,
+    BaseSet, CommentId, CommentText, Language, ProductId, Rating, Timestamp,
     item::{comment_id_of_pk, comment_pk},
 };
 use page_index::{PageIndex, PageIndexConfig};
@@ -245,7 +245,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
         product: ProductId::parse("c").unwrap(),
         language: language(),
         rating: Rating::new(4).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000).unwrap(),
         text: CommentText::new(None, "Body".to_owned(), None).unwrap(),
     };
     let giant = comment(GIANT).id;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Instant;
+use model::Timestamp;
 use serde::Deserialize;
 use table::{Table, TableConfig};
 use tokio::{
@@ -15,7 +15,7 @@ use crate::fixture::{pagemark::Up, wait_for};
 /// The repair job's stored record of the last run of a command.
 #[derive(Debug, Deserialize)]
 struct LastRun {
-    began: Instant,
+    began: Timestamp,
 }
 
 /// Sends bytes, closes the sending side, and reads until the connection ends.
@@ -51,7 +51,7 @@ fn mistakes() -> Vec<Vec<u8>> {
 }
 
 /// Waits until each of the stack's scheduled runs has begun and ended since an instant.
-async fn both_runs_since(engine: &str, since: Instant) {
+async fn both_runs_since(engine: &str, since: Timestamp) {
     let table = Table::connect(&TableConfig::new("pagemark", Some(format!("http://{engine}")))).await;
     wait_for("a run of `recent` and one of `audit`", async || {
         let runs: BTreeMap<String, LastRun> = table.states("run").await.unwrap().into_iter().collect();

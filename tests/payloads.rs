@@ -3,7 +3,7 @@
 
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
-use model::{BlobFormat, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{BlobFormat, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn comment(number: u32, text: CommentText) -> NewComment {
         product: ProductId::parse(PRODUCT).unwrap(),
         language: Language::parse("en").unwrap(),
         rating: Rating::new(u64::from(1 + number % 5)).unwrap(),
-        created_at: Instant::parse(&format!("2024-02-29T12:00:{number:02}Z")).unwrap(),
+        created_at: Timestamp::parse(&format!("2024-02-29T12:00:{number:02}Z")).unwrap(),
         text,
     }
 }

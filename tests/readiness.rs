@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::{
-    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating,
+    Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, Timestamp,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{IndexAnswer, NotReady, PageIndex, PageIndexConfig, PageStart, PageStartQuery};
@@ -22,7 +22,7 @@ fn product() -> ProductId {
     ProductId::parse("a/b").unwrap()
 }
 
-async fn ask(index: &PageIndex, table_id: &str, at: Instant) -> IndexAnswer<PageStart> {
+async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<PageStart> {
     let (product, filter) = (product(), Filter::ANY);
     let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
     let answer = index.page_start(&query, table_id, at).await.unwrap();
@@ -37,7 +37,7 @@ async fn ask(index: &PageIndex, table_id: &str, at: Instant) -> IndexAnswer<Page
     answer
 }
 
-async fn make_ready(index: &PageIndex, watermark: Instant) {
+async fn make_ready(index: &PageIndex, watermark: Timestamp) {
     let rebuild = index.begin_rebuild().await.unwrap();
     index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating, record::decode_batch};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp, record::decode_batch};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
@@ -45,7 +45,8 @@ pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes:
                     product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
                     language,
                     rating,
-                    created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
+                    created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap())
+                        .unwrap(),
                     text: CommentText::new(None, format!("Body {change}"), None).unwrap(),
                 };
                 alive.insert(number, comment.id.clone());

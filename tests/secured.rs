@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use itertools::Itertools;
 use model::{
-    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet,
+    Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
 use page_index::{Marked, PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
@@ -34,8 +34,8 @@ fn id(number: u64) -> CommentId {
     CommentId::parse(&format!("c{number}")).unwrap()
 }
 
-fn created_at(number: u64) -> Instant {
-    Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number * number).unwrap()).unwrap()
+fn created_at(number: u64) -> Timestamp {
+    Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number * number).unwrap()).unwrap()
 }
 
 /// The calls of `page-indexer`.

@@ -5,7 +5,7 @@
 use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
-use model::{BaseSet, CommentId, Instant, Placement, ProductId, plan::index_edits};
+use model::{BaseSet, CommentId, Placement, ProductId, Timestamp, plan::index_edits};
 use page_index::PageIndexConfig;
 use serde_json::{Value, json};
 
@@ -381,7 +381,7 @@ async fn an_empty_page_is_looked_into() {
     assert_eq!(waiting.problem()["type"], "urn:pagemark:problem:not-yet-listed");
 
     // The late comment again, but now the first rank belongs to a comment that does not exist.
-    let newer = Instant::MAX;
+    let newer = Timestamp::MAX;
     let ghost = CommentId::parse("ghost").unwrap();
     stores.index.apply(&index_edits(&ghost, Some((&late.placement(), newer)), &[])).await.unwrap();
     assert_later(&api.http.get(&at("late", "language=ko&page=1")).await);

@@ -2,7 +2,7 @@
 //! before that instant are indexed later. Cursors never lead to a dead end, and an invalid item hides no other.
 
 use api::ApiSettings;
-use model::{Comment, Instant, Order, ProductId};
+use model::{Comment, Order, ProductId, Timestamp};
 use process::now;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
             let as_of = first["as_of"].as_str().unwrap();
             let second = get(http, &query(2)).await;
             assert_eq!((ids(&second), &second["as_of"]), (ids(&before), &before["as_of"]));
-            assert!(Instant::parse(as_of).unwrap() <= now());
+            assert!(Timestamp::parse(as_of).unwrap() <= now());
 
             stores.deliver_all().await;
             let as_of_page = async |number: u64, page: &Value| {
@@ -124,7 +124,7 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
     let place = (&future.placement(), future.created_at);
     stores.index.apply(&model::plan::index_edits(&future.id, Some(place), &[])).await.unwrap();
     let as_of = get(http, "page=1").await["as_of"].as_str().unwrap().to_owned();
-    assert!(Instant::parse(&as_of).unwrap() <= now(), "{as_of}");
+    assert!(Timestamp::parse(&as_of).unwrap() <= now(), "{as_of}");
 
     // Without the index, pages have no numbers and no `as_of`.
     stores.index.clear().await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{
-    Comment, CommentId, CommentText, Instant, Language, Placement, ProductId, Rating, Revision,
+    Comment, CommentId, CommentText, Language, Placement, ProductId, Rating, Revision, Timestamp,
     journal::JournalEntry,
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},
@@ -24,7 +24,7 @@ fn new_comment(id: &str, rating: u64) -> NewComment {
         product: ProductId::parse("a/b").unwrap(),
         language: Language::parse("en").unwrap(),
         rating: Rating::new(rating).unwrap(),
-        created_at: Instant::parse("2024-02-29T12:00:00Z").unwrap(),
+        created_at: Timestamp::parse("2024-02-29T12:00:00Z").unwrap(),
         text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
     }
 }

@@ -16,7 +16,7 @@
 
 use aes_siv::{KeyInit, siv::Aes128Siv};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Cd, CommentId, Filter, Instant, Order, PageSize, ProductId};
+use model::{Cd, CommentId, Filter, Order, PageSize, ProductId, Timestamp};
 use ulid::Ulid;
 
 use crate::{error::ApiError, settings::CursorKey};
@@ -126,7 +126,7 @@ impl Cursor {
             let ulid = Ulid::from_bytes(rest.try_into().ok()?);
             (ulid.to_string(), i64::try_from(ulid.timestamp_ms()).ok())
         };
-        let created_at = Instant::from_epoch_ms(written.or(of_ulid)?).ok()?;
+        let created_at = Timestamp::from_epoch_ms(written.or(of_ulid)?).ok()?;
         let direction = if head & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
         Some(Self { direction, at: Cd { created_at, id: CommentId::parse(&id).ok()? } })
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
-        let at = Cd { created_at: Instant::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
+        let at = Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
         Cursor { direction, at }
     }
 
@@ -344,7 +344,7 @@ mod tests {
 
         #[test]
         fn every_cursor_opens_again(
-            ms in Instant::MIN.epoch_ms()..=Instant::MAX.epoch_ms(),
+            ms in Timestamp::MIN.epoch_ms()..=Timestamp::MAX.epoch_ms(),
             id in "[A-Za-z0-9._-]{3,64}|[A-Za-z0-9_-]{1,2}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
             forward in any::<bool>(),
         ) {

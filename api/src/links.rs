@@ -4,7 +4,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, CommentId, Filter, Instant, Language, Order, PageNumber, PageSize, ProductId};
+use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 /// Everything but unreserved characters.
@@ -31,7 +31,7 @@ pub(crate) struct ApiListing<'listing> {
     pub(crate) filter: &'listing Filter,
     pub(crate) order: Order,
     pub(crate) page_size: PageSize,
-    pub(crate) as_of: Option<Instant>,
+    pub(crate) as_of: Option<Timestamp>,
 }
 
 impl ApiListing<'_> {
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn pages_of_a_listing_keep_what_was_asked_for() {
         let (product, filter) = (product("p"), filter(Some("en"), Some("1.5")));
-        let as_of = Some(Instant::parse("2024-02-29T12:00:00Z").unwrap());
+        let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
         let plain = ApiListing {
             product: &product,
             filter: &filter,

@@ -37,7 +37,7 @@ use futures_util::{
     future::try_join_all,
     stream::{self, StreamExt},
 };
-use model::{Cd, Comment, CommentId, Filter, FilterKey, Instant, Order, PageNumber, PageSize, ProductId};
+use model::{Cd, Comment, CommentId, Filter, FilterKey, Order, PageNumber, PageSize, ProductId, Timestamp};
 use page_index::{Ends, PageStart, PageStartQuery};
 use process::StoreError;
 use table::{Page, PageQuery};
@@ -72,7 +72,7 @@ impl ListingQuery {
     }
 
     /// The query for the page index.
-    fn page_start(&self, skip: u64, as_of: Option<Instant>) -> PageStartQuery<'_> {
+    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
         PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 
@@ -100,7 +100,7 @@ pub(crate) struct Listing {
     pub(crate) prev: Option<Cursor>,
     /// The instant that page numbers refer to: comments dated later are not counted. `None` for a cursor, and when the
     /// page index is unavailable and the request names no instant.
-    pub(crate) as_of: Option<Instant>,
+    pub(crate) as_of: Option<Timestamp>,
 }
 
 /// The content of one place of a page.
@@ -133,7 +133,7 @@ struct Found {
 
 impl Found {
     /// Cuts a page of this size from the table's answer, without comments dated after `as_of`.
-    fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Instant>) -> Self {
+    fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Timestamp>) -> Self {
         let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
@@ -162,7 +162,7 @@ impl Found {
     }
 
     /// When the newest comment of the page was made.
-    fn newest(&self) -> Option<Instant> {
+    fn newest(&self) -> Option<Timestamp> {
         let made = |row: &Row| match row {
             Row::Comment(comment) => Some(comment.created_at),
             Row::Malformed(_) => None,
@@ -187,7 +187,7 @@ pub(crate) async fn read_page(
     state: &State,
     query: &ListingQuery,
     number: PageNumber,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
 ) -> Result<Listing, ApiError> {
     let start = state.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
     let listing = read_numbered(state, query, number, as_of, start.as_ref()).await;
@@ -205,7 +205,7 @@ async fn read_numbered(
     state: &State,
     query: &ListingQuery,
     number: PageNumber,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     start: Option<&PageStart>,
 ) -> Result<Listing, ApiError> {
     let skip = number.skip(query.page_size);
@@ -231,7 +231,7 @@ async fn read_numbered(
 async fn has_unranked(
     state: &State,
     query: &ListingQuery,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     counted: u64,
 ) -> Result<bool, ApiError> {
     let extent = state.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
@@ -249,7 +249,7 @@ async fn has_unranked(
 }
 
 /// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
-fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>) -> Vec<PageQuery> {
+fn plan_beyond(query: &ListingQuery, as_of: Option<Timestamp>, ends: Option<Ends>) -> Vec<PageQuery> {
     match ends {
         Some(Ends { newest, oldest }) => {
             vec![query.page_query(Order::Oldest, 1, Some(newest)), query.page_query(Order::Newest, 1, Some(oldest))]
@@ -261,7 +261,7 @@ fn plan_beyond(query: &ListingQuery, as_of: Option<Instant>, ends: Option<Ends>)
 /// The default `as_of`: the creation time of the newest indexed comment. Not the current time, because comments that
 /// the index has not seen yet are dated before it. The comments that the page shows count too, although the index may
 /// be behind, so that the next page continues after them (ADR 33).
-fn numbered_as_of(start: &PageStart, found: &Found) -> Instant {
+fn numbered_as_of(start: &PageStart, found: &Found) -> Timestamp {
     found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
 }
 
@@ -288,7 +288,7 @@ async fn existing_total(
     state: &State,
     query: &ListingQuery,
     skip: u64,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     total: u64,
 ) -> Result<u64, ApiError> {
     let count = promised(query, skip, total);
@@ -328,7 +328,7 @@ pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: 
 fn plan_page(
     query: &ListingQuery,
     number: PageNumber,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     start: Option<&PageStart>,
 ) -> Result<PageQuery, ApiError> {
     if number == PageNumber::FIRST {
@@ -346,7 +346,7 @@ fn plan_page(
 }
 
 /// The start key just above all comments dated `as_of`.
-fn just_after(as_of: Instant) -> Option<Cd> {
+fn just_after(as_of: Timestamp) -> Option<Cd> {
     Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
 }
 

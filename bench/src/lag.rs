@@ -35,7 +35,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use local_stack::stack::{Stack, StackSettings};
-use model::{Cd, Comment, CommentId, FilterKey, Instant as At, item::comment_pk};
+use model::{Cd, Comment, CommentId, FilterKey, Timestamp, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use redis::aio::MultiplexedConnection;
@@ -264,7 +264,7 @@ impl Watcher {
         let created: Value = serde_json::from_slice(&body)?;
         let text = |name: &str| created.get(name).and_then(Value::as_str).context("the comment has an id and a time");
         let id = CommentId::parse(text("id")?)?;
-        let cd = Cd { created_at: At::parse(text("created_at")?)?, id: id.clone() }.to_string();
+        let cd = Cd { created_at: Timestamp::parse(text("created_at")?)?, id: id.clone() }.to_string();
         let placement = comment.placement();
         let primary = FilterKey::primary(comment.product.clone());
         let keys = std::iter::once(primary).chain(placement.duplicate_keys()).map(|key| key.to_string()).collect();

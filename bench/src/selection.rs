@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use model::{BaseSet, Filter, Instant, Order, PageSize, ProductId, Rating, RatingSet, Revision};
+use model::{BaseSet, Filter, Order, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp};
 use page_index::PageStartQuery;
 use rand::{
     RngExt, SeedableRng,
@@ -181,7 +181,7 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
             }
         };
         let score = FIRST_MS + offset_ms;
-        let id = Revision::after(None, Instant::from_epoch_ms(score)?, rng.random());
+        let id = Revision::after(None, Timestamp::from_epoch_ms(score)?, rng.random());
         members.get_mut(rating).context("a rating")?.push((score, id.to_string()));
     }
     for (rating, members) in Rating::ALL.into_iter().zip(members) {

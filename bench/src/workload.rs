@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 };
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
+    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, Timestamp,
     item::{CommentItem, attribute},
 };
 use page_index::{PageIndex, PageIndexConfig};
@@ -73,7 +73,7 @@ impl Comments {
 
     pub(crate) fn draw(&mut self) -> anyhow::Result<Comment> {
         let rng = &mut self.rng;
-        let created_at = Instant::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
+        let created_at = Timestamp::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
         // A revision is a ULID, like our comment ids.
         let (id, revision) =
             (Revision::after(None, created_at, rng.random()), Revision::after(None, created_at, rng.random()));

@@ -2,7 +2,7 @@
 //!
 //! One count always gives the same comments, so a stack that is started again with kept data changes nothing.
 
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use table::NewComment;
 
@@ -152,7 +152,7 @@ fn demo_comment(rng: &mut StdRng, number: u64, count: u64) -> Option<NewComment>
         product: ProductId::parse(product).ok()?,
         language: Language::parse(voice.tag).ok()?,
         rating: Rating::new(rating).ok()?,
-        created_at: Instant::from_epoch_ms(created_ms).ok()?,
+        created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
         text: CommentText::new(title, body, author).ok()?,
     })
 }

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{id::ProductId, instant::Instant};
+use crate::{id::ProductId, timestamp::Timestamp};
 
 /// Number of partition keys that the list is spread over. A scan that lists a million products writes faster than the
 /// 1,000 units per second of one key (AWS: "Best practices for designing and using partition keys effectively").
@@ -32,9 +32,9 @@ pub struct Catalogue {
     /// The id of the table for which it was written.
     pub table: String,
     /// The products of all comments written since this instant are listed.
-    pub from: Instant,
+    pub from: Timestamp,
     /// The end of the covered time, exclusive.
-    pub to: Instant,
+    pub to: Timestamp,
     /// Whether the products of all earlier comments are listed too.
     pub is_whole: bool,
 }
@@ -49,25 +49,25 @@ pub enum NotWhole {
     #[error("the product catalogue goes back to {from} only")]
     GoesBackTo {
         /// The start of its coverage.
-        from: Instant,
+        from: Timestamp,
     },
     /// The journal no longer reaches back to its end.
     #[error("the product catalogue ends at {to}, and the journal does not reach back to that")]
     TooOld {
         /// The end of its coverage.
-        to: Instant,
+        to: Timestamp,
     },
     /// A clock is or was wrong.
     #[error("the product catalogue is kept until {to}, which is later than the present: a clock is wrong, or was")]
     Later {
         /// The end of its coverage.
-        to: Instant,
+        to: Timestamp,
     },
 }
 
 impl Catalogue {
     /// The catalogue after all products in a window of the journal were listed.
-    pub fn followed(before: Option<Self>, table: &str, from: Instant, to: Instant, present: Instant) -> Self {
+    pub fn followed(before: Option<Self>, table: &str, from: Timestamp, to: Timestamp, present: Timestamp) -> Self {
         match before.filter(|before| before.is_believed(table, present) && from <= before.to) {
             Some(before) => Self { to: before.to.max(to), ..before },
             None => Self { table: table.to_owned(), from, to, is_whole: false },
@@ -76,7 +76,7 @@ impl Catalogue {
 
     /// The catalogue after all products in a scan of the whole table were listed. The scan saw everything written
     /// before `began`.
-    pub fn scanned(before: Option<Self>, table: &str, began: Instant, present: Instant) -> Self {
+    pub fn scanned(before: Option<Self>, table: &str, began: Timestamp, present: Timestamp) -> Self {
         match before.filter(|before| before.is_believed(table, present) && (before.is_whole || before.from <= began)) {
             Some(before) => Self { to: before.to.max(began), is_whole: true, ..before },
             None => Self { table: table.to_owned(), from: began, to: began, is_whole: true },
@@ -90,9 +90,9 @@ impl Catalogue {
     pub fn reaches(
         catalogue: Option<&Self>,
         table: &str,
-        oldest: Instant,
-        present: Instant,
-    ) -> Result<Instant, NotWhole> {
+        oldest: Timestamp,
+        present: Timestamp,
+    ) -> Result<Timestamp, NotWhole> {
         let Some(found) = catalogue.filter(|catalogue| catalogue.table == table) else { return Err(NotWhole::None) };
         match found {
             Self { to, .. } if *to > present => Err(NotWhole::Later { to: *to }),
@@ -102,7 +102,7 @@ impl Catalogue {
         }
     }
 
-    fn is_believed(&self, table: &str, present: Instant) -> bool {
+    fn is_believed(&self, table: &str, present: Timestamp) -> bool {
         self.table == table && self.to <= present
     }
 }
@@ -115,8 +115,8 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    fn at(ms: i64) -> Instant {
-        Instant::from_epoch_ms(ms).unwrap()
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_epoch_ms(ms).unwrap()
     }
 
     /// Runs a script with one step per line: `window FROM TO`, `scan BEGAN`, `table NAME`.
@@ -210,7 +210,7 @@ mod tests {
     proptest! {
         #[test]
         fn only_what_was_listed_is_vouched_for(steps in steps()) {
-            let (mut written, mut listed): (Vec<(Instant, u8)>, BTreeSet<u8>) = Default::default();
+            let (mut written, mut listed): (Vec<(Timestamp, u8)>, BTreeSet<u8>) = Default::default();
             let mut catalogue: Option<Catalogue> = None;
             for (moment, step) in steps.iter().enumerate() {
                 let present = at(100 + i64::try_from(moment).unwrap());

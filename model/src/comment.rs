@@ -8,10 +8,10 @@ use crate::{
     blob::{strict_optional_text, strict_text},
     error::{InvalidInput, Malformed, quoted},
     id::{CommentId, ProductId},
-    instant::Instant,
     language::Language,
     rating::Rating,
     revision::Revision,
+    timestamp::Timestamp,
     visible::has_visible_char,
 };
 
@@ -27,7 +27,7 @@ pub struct Comment {
     /// Its rating.
     pub rating: Rating,
     /// When it was made. This never changes, and determines the comment's place in every order.
-    pub created_at: Instant,
+    pub created_at: Timestamp,
     /// The version of this state.
     pub revision: Revision,
     /// The text that its author wrote.
@@ -160,7 +160,7 @@ pub struct Placement {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cd {
     /// When the comment was made.
-    pub created_at: Instant,
+    pub created_at: Timestamp,
     /// The comment's id.
     pub id: CommentId,
 }
@@ -174,7 +174,7 @@ impl Cd {
         let malformed = || Malformed::new("cd", format!("{} is not <instant>#<comment id>", quoted(text)));
         let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
         Ok(Self {
-            created_at: Instant::parse_text(instant).ok_or_else(malformed)?,
+            created_at: Timestamp::parse_text(instant).ok_or_else(malformed)?,
             id: CommentId::parse(id).map_err(|_| malformed())?,
         })
     }
@@ -259,7 +259,7 @@ mod tests {
         ) {
             let b = if tie { (a.0, b.1) } else { b };
             let cd = |(ms, id): &(i64, String)| Cd {
-                created_at: Instant::from_epoch_ms(*ms).unwrap(),
+                created_at: Timestamp::from_epoch_ms(*ms).unwrap(),
                 id: CommentId::parse(id).unwrap(),
             };
             let by_score_and_member = a.0.cmp(&b.0).then_with(|| a.1.as_bytes().cmp(b.1.as_bytes()));
@@ -275,7 +275,7 @@ mod tests {
             other in ids(),
         ) {
             let cd = |ms: i64, id: &str| Cd {
-                created_at: Instant::from_epoch_ms(ms).unwrap(),
+                created_at: Timestamp::from_epoch_ms(ms).unwrap(),
                 id: CommentId::parse(id).unwrap(),
             };
             let (this, other) = (cd(ms, &id), cd(ms, &other));

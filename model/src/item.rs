@@ -14,10 +14,10 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::CommentId,
-    instant::Instant,
     language::Language,
     rating::Rating,
     revision::Revision,
+    timestamp::Timestamp,
 };
 
 /// The names of the attributes that code outside of serde needs.
@@ -186,7 +186,7 @@ struct Attributes<'item> {
 struct Head {
     id: CommentId,
     key: FilterKey,
-    created_at: Instant,
+    created_at: Timestamp,
     language: Language,
     rating: Rating,
 }
@@ -254,7 +254,7 @@ pub struct PlacedComment {
     /// The placement: it decides the comment's keys.
     pub placement: Placement,
     /// When the comment was made.
-    pub created_at: Instant,
+    pub created_at: Timestamp,
 }
 
 impl From<Comment> for PlacedComment {
@@ -319,7 +319,7 @@ pub struct Image<'item> {
     /// The placement: it decides the comment's keys.
     pub placement: Placement,
     /// When the comment was made.
-    pub created_at: Instant,
+    pub created_at: Timestamp,
     /// The version of the item.
     pub revision: Revision,
     /// The primary item, every attribute of it.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{comment::Placement, error::Malformed, id::CommentId, instant::Instant, revision::Revision};
+use crate::{comment::Placement, error::Malformed, id::CommentId, revision::Revision, timestamp::Timestamp};
 
 /// Number of partition keys over which an hour's entries are spread. DynamoDB writes 1,000 units a second to one key
 /// (AWS: "Best practices for designing and using partition keys effectively"). A transactional put costs two, so eight
@@ -48,7 +48,7 @@ pub struct JournalItem {
 }
 
 /// The partition key of an hour's shard.
-pub fn journal_pk(hour_of: Instant, shard: u32) -> String {
+pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
     format!("CHANGE#{}#{shard}", hour_of.hour())
 }
 

@@ -9,7 +9,7 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    Cd, CommentId, FilterKey, Instant, Language, Order, PageNumber, PageSize, ProductId, Rating, RatingSet, Revision,
+    Cd, CommentId, FilterKey, Language, Order, PageNumber, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp,
     item::{CommentItem, Image, attribute, comment_id_of_pk, comment_pk},
     journal::{JournalEntry, JournalItem},
 };
@@ -48,16 +48,16 @@ proptest! {
 
     #[test]
     fn an_instant_is_read_or_refused(text in text(INSTANT)) {
-        check(&text, Instant::parse)?;
-        if let Ok(instant) = Instant::parse(&text) {
-            prop_assert!((Instant::MIN..=Instant::MAX).contains(&instant));
-            prop_assert_eq!(Instant::parse_text(&instant.to_string()), Some(instant));
+        check(&text, Timestamp::parse)?;
+        if let Ok(instant) = Timestamp::parse(&text) {
+            prop_assert!((Timestamp::MIN..=Timestamp::MAX).contains(&instant));
+            prop_assert_eq!(Timestamp::parse_text(&instant.to_string()), Some(instant));
         }
     }
 
     #[test]
     fn an_instant_in_a_key_is_read_or_refused(text in text(OWN_INSTANT)) {
-        if let Some(instant) = Instant::parse_text(&text) {
+        if let Some(instant) = Timestamp::parse_text(&text) {
             prop_assert_eq!(instant.to_string(), text);
         }
     }
@@ -117,8 +117,8 @@ proptest! {
     fn a_revision_is_read_or_refused(text in text(ULID), random in any::<u128>()) {
         check(&text, Revision::parse)?;
         if let Ok(revision) = Revision::parse(&text) {
-            prop_assert!((Instant::MIN..=Instant::MAX).contains(&revision.instant()));
-            check(&Revision::after(Some(revision), Instant::MAX, random).to_string(), Revision::parse)?;
+            prop_assert!((Timestamp::MIN..=Timestamp::MAX).contains(&revision.instant()));
+            check(&Revision::after(Some(revision), Timestamp::MAX, random).to_string(), Revision::parse)?;
         }
     }
 

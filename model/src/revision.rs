@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use crate::{
     error::{InvalidInput, quoted},
-    instant::Instant,
+    timestamp::Timestamp,
 };
 
 /// A ULID. Each write of a primary item gets a new one, greater than the one it replaces.
@@ -24,7 +24,7 @@ impl Revision {
     /// Its millisecond is later than that of `replaced`, even when the clock stands still or was set back. So two
     /// writes of one comment never share the instant, and thereby the key, of a journal entry. `random` is 80 bits of
     /// randomness; higher bits are ignored.
-    pub fn after(replaced: Option<Self>, now: Instant, random: u128) -> Self {
+    pub fn after(replaced: Option<Self>, now: Timestamp, random: u128) -> Self {
         let now_ms = u64::try_from(now.epoch_ms()).unwrap_or(0);
         let earliest_ms = replaced.map_or(0, |replaced| replaced.0.timestamp_ms() + 1);
         Self(Ulid::from_parts(now_ms.max(earliest_ms), random))
@@ -41,9 +41,9 @@ impl Revision {
     }
 
     /// The instant of the write.
-    pub fn instant(self) -> Instant {
+    pub fn instant(self) -> Timestamp {
         let epoch_ms = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX);
-        Instant::from_epoch_ms(epoch_ms).unwrap_or(Instant::MAX)
+        Timestamp::from_epoch_ms(epoch_ms).unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
             then_ms in 0..4_000_000_000_000_i64,
             randoms in any::<(u128, u128)>(),
         ) {
-            let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+            let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
             let first = Revision::after(None, at(first_ms), randoms.0);
             let then = Revision::after(Some(first), at(then_ms), randoms.1);
             prop_assert!(then > first && then.to_string() > first.to_string());

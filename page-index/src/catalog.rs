@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{BaseSet, Instant, Malformed, ProductId};
+use model::{BaseSet, Malformed, ProductId, Timestamp};
 use process::{Store, StoreError};
 
 use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed, readiness::Marker};
@@ -43,7 +43,7 @@ impl PageIndex {
         &self,
         partition: IndexPartition,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
         'begin: for _ in 0..BEGUN_MAX {
             let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);

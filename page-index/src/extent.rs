@@ -1,6 +1,6 @@
 //! How far the ranks of a filter reach. Comments of the table beyond them are not ranked yet.
 
-use model::{Cd, Instant, Order};
+use model::{Cd, Order, Timestamp};
 use process::StoreError;
 
 use super::{IndexAnswer, PageIndex, PageStartQuery, Reach, StartAnswer};
@@ -33,7 +33,7 @@ impl PageIndex {
         &self,
         query: &PageStartQuery<'_>,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<Extent>, StoreError> {
         let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
         let answers: Vec<StartAnswer> = self.ask_all([Order::Newest, Order::Oldest].map(first_in)).await?;

@@ -6,7 +6,7 @@
 //! not lost (`tests/repair/lost.rs`).
 
 use futures_util::future::try_join;
-use model::Instant;
+use model::Timestamp;
 use process::{Store, StoreError};
 
 use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed};
@@ -21,7 +21,7 @@ impl PageIndex {
     pub async fn assert_kept(
         &self,
         table_id: &str,
-        since: &[(IndexPartition, Instant)],
+        since: &[(IndexPartition, Timestamp)],
         servers: &ServerIdentity,
     ) -> Result<(), StoreError> {
         let owner = self.keys.owner(table_id);

@@ -39,7 +39,7 @@ mod watermarks;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::try_join_all;
-use model::{BaseSet, Cd, CommentId, Filter, Instant, Language, Malformed, Order, ProductId, Rating};
+use model::{BaseSet, Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Rating, Timestamp};
 use redis::FromRedisValue;
 
 pub use args::PageIndexArgs;
@@ -144,7 +144,7 @@ pub struct PageStartQuery<'query> {
     /// The order of the comments.
     pub order: Order,
     /// Comments dated later do not count.
-    pub as_of: Option<Instant>,
+    pub as_of: Option<Timestamp>,
 }
 
 /// The comment at the start of a page that a call returns.
@@ -164,7 +164,7 @@ pub struct PageStart {
     /// An instant that the page index has reached under the filter, never later than the present. The index counts no
     /// comment dated later, except comments dated later than the present. Later comments may still come. Equals the
     /// query's `as_of`, if set.
-    pub reached: Instant,
+    pub reached: Timestamp,
 }
 
 /// The script's answer: the marker, the total, a member with its score, and the newest score.
@@ -192,7 +192,7 @@ pub struct Stats {
     /// Number of languages that the product has.
     pub languages: u64,
     /// Creation time of the newest comment in the filter's language.
-    pub last_commented_at: Option<Instant>,
+    pub last_commented_at: Option<Timestamp>,
 }
 
 impl Stats {
@@ -247,7 +247,7 @@ impl PageIndex {
         &self,
         query: &PageStartQuery<'_>,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
         let answer = self.ask(self.start_call(query, Reach::JustBefore)).await?;
         self.read_start(answer, query, table_id, now)
@@ -263,7 +263,7 @@ impl PageIndex {
         query: &PageStartQuery<'_>,
         count: u64,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
         let first_at = |skip| self.start_call(&PageStartQuery { skip, ..query.clone() }, Reach::First);
         let answers: Vec<StartAnswer> =
@@ -296,7 +296,7 @@ impl PageIndex {
         (table, watermark, vouched, total, member, score, newest): StartAnswer,
         query: &PageStartQuery<'_>,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
         let watermark = match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
             Ok(watermark) => watermark,
@@ -323,7 +323,7 @@ impl PageIndex {
         cd: &Cd,
         order: Order,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<Position>, StoreError> {
         let mut keys = vec![self.marker_of(product)];
         keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
@@ -350,7 +350,7 @@ impl PageIndex {
         product: &ProductId,
         filter: &Filter,
         table_id: &str,
-        now: Instant,
+        now: Timestamp,
     ) -> Result<IndexAnswer<Stats>, StoreError> {
         let set = |language: Option<&Language>, rating| {
             self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
@@ -408,8 +408,8 @@ impl PageIndex {
     pub async fn readiness(
         &self,
         table_id: &str,
-        now: Instant,
-    ) -> Result<Vec<(IndexPartition, IndexAnswer<Instant>)>, StoreError> {
+        now: Timestamp,
+    ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
         let command = |partition| {
             let mut command = Routed::new("HMGET", &self.keys.marker(partition));
             command.arg("table").arg("watermark").arg("vouched");
@@ -465,7 +465,7 @@ impl PageIndex {
         self.keys.marker(self.keys.partition_of(product))
     }
 
-    fn judge(&self, marker: Marker, table_id: &str, now: Instant) -> IndexAnswer<Instant> {
+    fn judge(&self, marker: Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
         marker.judge(&self.keys.owner(table_id), now, self.max_age)
     }
 
@@ -484,6 +484,6 @@ fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "scores are whole milliseconds, exact in a double")]
-fn instant_of(score: f64) -> Result<Instant, StoreError> {
-    Ok(Instant::from_epoch_ms(score as i64).map_err(|error| Malformed::new("score", error.to_string()))?)
+fn instant_of(score: f64) -> Result<Timestamp, StoreError> {
+    Ok(Timestamp::from_epoch_ms(score as i64).map_err(|error| Malformed::new("score", error.to_string()))?)
 }

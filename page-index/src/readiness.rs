@@ -4,7 +4,7 @@
 
 use std::{fmt, time::Duration};
 
-use model::Instant;
+use model::Timestamp;
 
 /// Why an index partition must not be believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum NotReady {
     /// job has stopped.
     Stale {
         /// When the repair job last vouched for it; `None` when that was taken away.
-        vouched: Option<Instant>,
+        vouched: Option<Timestamp>,
     },
 }
 
@@ -38,26 +38,26 @@ impl fmt::Display for NotReady {
 pub(super) struct Marker {
     /// See `Keys::owner`.
     owner: Option<String>,
-    watermark: Option<Instant>,
-    vouched: Option<Instant>,
+    watermark: Option<Timestamp>,
+    vouched: Option<Timestamp>,
 }
 
 impl Marker {
     /// Reads the fields `table`, `watermark` and `vouched`. An invalid instant counts as missing. So does a `vouched`
     /// of 0, which means that the vouch was taken away.
     pub(super) fn of(owner: Option<String>, watermark: Option<i64>, vouched: Option<i64>) -> Self {
-        let instant = |ms| Instant::from_epoch_ms(ms).ok();
+        let instant = |ms| Timestamp::from_epoch_ms(ms).ok();
         let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
         Self { owner, watermark: watermark.and_then(instant), vouched }
     }
 
     /// Judges the marker and returns its watermark. A marker without a watermark counts as absent.
-    pub(super) fn judge(&self, owner: &str, now: Instant, max_age: Duration) -> Result<Instant, NotReady> {
+    pub(super) fn judge(&self, owner: &str, now: Timestamp, max_age: Duration) -> Result<Timestamp, NotReady> {
         let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else { return Err(NotReady::NoMarker) };
         if marked != owner {
             return Err(NotReady::OtherTable);
         }
-        let age_ms = |vouched: Instant| u128::try_from(now.epoch_ms() - vouched.epoch_ms()).unwrap_or(0);
+        let age_ms = |vouched: Timestamp| u128::try_from(now.epoch_ms() - vouched.epoch_ms()).unwrap_or(0);
         match self.vouched {
             Some(vouched) if age_ms(vouched) <= max_age.as_millis() => Ok(watermark),
             vouched => Err(NotReady::Stale { vouched }),
@@ -65,7 +65,7 @@ impl Marker {
     }
 
     /// The watermark and the time of the vouch, if the marker belongs to this owner.
-    pub(super) fn of_owner(self, owner: &str) -> Option<(Instant, Option<Instant>)> {
+    pub(super) fn of_owner(self, owner: &str) -> Option<(Timestamp, Option<Timestamp>)> {
         let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
         Some((watermark, self.vouched))
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn only_a_marker_of_this_table_with_a_fresh_vouch_is_believed() {
-        let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
         let marker = |table: &str, vouched| Marker::of(Some(table.to_owned()), Some(1_000), vouched);
         let judge = |marker: Marker| marker.judge("t1", at(10_000), Duration::from_millis(4_000));
         assert_eq!(judge(marker("t1", Some(6_000))), Ok(at(1_000)));

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use model::Instant;
+use model::Timestamp;
 use process::{Store, StoreError};
 
 use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
@@ -99,7 +99,7 @@ impl PageIndex {
         &self,
         rebuild: &Rebuild,
         table_id: &str,
-        watermark: Instant,
+        watermark: Timestamp,
     ) -> Result<(), StoreError> {
         let nonce = process::new_ulid();
         let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
@@ -120,7 +120,7 @@ impl PageIndex {
         &self,
         rebuild: &Rebuild,
         table_id: &str,
-        watermark: Instant,
+        watermark: Timestamp,
         nonce: &str,
         is_last: bool,
     ) -> Result<bool, StoreError> {

@@ -6,7 +6,7 @@
 //!
 //! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
 
-use model::Instant;
+use model::Timestamp;
 use process::StoreError;
 
 use super::{IndexPartition, PageIndex, connection::Routed, readiness::Marker};
@@ -15,9 +15,9 @@ use super::{IndexPartition, PageIndex, connection::Routed, readiness::Marker};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The journal has been reconciled into the partition up to this instant.
-    pub watermark: Instant,
+    pub watermark: Timestamp,
     /// When the repair job last vouched for it; `None` when that was taken away.
-    pub vouched: Option<Instant>,
+    pub vouched: Option<Timestamp>,
     /// The token that was left with that time, or when it was taken away. Empty when the marker has none.
     pub token: String,
 }
@@ -30,7 +30,7 @@ pub enum VouchTime {
     /// The time is taken away, and readers do not believe the partition.
     TakenAway,
     /// Readers believe the partition for a time from this instant on.
-    At(Instant),
+    At(Timestamp),
 }
 
 impl PageIndex {

@@ -12,7 +12,7 @@
 //! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
 //! replicated in their order.
 
-use model::Instant;
+use model::Timestamp;
 use process::{Store, StoreError};
 
 use super::{IndexPartition, PageIndex, connection::Routed};
@@ -24,7 +24,7 @@ pub enum Marked {
     Not,
     /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
     /// its vouch, not on this.
-    UpTo(Instant),
+    UpTo(Timestamp),
 }
 
 /// Identifies the servers that answer. It changes when a server restarts, and when another takes over. It also changes
@@ -38,7 +38,7 @@ pub struct ServerIdentity(String);
 pub struct Advance {
     owner: String,
     nonce: String,
-    from: Vec<(IndexPartition, Instant)>,
+    from: Vec<(IndexPartition, Timestamp)>,
 }
 
 impl PageIndex {
@@ -55,7 +55,7 @@ impl PageIndex {
         };
         let markers: Vec<(Option<String>, Option<i64>)> = self.ask_all(self.keys.partitions().map(command)).await?;
         let marked = markers.into_iter().map(|(table, watermark)| match (table, watermark) {
-            (Some(table), Some(ms)) if table == owner => Instant::from_epoch_ms(ms).map_or(Marked::Not, Marked::UpTo),
+            (Some(table), Some(ms)) if table == owner => Timestamp::from_epoch_ms(ms).map_or(Marked::Not, Marked::UpTo),
             _ => Marked::Not,
         });
         Ok(self.keys.partitions().zip(marked).collect())
@@ -87,7 +87,7 @@ impl PageIndex {
     pub async fn prepare_advance(
         &self,
         table_id: &str,
-        from: &[(IndexPartition, Instant)],
+        from: &[(IndexPartition, Timestamp)],
         began_with: &ServerIdentity,
     ) -> Result<Advance, StoreError> {
         let mut advance = Advance { owner: self.keys.owner(table_id), nonce: process::new_ulid(), from: from.to_vec() };
@@ -105,13 +105,13 @@ impl PageIndex {
     ///
     /// # Errors
     /// The store's.
-    pub async fn advance(&self, advance: Advance, to: Instant) -> Result<Vec<IndexPartition>, StoreError> {
+    pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
         let done = self.step(&advance, Some(to)).await?;
         let advanced = advance.from.into_iter().zip(done).filter(|(_, done)| *done);
         Ok(advanced.map(|((partition, _), _)| partition).collect())
     }
 
-    async fn step(&self, advance: &Advance, to: Option<Instant>) -> Result<Vec<bool>, StoreError> {
+    async fn step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
         let calls = advance.from.iter().map(|(partition, watermark)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
             let mut call = Routed::call(&self.scripts.advance, &keys);

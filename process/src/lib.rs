@@ -16,8 +16,8 @@ pub use error::{Remedy, Source, Store, StoreError};
 pub use settings::{parse_settings, with_variables};
 
 /// The current time by this machine's clock.
-pub fn now() -> model::Instant {
-    model::Instant::from_system_time(SystemTime::now())
+pub fn now() -> model::Timestamp {
+    model::Timestamp::from_system_time(SystemTime::now())
 }
 
 /// A new ULID of the current instant.
@@ -26,6 +26,6 @@ pub fn new_ulid() -> String {
 }
 
 /// A new ULID of an instant, such as the id of a new comment.
-pub fn new_ulid_at(instant: model::Instant) -> String {
+pub fn new_ulid_at(instant: model::Timestamp) -> String {
     model::Revision::after(None, instant, rand::random()).to_string()
 }

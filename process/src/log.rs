@@ -27,9 +27,18 @@ pub fn log_filter(default: &str) -> Result<EnvFilter, String> {
 ///   requests, and a log must never hold a comment's text.
 /// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`).
 pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
-    const OURS: [&str; 11] =
-        [
-        "api", "functions", "local_stack", "model", "page_index", "page_indexer", "pagemark", "process", "repair_job", "stream_writer", "table",
+    const OURS: [&str; 11] = [
+        "api",
+        "functions",
+        "local_stack",
+        "model",
+        "page_index",
+        "page_indexer",
+        "pagemark",
+        "process",
+        "repair_job",
+        "stream_writer",
+        "table",
     ];
     let without_payloads = filter_fn(|metadata| {
         let krate = metadata.target().split("::").next().unwrap_or_default();

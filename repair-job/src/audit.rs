@@ -18,7 +18,7 @@ use futures_util::{
     future::{BoxFuture, join, ready},
     stream,
 };
-use model::Instant;
+use model::Timestamp;
 use process::StoreError;
 use table::Table;
 
@@ -105,7 +105,7 @@ pub(crate) struct Audit<'run> {
     /// Approximate number of items per segment.
     pub(crate) items: u64,
     /// When the pass of its segments began.
-    pub(crate) began: Instant,
+    pub(crate) began: Timestamp,
 }
 
 async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> {
@@ -230,7 +230,7 @@ impl Audit<'_> {
         let of_segment = |segment| states.get(&state_name(segment, self.segments));
         let done = (0..self.segments)
             .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
-            .collect::<Option<Vec<(Instant, bool)>>>();
+            .collect::<Option<Vec<(Timestamp, bool)>>>();
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let Some(first) = done.iter().flatten().map(|(began, _)| *began).min() else { return Ok(()) };
         let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));

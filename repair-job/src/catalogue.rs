@@ -9,7 +9,7 @@ use std::{
 };
 
 use model::{
-    FilterKey, Instant, ProductId,
+    FilterKey, ProductId, Timestamp,
     catalogue::Catalogue,
     item::{attribute, text},
 };
@@ -65,7 +65,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn followed(&self, table_id: &str, from: Instant, to: Instant) -> Result<(), RepairError> {
+    pub(crate) async fn followed(&self, table_id: &str, from: Timestamp, to: Timestamp) -> Result<(), RepairError> {
         self.say(|before| Catalogue::followed(before, table_id, from, to, now())).await
     }
 
@@ -73,7 +73,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn scanned(&self, table_id: &str, began: Instant) -> Result<(), RepairError> {
+    pub(crate) async fn scanned(&self, table_id: &str, began: Timestamp) -> Result<(), RepairError> {
         self.say(|before| Catalogue::scanned(before, table_id, began, now())).await
     }
 
@@ -84,7 +84,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn audited(&self, table_id: &str, began: Instant) -> Result<(), RepairError> {
+    pub(crate) async fn audited(&self, table_id: &str, began: Timestamp) -> Result<(), RepairError> {
         let found = self.run.job.table.catalogue().await?;
         match found.is_some_and(|found| found.table == table_id && found.from <= began) {
             true => self.scanned(table_id, began).await,

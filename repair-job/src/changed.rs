@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::future::try_join_all;
 use model::{
-    CommentId, Instant, ProductId,
+    CommentId, ProductId, Timestamp,
     journal::{JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
@@ -36,13 +36,13 @@ const HOUR_MS: i64 = 3_600_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Its beginning.
-    pub(crate) from: Instant,
+    pub(crate) from: Timestamp,
     /// Its end, exclusive.
-    pub(crate) to: Instant,
+    pub(crate) to: Timestamp,
 }
 
 /// The windows between two instants.
-pub(crate) fn windows(from: Instant, to: Instant) -> impl Iterator<Item = Window> {
+pub(crate) fn windows(from: Timestamp, to: Timestamp) -> impl Iterator<Item = Window> {
     let mut next = from;
     std::iter::from_fn(move || {
         let end = next.plus_ms(HOUR_MS - next.epoch_ms().rem_euclid(HOUR_MS)).min(to);
@@ -62,7 +62,7 @@ pub(crate) struct Part {
     /// The products of comments that were written.
     pub(crate) products: BTreeSet<ProductId>,
     /// Unreadable entries with their times. A person must look.
-    pub(crate) unreadable: Vec<(Instant, String)>,
+    pub(crate) unreadable: Vec<(Timestamp, String)>,
 }
 
 /// Reads one window of the journal.
@@ -98,7 +98,7 @@ impl Reader {
     }
 
     /// The start of the time that no part covers yet.
-    pub(crate) fn at(&self) -> Instant {
+    pub(crate) fn at(&self) -> Timestamp {
         self.left.from
     }
 
@@ -146,7 +146,7 @@ impl Reader {
 
     /// Moves rows into a part in the order of time. Returns whether the part is complete; if not, more rows must be
     /// read.
-    fn take(&mut self, part: &mut Part, latest: &mut Instant) -> bool {
+    fn take(&mut self, part: &mut Part, latest: &mut Timestamp) -> bool {
         while !self.shards.iter().any(Shard::is_wanted) {
             let first = self.shards.iter_mut().filter(|shard| !shard.rows.is_empty());
             let Some(shard) = first.min_by_key(|shard| shard.rows.front().map(|row| row.at)) else {
@@ -228,8 +228,8 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str) -> Instant {
-        Instant::parse(text).unwrap()
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
     }
 
     #[test]

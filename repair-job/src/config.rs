@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
-use model::{CommentId, Instant, ProductId};
+use model::{CommentId, ProductId, Timestamp};
 use page_index::PageIndexArgs;
 use table::{TableArgs, capacity::Meter};
 
@@ -133,8 +133,8 @@ pub enum Command {
     Recent {
         /// Look again at what has changed since this time, such as 2024-01-31T06:00:00Z, although earlier runs have.
         #[arg(long, value_name = "TIME")]
-        #[arg(value_parser = |text: &str| Instant::parse(text).map_err(|error| error.to_string()))]
-        since: Option<Instant>,
+        #[arg(value_parser = |text: &str| Timestamp::parse(text).map_err(|error| error.to_string()))]
+        since: Option<Timestamp>,
     },
     /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
     ///
@@ -348,7 +348,7 @@ mod tests {
             if let Ok(time) = parse_duration(&text) {
                 prop_assert!(tokio::time::Instant::now().checked_add(time).is_some());
                 let ms = i64::try_from(time.as_millis()).unwrap();
-                prop_assert!(Instant::MAX.epoch_ms().checked_add(ms).is_some());
+                prop_assert!(Timestamp::MAX.epoch_ms().checked_add(ms).is_some());
             }
         }
     }

@@ -5,7 +5,7 @@
 //! Writes of a slot are replicated in their order, and a snapshot shows a single moment, so older writes are not lost
 //! alone.
 
-use model::Instant;
+use model::Timestamp;
 use page_index::{Mark, ServerIdentity};
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +28,10 @@ pub(crate) struct Remembered {
 /// A period whose changes the page index may have lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
-    pub(crate) began: Instant,
+    pub(crate) began: Timestamp,
     /// How far the period has been checked.
-    pub(crate) from: Instant,
-    pub(crate) to: Instant,
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
 }
 
 /// What the partitions' tokens show.
@@ -50,9 +50,9 @@ pub(crate) struct Findings<P> {
 /// The times that a judgement depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
-    pub(crate) present: Instant,
+    pub(crate) present: Timestamp,
     /// The journal may lack entries before this instant.
-    pub(crate) oldest: Instant,
+    pub(crate) oldest: Timestamp,
     /// A vouch does not cover changes within this time before it.
     pub(crate) margin_ms: i64,
     /// How far the clocks of writers may be ahead.
@@ -99,8 +99,8 @@ pub(crate) fn judge<P: Copy>(
 
 /// The instant since which a partition may have lost changes: its own watermark, or shortly before its last vouch if
 /// that is later. Instants in the future do not count.
-fn may_have_lost_since(mark: &Mark, times: Times) -> Instant {
-    let is_past = |at: &Instant| *at <= times.present;
+fn may_have_lost_since(mark: &Mark, times: Times) -> Timestamp {
+    let is_past = |at: &Timestamp| *at <= times.present;
     let reconciled = Some(mark.watermark).filter(is_past).unwrap_or(times.oldest);
     let vouched = mark.vouched.filter(is_past).map(|at| at.plus_ms(-times.margin_ms));
     vouched.map_or(reconciled, |vouched| vouched.max(reconciled)).max(times.oldest)
@@ -116,11 +116,11 @@ mod tests {
     const WRITTEN: i64 = 1_000;
     const RECONCILED: i64 = 450;
 
-    fn at(ms: i64) -> Instant {
-        Instant::parse("2024-01-31T06:00:00Z").unwrap().plus_ms(ms)
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::parse("2024-01-31T06:00:00Z").unwrap().plus_ms(ms)
     }
 
-    fn times(present: Instant) -> Times {
+    fn times(present: Timestamp) -> Times {
         let margin_ms = ms(crate::INDEXER_LAG) + ms(crate::OVERLAP);
         Times { present, oldest: oldest_entry(present), margin_ms, settle_ms: ms(crate::SETTLE_DELAY) }
     }
@@ -129,7 +129,7 @@ mod tests {
         serde_json::from_value(name.into()).unwrap()
     }
 
-    fn mark(token: &str, watermark: Instant, vouched: Instant) -> Mark {
+    fn mark(token: &str, watermark: Timestamp, vouched: Timestamp) -> Mark {
         Mark { watermark, vouched: Some(vouched), token: token.to_owned() }
     }
 

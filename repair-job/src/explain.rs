@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use model::{Instant, journal::JOURNAL_SHARDS};
+use model::{Timestamp, journal::JOURNAL_SHARDS};
 use page_index::Marked;
 use process::now;
 
@@ -79,7 +79,7 @@ async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, Repa
     ))
 }
 
-async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError> {
+async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairError> {
     let present = now();
     let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let table_id = job.table.describe().await?.id;
@@ -88,7 +88,7 @@ async fn recent(job: &Job, since: Option<Instant>) -> Result<String, RepairError
         Err(error) if index_is_away(&error) => Err(error),
         index => Ok(index?),
     };
-    let marked: Vec<Instant> = index
+    let marked: Vec<Timestamp> = index
         .iter()
         .flatten()
         .filter_map(|(_, marked)| match marked {

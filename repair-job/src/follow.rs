@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use model::{Instant, ProductId};
+use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, Marked, PageIndex, ServerIdentity};
 use process::StoreError;
 
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Kept {
     table_id: String,
     servers: ServerIdentity,
-    watermarks: BTreeMap<IndexPartition, Instant>,
+    watermarks: BTreeMap<IndexPartition, Timestamp>,
 }
 
 impl Kept {
@@ -40,7 +40,7 @@ impl Kept {
     ) -> Result<(), StoreError> {
         let partitions: BTreeSet<IndexPartition> =
             products.into_iter().map(|product| index.partition_of(product)).collect();
-        let since: Vec<(IndexPartition, Instant)> =
+        let since: Vec<(IndexPartition, Timestamp)> =
             partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
         index.assert_kept(&self.table_id, &since, &self.servers).await
     }
@@ -52,7 +52,7 @@ pub(crate) struct Follow {
     table_id: String,
     /// The servers that answered when the run began; `None` when none did.
     servers: Option<ServerIdentity>,
-    pub(crate) watermarks: BTreeMap<IndexPartition, Instant>,
+    pub(crate) watermarks: BTreeMap<IndexPartition, Timestamp>,
     /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
     doubted: BTreeSet<IndexPartition>,
     /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
@@ -113,7 +113,7 @@ impl Follow {
     }
 
     /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.
-    pub(crate) fn drop_older(&mut self, run: &Run<'_>, oldest: Instant) {
+    pub(crate) fn drop_older(&mut self, run: &Run<'_>, oldest: Timestamp) {
         let before = self.watermarks.len();
         self.watermarks.retain(|_, watermark| *watermark >= oldest);
         let dropped = before - self.watermarks.len();
@@ -126,7 +126,7 @@ impl Follow {
     }
 
     /// Doubts watermarks that are later than the present.
-    pub(crate) fn doubt_later(&mut self, run: &Run<'_>, present: Instant) {
+    pub(crate) fn doubt_later(&mut self, run: &Run<'_>, present: Timestamp) {
         let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
         self.doubted = later.map(|(partition, _)| *partition).collect();
         if !self.doubted.is_empty() {
@@ -139,7 +139,7 @@ impl Follow {
     }
 
     /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
-    pub(crate) fn begins(&self, oldest: Instant) -> impl Iterator<Item = Instant> {
+    pub(crate) fn begins(&self, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
         let begins = self.watermarks.iter();
         begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
     }
@@ -156,9 +156,9 @@ impl Follow {
     }
 
     /// Advances the watermarks after a window has been reconciled up to `to`.
-    pub(crate) async fn advance(&mut self, run: &Run<'_>, to: Instant, is_last: bool) -> Result<(), RepairError> {
+    pub(crate) async fn advance(&mut self, run: &Run<'_>, to: Timestamp, is_last: bool) -> Result<(), RepairError> {
         let Some(servers) = &self.servers else { return Ok(()) };
-        let from: Vec<(IndexPartition, Instant)> = self
+        let from: Vec<(IndexPartition, Timestamp)> = self
             .watermarks
             .iter()
             .filter(|(partition, watermark)| match self.doubted.contains(partition) {

@@ -115,7 +115,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
         ("IndexReachable", "Count", u8::from(invoked.is_index_reachable).into()),
     ];
     if let Ok(status) = &invoked.status {
-        let age = |at: model::Instant| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
+        let age = |at: model::Timestamp| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
         values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
         if let Ok(index) = &status.index {
             values.extend(index.oldest_vouch.map(|at| ("IndexVouchAge", "Milliseconds", age(at))));

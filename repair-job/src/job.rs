@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use model::{
-    CommentId, Instant,
+    CommentId, Timestamp,
     plan::reconcile::{Drift, Places},
 };
 use page_index::PageIndex;
@@ -106,8 +106,8 @@ pub struct Job {
 /// The stored record of a command's last run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
-    pub(crate) began: Instant,
-    pub(crate) ended: Instant,
+    pub(crate) began: Timestamp,
+    pub(crate) ended: Timestamp,
     pub(crate) exit_code: u8,
     pub(crate) checked: u64,
     pub(crate) mended: u64,
@@ -119,7 +119,7 @@ pub(crate) struct RunRecord {
 /// A run that is under way.
 pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
-    pub(crate) began: Instant,
+    pub(crate) began: Timestamp,
     /// Units consumed before the run began.
     before: Units,
     report: Mutex<Report>,
@@ -200,7 +200,7 @@ impl Job {
         scope: &str,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), RepairError>,
     ) -> Result<(), RepairError> {
-        let until = |at: Instant| at.epoch_ms() + i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
+        let until = |at: Timestamp| at.epoch_ms() + i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX);
         let mut lasts = Clock::now() + self.settings.lease;
         let lease = Lease { holder: process::new_ulid(), who: who(), since: run.began, until_ms: until(run.began) };
         if let Some(holder) = self.table.take_lease(scope, &lease, run.began).await? {

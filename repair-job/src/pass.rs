@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::Instant;
+use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use table::ItemKey;
 
@@ -33,16 +33,16 @@ pub(crate) struct SegmentState {
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) began: Option<Instant>,
+    pub(crate) began: Option<Timestamp>,
     /// Whether the current pass has listed all products read so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lists: bool,
     /// When the last completed pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_began: Option<Instant>,
+    pub(crate) last_began: Option<Timestamp>,
     /// When the last completed pass ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_ended: Option<Instant>,
+    pub(crate) last_ended: Option<Timestamp>,
     /// Whether the last completed pass listed all products that it read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) last_lists: bool,
@@ -69,7 +69,7 @@ pub(crate) fn pass_name(segments: u32) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pass {
     /// When the pass began. A resumed pass keeps its original time.
-    pub(crate) began: Instant,
+    pub(crate) began: Timestamp,
     /// The segments left to check.
     pub(crate) segments: Vec<(u32, SegmentState)>,
     /// Number of segments done.
@@ -80,18 +80,18 @@ pub(crate) struct Pass {
 
 /// Whether a rolling run checks something again whose last check began at this time. A time in the future comes from a
 /// fast clock and counts as due.
-pub(crate) fn is_due(last_began: Option<Instant>, present: Instant) -> bool {
+pub(crate) fn is_due(last_began: Option<Timestamp>, present: Timestamp) -> bool {
     let age_ms = i64::try_from((EVERY - EARLIER).as_millis()).unwrap_or(i64::MAX);
     !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
 }
 
 /// Plans an audit from the states of segments.
-pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Instant) -> Pass {
+pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Timestamp) -> Pass {
     let segments = options.segments.max(1);
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     // A time in the future comes from a fast clock, so the actual age is unknown.
     let is_gone_on_with =
-        |began: Instant| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
+        |began: Timestamp| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
     let state = |segment| {
         let state = states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
         if options.restart { state.begun_anew() } else { state }
@@ -105,7 +105,7 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
             let began = pass.began;
             // Rolling runs may meanwhile have completed some segments, or be in the middle of some. Positions from
             // before this pass are discarded.
-            let is_done = |last: Instant| before == Some(began) && (began..=present).contains(&last);
+            let is_done = |last: Timestamp| before == Some(began) && (began..=present).contains(&last);
             let left = all.filter(|(_, state)| !state.last_began.is_some_and(is_done));
             pass.segments = left
                 .map(|(segment, state)| match state.began {
@@ -153,8 +153,8 @@ mod tests {
 
     const HOUR_MS: i64 = 3_600_000;
 
-    fn at(hours: i64) -> Instant {
-        Instant::from_epoch_ms(1_700_000_000_000).unwrap().plus_ms(hours * HOUR_MS)
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_epoch_ms(1_700_000_000_000).unwrap().plus_ms(hours * HOUR_MS)
     }
 
     fn half_done(began: i64, last_began: Option<i64>) -> SegmentState {

@@ -32,7 +32,7 @@ use std::{
 
 use futures_util::{TryStreamExt, future::try_join, stream};
 use model::{
-    FilterKey, Instant, ProductId,
+    FilterKey, ProductId, Timestamp,
     catalogue::{Catalogue, NotWhole},
     item::{Image, PlacedComment, attribute, text},
     plan::{IndexEdit, index_edits},
@@ -162,7 +162,7 @@ struct Filled {
 }
 
 /// The instant from which the journal must be read besides the catalogue, or why the table must be scanned.
-pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Instant, NotWhole>, RepairError> {
+pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Timestamp, NotWhole>, RepairError> {
     let present = now();
     let found = job.table.catalogue().await?;
     Ok(Catalogue::reaches(found.as_ref(), table_id, oldest_entry(present), present))
@@ -172,7 +172,7 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     let job = run.job;
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     // Covers entries that arrive late, wrong clocks and replicas that lag.
-    let margin = |at: Instant| at.plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
+    let margin = |at: Timestamp| at.plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
     let described = job.table.describe().await?;
     let began = now();
     let reaches = match by_scan {
@@ -246,9 +246,9 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
 /// reconciled.
 async fn follow_journal(
     run: &Run<'_>,
-    from: Instant,
-    to: Instant,
-    listed_to: Option<Instant>,
+    from: Timestamp,
+    to: Timestamp,
+    listed_to: Option<Timestamp>,
     unreadable: &mut BTreeSet<String>,
 ) -> Result<(u64, bool), RepairError> {
     let scope = Scope { duplicates: false, index: IndexScope::All };

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use model::{Instant, journal::JOURNAL_RETENTION_DAYS};
+use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use process::now;
 use tokio::time::Instant as Clock;
 
@@ -42,17 +42,17 @@ impl Job {
 
     /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
     /// changes reconciled since then, and does not move the watermarks back.
-    pub async fn recent_since(&self, since: Option<Instant>) -> Report {
+    pub async fn recent_since(&self, since: Option<Timestamp>) -> Report {
         self.run("recent", "recent", async |run| Box::pin(recent(run, since)).await).await
     }
 }
 
 /// The instant since which the journal holds every entry.
-pub(crate) fn oldest_entry(present: Instant) -> Instant {
+pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
     present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
 }
 
-async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError> {
+async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), RepairError> {
     let (job, present) = (run.job, now());
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
@@ -99,10 +99,10 @@ async fn recent(run: &Run<'_>, since: Option<Instant>) -> Result<(), RepairError
 struct Pass<'run> {
     run: &'run Run<'run>,
     table_id: String,
-    from: Instant,
-    to: Instant,
+    from: Timestamp,
+    to: Timestamp,
     /// The instant until which the product catalogue lists all products.
-    listed_to: Option<Instant>,
+    listed_to: Option<Timestamp>,
     /// Whether the duplicates' watermark advances.
     moves_duplicates: bool,
 }
@@ -166,9 +166,9 @@ impl Pass<'_> {
 /// sets it back and reconciles everything in the journal again.
 async fn believable_watermark(
     run: &Run<'_>,
-    present: Instant,
-    oldest: Instant,
-) -> Result<Option<Instant>, RepairError> {
+    present: Timestamp,
+    oldest: Timestamp,
+) -> Result<Option<Timestamp>, RepairError> {
     let watermark = run.job.table.watermark().await?;
     let Some(later) = watermark.filter(|watermark| *watermark > present) else { return Ok(watermark) };
     run.add_unresolved(format!(
@@ -181,6 +181,6 @@ async fn believable_watermark(
     Ok(Some(oldest))
 }
 
-fn span(from: Instant, to: Instant) -> u64 {
+fn span(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.epoch_ms() - from.epoch_ms()).unwrap_or(0)
 }

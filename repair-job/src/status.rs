@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use functions::Quarantine;
-use model::Instant;
+use model::Timestamp;
 use page_index::NotReady;
 use process::now;
 use serde::Serialize;
@@ -31,9 +31,9 @@ pub struct IndexStatus {
     /// Partitions without a marker of this table.
     pub unmarked: usize,
     /// The oldest watermark.
-    pub oldest_watermark: Option<Instant>,
+    pub oldest_watermark: Option<Timestamp>,
     /// The oldest of the partitions' last vouches.
-    pub oldest_vouch: Option<Instant>,
+    pub oldest_vouch: Option<Timestamp>,
 }
 
 /// The last run of a command.
@@ -42,9 +42,9 @@ pub struct LastRun {
     /// The command.
     pub command: String,
     /// When it began.
-    pub began: Instant,
+    pub began: Timestamp,
     /// When it ended.
-    pub ended: Instant,
+    pub ended: Timestamp,
     /// Its exit code.
     pub exit_code: u8,
     /// Comments checked.
@@ -61,7 +61,7 @@ pub struct Status {
     /// The page index, or why it could not be asked.
     pub index: Result<IndexStatus, String>,
     /// The instant up to which the journal has been reconciled into the duplicates.
-    pub duplicates_watermark: Option<Instant>,
+    pub duplicates_watermark: Option<Timestamp>,
     /// Whether the journal still reaches back to it.
     pub journal_reaches_back: bool,
     /// The last runs.
@@ -71,10 +71,10 @@ pub struct Status {
     /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
     pub audited_share: f64,
     /// When the last sweep of the page index ended.
-    pub last_sweep: Option<Instant>,
+    pub last_sweep: Option<Timestamp>,
     /// The beginning of the last completed sweep, which found everything that was wrong in the page index by then.
     /// Before a sweep completes: the beginning of the first sweep.
-    pub swept_since: Option<Instant>,
+    pub swept_since: Option<Timestamp>,
     /// Runs in progress: the scope and the holder of each.
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
@@ -132,7 +132,11 @@ impl Job {
         })
     }
 
-    async fn index_status(&self, table_id: &str, present: Instant) -> Result<Result<IndexStatus, String>, RepairError> {
+    async fn index_status(
+        &self,
+        table_id: &str,
+        present: Timestamp,
+    ) -> Result<Result<IndexStatus, String>, RepairError> {
         let asked = async { Ok((self.index.readiness(table_id, present).await?, self.index.marks(table_id).await?)) };
         match asked.await {
             Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
@@ -156,7 +160,7 @@ impl Job {
 impl fmt::Display for Status {
     /// Formats the status for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let instant = |at: Option<Instant>| at.map_or("never".to_owned(), |at| at.to_string());
+        let instant = |at: Option<Timestamp>| at.map_or("never".to_owned(), |at| at.to_string());
         let mut text = String::new();
         match &self.index {
             Ok(index) => writeln!(

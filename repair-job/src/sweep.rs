@@ -18,11 +18,11 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use model::Instant;
+use model::Timestamp;
 use page_index::SweepPosition;
 use process::now;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Duration, Instant as Clock};
+use tokio::time::{Duration, Instant};
 
 use crate::{
     audit::{AuditOptions, ITEMS_PER_COMMENT, Which},
@@ -53,16 +53,16 @@ pub(crate) struct SweepState {
     pub(crate) members: Option<u64>,
     /// When the current sweep began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) began: Option<Instant>,
+    pub(crate) began: Option<Timestamp>,
     /// When the first sweep began, until a sweep completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) first_began: Option<Instant>,
+    pub(crate) first_began: Option<Timestamp>,
     /// When the last completed sweep began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_began: Option<Instant>,
+    pub(crate) last_began: Option<Timestamp>,
     /// When the last completed sweep ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_ended: Option<Instant>,
+    pub(crate) last_ended: Option<Timestamp>,
 }
 
 /// The work of sweeping this many comments, in steps of reading one item. The ratio is approximate, from times measured
@@ -76,7 +76,7 @@ pub(crate) async fn sweep(
     run: &Run<'_>,
     follow: &Follow,
     options: AuditOptions,
-    since: Option<Instant>,
+    since: Option<Timestamp>,
 ) -> Result<(), RepairError> {
     if follow.watermarks.is_empty() {
         // Already reported when the markers were read.
@@ -104,7 +104,7 @@ async fn sweep_all(
     run: &Run<'_>,
     follow: &Follow,
     options: AuditOptions,
-    since: Option<Instant>,
+    since: Option<Timestamp>,
 ) -> Result<(), RepairError> {
     let (job, index) = (run.job, &run.job.index);
     let mut state: SweepState = match job.settings.apply {
@@ -145,7 +145,7 @@ async fn sweep_all(
     };
     let mut compared = compared(&sweeper, &is_ending, start.clone(), options.at_once);
     let (mut position, mut is_over, mut failure) = (start, false, None);
-    let mut remembered = Clock::now();
+    let mut remembered = Instant::now();
     while let Some(outcome) = compared.next().await {
         match outcome {
             // After a skipped comment, the position stays, so that what follows is checked again.
@@ -161,7 +161,7 @@ async fn sweep_all(
             }
         }
         if !is_over && remembered.elapsed() > REMEMBER_EVERY {
-            remembered = Clock::now();
+            remembered = Instant::now();
             (state.position, state.members) = (Some(position.clone()), Some(members));
             remember(run, &state).await?;
         }

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::{TryStreamExt, stream};
 use model::{
-    BaseSet, CommentId, Instant, Language, Placement, ProductId,
+    BaseSet, CommentId, Language, Placement, ProductId, Timestamp,
     item::Image,
     plan::reconcile::{Drift, Names, Places, Ranks, base_sets_in, plan_ranks},
 };
@@ -226,7 +226,7 @@ impl Sweeper<'_> {
         let job = self.run.job;
         let keys: Vec<(CommentId, ProductId)> = batch.comments.keys().cloned().collect();
         let items = job.table.primary_items_of(&keys, Clock::now() + TIME_MAX).await?;
-        let mut found: BTreeMap<(CommentId, ProductId), (Placement, Instant)> = BTreeMap::new();
+        let mut found: BTreeMap<(CommentId, ProductId), (Placement, Timestamp)> = BTreeMap::new();
         for item in &items {
             // An unreadable item stays absent here, which makes the comment suspect.
             if let Ok(image) = Image::of_primary(item) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{CommentId, Instant, plan::reconcile::Places};
+use model::{CommentId, Timestamp, plan::reconcile::Places};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -19,7 +19,7 @@ const UNRESOLVED: &str = "unresolved";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Remembered {
-    since: Instant,
+    since: Timestamp,
     what: String,
     /// The places where the comment was looked for. The table may no longer show all places where its id has entries in
     /// the page index.

@@ -18,7 +18,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use model::{CommentId, Instant, plan::reconcile::Places};
+use model::{CommentId, Timestamp, plan::reconcile::Places};
 use page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime};
 use process::{StoreError, now};
 use table::Table;
@@ -203,7 +203,7 @@ impl<'run> Voucher<'run> {
     }
 
     /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
-    async fn sample(&self, follow: &Follow, present: Instant) -> Result<Option<Refusal>, RepairError> {
+    async fn sample(&self, follow: &Follow, present: Timestamp) -> Result<Option<Refusal>, RepairError> {
         let run = self.run;
         let lag = run.job.settings.indexer_lag;
         let reconciled = follow.begins(oldest_entry(present)).min().unwrap_or(present);
@@ -228,7 +228,7 @@ impl<'run> Voucher<'run> {
     /// The comments without those that changed again after `at`: their last change may still be on its way to the indexer.
     async fn unchanged_since(
         &self,
-        at: Instant,
+        at: Timestamp,
         comments: BTreeMap<CommentId, Places>,
     ) -> Result<BTreeMap<CommentId, Places>, RepairError> {
         let Job { table, settings, .. } = self.run.job;
@@ -250,7 +250,7 @@ impl<'run> Voucher<'run> {
         &self,
         before: Remembered,
         partitions: Vec<(IndexPartition, String)>,
-        present: Instant,
+        present: Timestamp,
     ) -> Result<Option<Refusal>, RepairError> {
         let Job { table, index, .. } = self.run.job;
         let next = Remembered { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
@@ -289,7 +289,11 @@ impl Refusal {
 }
 
 /// Some comments that changed between two instants, preferably late ones.
-async fn changed_before(table: &Table, from: Instant, to: Instant) -> Result<BTreeMap<CommentId, Places>, RepairError> {
+async fn changed_before(
+    table: &Table,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<CommentId, Places>, RepairError> {
     let mut named = BTreeMap::new();
     for span_s in SAMPLE_SPANS_S {
         let begins = to.plus_ms(-1_000 * span_s).max(from);

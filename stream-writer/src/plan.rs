@@ -67,7 +67,7 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use model::{
-        BlobFormat, Comment, CommentId, CommentText, Instant, Language, ProductId, Rating, Revision,
+        BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, Timestamp,
         item::{CommentItem, Image},
         record::{RecordChange, group_by_primary_item},
     };
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn item(id: &str, rating: u64) -> Item {
-        let now = Instant::from_epoch_ms(0).unwrap();
+        let now = Timestamp::from_epoch_ms(0).unwrap();
         let comment = Comment {
             id: CommentId::parse(id).unwrap(),
             product: ProductId::parse("p").unwrap(),

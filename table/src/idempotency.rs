@@ -5,7 +5,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Comment, CommentId, Instant, ProductId, Revision, item::attribute};
+use model::{Comment, CommentId, ProductId, Revision, Timestamp, item::attribute};
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -71,7 +71,7 @@ struct Record {
 /// The values that a creation added to the request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Made {
-    created_at: Instant,
+    created_at: Timestamp,
     revision: Revision,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use model::{
-    CommentId, FilterKey, Instant, Malformed, ProductId,
+    CommentId, FilterKey, Malformed, ProductId, Timestamp,
     item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
@@ -76,7 +76,7 @@ pub struct JournalPosition(SdkItem);
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalRow {
     /// The instant in its key; if the key holds none, the instant of the previous row.
-    pub at: Instant,
+    pub at: Timestamp,
     /// The entry, or why it cannot be read.
     pub entry: Result<JournalEntry, Malformed>,
 }
@@ -276,8 +276,8 @@ impl Table {
     pub async fn journal_part(
         &self,
         shard: u32,
-        from: Instant,
-        to: Instant,
+        from: Timestamp,
+        to: Timestamp,
         position: Option<JournalPosition>,
     ) -> Result<JournalPart, StoreError> {
         self.admit_read().await;
@@ -300,7 +300,7 @@ impl Table {
         let mut latest = from;
         let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
             let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
-            let at = sk.split_once('#').and_then(|(at, _)| Instant::parse(at).ok());
+            let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
             latest = at.filter(|at| *at > latest).unwrap_or(latest);
             let entry = match from_sdk_item::<JournalItem>(item) {
                 Ok(item) => JournalEntry::try_from(item),

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
 use model::{
-    Cd, Comment, CommentId, FilterKey, Instant, Order,
+    Cd, Comment, CommentId, FilterKey, Order, Timestamp,
     item::{CommentItem, Image, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
@@ -242,7 +242,7 @@ impl Table {
     ///
     /// # Errors
     /// The store's, or that an entry is malformed.
-    pub async fn journal(&self, from: Instant, to: Instant) -> Result<Vec<JournalEntry>, StoreError> {
+    pub async fn journal(&self, from: Timestamp, to: Timestamp) -> Result<Vec<JournalEntry>, StoreError> {
         const HOUR_MS: i64 = 3_600_000;
         let mut entries = Vec::new();
         let mut hour = from;
@@ -258,8 +258,8 @@ impl Table {
     async fn read_journal_shard(
         &self,
         pk: &str,
-        from: Instant,
-        to: Instant,
+        from: Timestamp,
+        to: Timestamp,
         entries: &mut Vec<JournalEntry>,
     ) -> Result<(), StoreError> {
         let mut start = None;

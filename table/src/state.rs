@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     types::AttributeValue,
 };
-use model::{Instant, item::attribute};
+use model::{Timestamp, item::attribute};
 use process::{Store, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -37,14 +37,14 @@ pub struct Lease {
     /// Host and process, so that a person can find the run.
     pub who: String,
     /// When the run began.
-    pub since: Instant,
+    pub since: Timestamp,
     /// When the lease ends unless it is renewed, in milliseconds since 1970.
     pub until_ms: i64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Watermark {
-    up_to: Instant,
+    up_to: Timestamp,
 }
 
 fn key(what: &str, name: &str) -> SdkItem {
@@ -164,7 +164,7 @@ impl Table {
     ///
     /// # Errors
     /// The store's.
-    pub async fn watermark(&self) -> Result<Option<Instant>, StoreError> {
+    pub async fn watermark(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.state::<Watermark>(WATERMARK, DUPLICATES).await?.map(|watermark| watermark.up_to))
     }
 
@@ -172,7 +172,7 @@ impl Table {
     ///
     /// # Errors
     /// The store's.
-    pub async fn advance_watermark(&self, to: Instant) -> Result<(), StoreError> {
+    pub async fn advance_watermark(&self, to: Timestamp) -> Result<(), StoreError> {
         // The texts of instants sort by time.
         self.put_watermark(to, "attribute_not_exists(pk) OR #up_to < :is", to).await
     }
@@ -181,12 +181,12 @@ impl Table {
     ///
     /// # Errors
     /// The store's.
-    pub async fn set_watermark_back(&self, from: Instant, to: Instant) -> Result<(), StoreError> {
+    pub async fn set_watermark_back(&self, from: Timestamp, to: Timestamp) -> Result<(), StoreError> {
         self.put_watermark(to, "#up_to = :is", from).await
     }
 
     /// Writes the watermark if the condition about `is` holds. Otherwise the stored one stays.
-    async fn put_watermark(&self, to: Instant, condition: &str, is: Instant) -> Result<(), StoreError> {
+    async fn put_watermark(&self, to: Timestamp, condition: &str, is: Timestamp) -> Result<(), StoreError> {
         let mut item = to_sdk_item(&Watermark { up_to: to })?;
         item.extend(key(WATERMARK, DUPLICATES));
         let put = self
@@ -222,7 +222,7 @@ impl Table {
     ///
     /// # Errors
     /// The store's.
-    pub async fn take_lease(&self, scope: &str, lease: &Lease, now: Instant) -> Result<Option<Lease>, StoreError> {
+    pub async fn take_lease(&self, scope: &str, lease: &Lease, now: Timestamp) -> Result<Option<Lease>, StoreError> {
         let mut item = to_sdk_item(lease)?;
         item.extend(key(LEASE, scope));
         let put = self

@@ -11,8 +11,8 @@ use aws_sdk_dynamodb::{
     types::{AttributeValue, Delete, Put, TransactWriteItem, Update},
 };
 use model::{
-    Comment, CommentId, CommentText, FilterKey, Instant, InvalidInput, Language, Placement, ProductId, Rating,
-    Revision,
+    Comment, CommentId, CommentText, FilterKey, InvalidInput, Language, Placement, ProductId, Rating, Revision,
+    Timestamp,
     item::{CommentItem, Image, attribute, comment_pk, edited},
     journal::JournalEntry,
 };
@@ -48,7 +48,7 @@ pub struct NewComment {
     /// Its rating.
     pub rating: Rating,
     /// When it was made.
-    pub created_at: Instant,
+    pub created_at: Timestamp,
     /// Its text.
     pub text: CommentText,
 }

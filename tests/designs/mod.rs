@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use four_index::{Cursor, Error, FourIndexTable, Page, PageQuery, comment_item, counter_items};
 use itertools::Itertools;
 use model::{
-    Comment, CommentId, CommentText, Filter, Instant, Language, PageSize, ProductId, Rating, RatingSet, Revision,
+    Comment, CommentId, CommentText, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp,
 };
 use serde_dynamo::Item;
 use table::Table;
@@ -83,7 +83,7 @@ async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
 
 /// A comment created `seconds` into a day.
 fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: i64) -> Comment {
-    let created_at = Instant::parse("2024-02-29T12:00:00Z").unwrap().plus_ms(seconds * 1_000);
+    let created_at = Timestamp::parse("2024-02-29T12:00:00Z").unwrap().plus_ms(seconds * 1_000);
     Comment {
         id: CommentId::parse(id).unwrap(),
         product: product.clone(),

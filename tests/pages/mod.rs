@@ -19,7 +19,7 @@ mod structured_data;
 mod texts;
 
 use local_stack::stack::StackSettings;
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use table::NewComment;
 
 use crate::fixture::stack::{Running, settings};
@@ -43,7 +43,7 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
         product: ProductId::parse(product).unwrap(),
         language: Language::parse(language).unwrap(),
         rating: Rating::new(rating).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + number * 3_600_000).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + number * 3_600_000).unwrap(),
         text: CommentText::new(title, format!("Body {number} of {product}"), author).unwrap(),
     }
 }

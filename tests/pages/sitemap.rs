@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::Indexable;
 use futures_util::{StreamExt, stream};
 use local_stack::{demo::demo_comments, stack::StackSettings};
-use model::{CommentId, Instant, Language, Placement, ProductId, Rating, plan::index_edits};
+use model::{CommentId, Language, Placement, ProductId, Rating, Timestamp, plan::index_edits};
 use page_index::ProductTotal;
 use process::now;
 
@@ -124,7 +124,7 @@ async fn a_catalog_names_every_product_of_its_partition_that_has_comments() {
     let edits: Vec<_> = (0..PRODUCTS)
         .flat_map(|number| {
             let of = placement(number / 2, 1 + number as u64 % 5);
-            index_edits(&id(number), Some((&of, Instant::from_epoch_ms(number as i64).unwrap())), &[])
+            index_edits(&id(number), Some((&of, Timestamp::from_epoch_ms(number as i64).unwrap())), &[])
         })
         .collect();
     index.apply(&edits).await.unwrap();

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{
-    CommentId, Instant, ProductId, Rating, Revision,
+    CommentId, ProductId, Rating, Revision, Timestamp,
     catalogue::Catalogue,
     journal::{JOURNAL_RETENTION_DAYS, JournalEntry},
 };
@@ -257,7 +257,7 @@ async fn a_catalogue_that_is_not_whole_is_not_read_by() {
 #[tokio::test]
 async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
     let stores = Stores::start().await;
-    let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+    let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
     let first = Catalogue { table: "t".to_owned(), from: at(1), to: at(1), is_whole: true };
     let second = Catalogue { to: at(2), ..first.clone() };
     let table = &stores.table;

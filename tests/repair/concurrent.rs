@@ -26,7 +26,7 @@ use aws_lambda_events::{
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
 use model::{
-    Comment, CommentId, CommentText, Filter, FilterKey, Instant, Language, Order, ProductId, Rating, RatingSet,
+    Comment, CommentId, CommentText, Filter, FilterKey, Language, Order, ProductId, Rating, RatingSet, Timestamp,
     record::decode_batch,
 };
 use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
@@ -331,7 +331,7 @@ async fn change(
             language,
             rating,
             // A comment that is created again may have another creation time.
-            created_at: Instant::from_epoch_ms(1_700_000_000_000 + random.random_range(0..3)).unwrap(),
+            created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + random.random_range(0..3)).unwrap(),
             text: CommentText::new(None, body, None).unwrap(),
         };
         return match stores.table.create_comment(comment, None).await.unwrap() {

@@ -11,7 +11,7 @@ use std::{
 use api::ApiSettings;
 use futures_util::FutureExt;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use model::{CommentId, CommentText, Filter, Instant, Language, Order, ProductId, Rating};
+use model::{CommentId, CommentText, Filter, Language, Order, ProductId, Rating, Timestamp};
 use page_index::{Marked, NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
@@ -48,7 +48,7 @@ pub(super) fn comment(number: u64) -> NewComment {
         product: product(number),
         language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
         rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
         text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
     }
 }
@@ -279,7 +279,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_cau
     let config = PageIndexConfig { max_age, ..stores.index_config.clone() };
     stores.index = PageIndex::connect(&config).unwrap();
     wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
-    let is_ready = async |at: Instant| {
+    let is_ready = async |at: Timestamp| {
         let readiness = stores.index.readiness(&table_id, at).await.unwrap();
         let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
         assert!([0, readiness.len()].contains(&ready), "{ready} of {} partitions are ready", readiness.len());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{BaseSet, Instant, journal::JOURNAL_RETENTION_DAYS};
+use model::{BaseSet, Timestamp, journal::JOURNAL_RETENTION_DAYS};
 use page_index::{IndexPartition, Marked, PageIndex, PageIndexConfig};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
@@ -30,7 +30,7 @@ async fn table_id(stores: &Stores) -> String {
 }
 
 /// The partitions that have a watermark, each with its watermark.
-async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Instant)> {
+async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
     let marked = index.watermarks(&table_id(stores).await).await.unwrap();
     let up_to = marked.into_iter().filter_map(|(partition, marked)| match marked {
         Marked::UpTo(at) => Some((partition, at)),
@@ -263,7 +263,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
         index
             .prepare_advance(&table_id, &from, &servers)
             .await
-            .map(|p| format!("{p:?}").matches("Instant").count())
+            .map(|p| format!("{p:?}").matches("Timestamp").count())
             .unwrap(),
         0
     );

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use model::{Comment, CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{JobSettings, Stop, exit};
@@ -75,7 +75,7 @@ fn comment(writer: u64, number: u64, product: ProductId, rating: Rating) -> NewC
         product,
         language: Language::parse("en").unwrap(),
         rating,
-        created_at: Instant::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
         text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
     }
 }

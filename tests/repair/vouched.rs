@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use model::{CommentId, Instant, Rating};
+use model::{CommentId, Rating, Timestamp};
 use page_index::{Mark, NotReady, PageIndex, PageIndexConfig};
 use process::now;
 use repair_job::{Job, JobSettings, Report, Stop, exit};
@@ -59,7 +59,7 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
 }
 
 /// Sets a field of all markers of a server.
-async fn set_markers(stores: &Stores, redis_url: &str, field: &str, at: Instant) {
+async fn set_markers(stores: &Stores, redis_url: &str, field: &str, at: Timestamp) {
     let mut raw = redis_server::connection(redis_url).await;
     for key in stores.index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:marker")) {
         redis::cmd("HSET").arg(&[key, field, &at.epoch_ms().to_string()]).exec_async(&mut raw).await.unwrap();
@@ -72,7 +72,7 @@ async fn set_watermarks_back(stores: &Stores, redis_url: &str) {
 }
 
 /// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.
-async fn is_believed(stores: &Stores, at: Instant) -> bool {
+async fn is_believed(stores: &Stores, at: Timestamp) -> bool {
     let readiness = stores.index.readiness(&table_id(stores).await, at).await.unwrap();
     let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
     assert!([0, readiness.len()].contains(&ready), "{readiness:?}");

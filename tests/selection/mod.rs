@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating, RatingSet,
+    Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, RatingSet, Timestamp,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{PageIndex, PageStartQuery, Stats};
@@ -61,7 +61,7 @@ pub(crate) async fn check_starts(
     index: &PageIndex,
     product: &Product,
     filter: &Filter,
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     skips: &[u64],
 ) {
     for order in [Order::Newest, Order::Oldest] {
@@ -97,7 +97,7 @@ pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: 
         let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
         check_starts(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
-        for as_of in [instant, instant.plus_ms(-1), Instant::MIN] {
+        for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
             let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
             check_starts(index, product, filter, Some(as_of), &some).await;
         }

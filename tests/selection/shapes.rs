@@ -1,6 +1,6 @@
 //! Spreads of creation times that make the selection of a rank hard.
 
-use model::{Cd, CommentId, Filter, Instant, Language, Order, Placement, ProductId, Rating};
+use model::{Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, Timestamp};
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
 /// A comment in the form of the page index.
@@ -86,7 +86,7 @@ pub(super) const SHAPES: [(&str, Shape); 14] = [
         make(n, |i| (any_rating(random), BASE_MS + (1_i64 << (i * 46 / n)) + random.random_range(0..9)))
     }),
     ("before 1970 and far ahead", |n, random| {
-        make(n, |_| (any_rating(random), random.random_range(Instant::MIN.epoch_ms()..Instant::MAX.epoch_ms())))
+        make(n, |_| (any_rating(random), random.random_range(Timestamp::MIN.epoch_ms()..Timestamp::MAX.epoch_ms())))
     }),
     ("sets of one comment", |_, _| {
         (1..=5_u64).map(|rating| (rating, BASE_MS + (rating * 3 % 5).cast_signed())).collect()
@@ -113,7 +113,7 @@ pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng)
             language: Language::parse(language).unwrap(),
             rating: Rating::new(*rating).unwrap(),
         };
-        Indexed { cd: Cd { created_at: Instant::from_epoch_ms(*ms).unwrap(), id: comment_id }, placement }
+        Indexed { cd: Cd { created_at: Timestamp::from_epoch_ms(*ms).unwrap(), id: comment_id }, placement }
     });
     Product { shape: shape.0, comments: comments.collect(), id }
 }

@@ -13,8 +13,8 @@ fn query(order: Order, size: u64) -> ListingQuery {
     ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
 }
 
-fn at(ms: i64) -> Instant {
-    Instant::from_epoch_ms(ms).unwrap()
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_epoch_ms(ms).unwrap()
 }
 
 /// A comment made at this millisecond, which is also its name.
@@ -145,7 +145,7 @@ fn comments_dated_after_as_of_do_not_shift_pages() {
     let last = page(&oldest, 2, Some(3), start(3, Some(2)), 9).unwrap();
     assert_eq!((times(&last), last.next), (vec![3], None));
     assert_eq!(page(&oldest, 1, Some(2), None, 9).unwrap().next, None);
-    assert_eq!(times(&page(&newest, 1, Some(Instant::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
+    assert_eq!(times(&page(&newest, 1, Some(Timestamp::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
 }
 
 #[test]

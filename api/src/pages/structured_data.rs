@@ -5,7 +5,7 @@
 //! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
 //!   page index the average is unknown, so then only a page with an authored comment has structured data.
 
-use model::{Comment, Filter, Instant, PageNumber, ProductId};
+use model::{Comment, Filter, PageNumber, ProductId, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -55,7 +55,7 @@ struct Review<'page> {
     #[serde(rename = "@id")]
     id: String,
     author: Person<'page>,
-    date_published: Instant,
+    date_published: Timestamp,
     in_language: &'page str,
     review_rating: Rating,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! Formats numbers, times and filters for people.
 
-use model::{Filter, Instant, Rating};
+use model::{Filter, Rating, Timestamp};
 use page_index::Stats;
 
 use super::language_name::LanguageName;
@@ -77,7 +77,7 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// The day of an instant, `29 Feb 2024`, in UTC.
-pub(super) fn day(instant: Instant) -> String {
+pub(super) fn day(instant: Timestamp) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let text = instant.to_string();
     let part = |from, to| text.get(from..to).unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn day(instant: Instant) -> String {
 }
 
 /// The day and the minute, `29 Feb 2024, 23:59 UTC`.
-pub(super) fn minute(instant: Instant) -> String {
+pub(super) fn minute(instant: Timestamp) -> String {
     format!("{}, {} UTC", day(instant), instant.to_string().get(11..16).unwrap_or_default())
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn numbers_and_times_are_written_for_people() {
-        let at = |text: &str| Instant::parse(text).unwrap();
+        let at = |text: &str| Timestamp::parse(text).unwrap();
         assert_eq!(
             (grouped(0), grouped(999), grouped(1_000), grouped(392_716)),
             ("0".into(), "999".into(), "1,000".into(), "392,716".into())

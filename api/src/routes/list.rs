@@ -1,7 +1,7 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Instant, InvalidInput, Language, Order, PageNumber, PageSize, Rating};
+use model::{InvalidInput, Language, Order, PageNumber, PageSize, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ const FORMAT: u8 = 2;
 
 /// The requested page of the listing.
 enum Place {
-    Page { number: PageNumber, as_of: Option<Instant> },
+    Page { number: PageNumber, as_of: Option<Timestamp> },
     Cursor { cursor: Cursor, text: String },
 }
 
@@ -85,7 +85,7 @@ fn read(request: &HttpRequest, cursors: &CursorSealer) -> Result<(ListingQuery, 
         page_size: parameters.page_size()?,
     };
     let as_of = parameters
-        .parse("as_of", |text| Instant::parse(text).map_err(|error| InvalidInput::new("as_of", error.problem)))?;
+        .parse("as_of", |text| Timestamp::parse(text).map_err(|error| InvalidInput::new("as_of", error.problem)))?;
     let number = parameters.parse("page", PageNumber::parse)?;
     let Some(text) = parameters.get("cursor") else {
         return Ok((query, Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of }));
@@ -141,7 +141,7 @@ pub(crate) struct Body<'listing> {
     /// for; otherwise when the newest comment was made that the page numbers count, or how far the page index is when there is
     /// none. Null for a cursor, and while the page index is away unless it was asked for.
     #[schema(value_type = Option<String>, format = DateTime, required)]
-    as_of: Option<Instant>,
+    as_of: Option<Timestamp>,
     index: IndexState,
     comments: Vec<CommentBody<'listing>>,
     links: Links,
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn another_shape_has_other_entity_tags() {
-        let at = |ms| Instant::from_epoch_ms(ms).unwrap();
+        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
         let comment = Comment {
             id: CommentId::parse("c1").unwrap(),
             product: ProductId::parse("p").unwrap(),

@@ -82,7 +82,7 @@ pub(crate) struct CommentBody<'comment> {
     rating: u8,
     /// When it was made; it never changes.
     #[schema(value_type = String, format = DateTime)]
-    created_at: model::Instant,
+    created_at: model::Timestamp,
     #[schema(required)]
     title: Option<&'comment str>,
     body: &'comment str,

@@ -1,7 +1,7 @@
 //! `GET /api/v1/products/{product}/stats`
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Filter, Instant, Language, Rating};
+use model::{Filter, Language, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,7 +42,7 @@ pub(crate) struct Body<'stats> {
     average: Option<f64>,
     /// When the newest was made; null without comments.
     #[schema(value_type = Option<String>, format = DateTime, required)]
-    last_commented_at: Option<Instant>,
+    last_commented_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

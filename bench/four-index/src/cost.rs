@@ -110,7 +110,7 @@ fn units(item: Option<&Item>) -> usize {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use model::{CommentText, Instant, Revision};
+    use model::{CommentText, Revision, Timestamp};
 
     use super::*;
     use crate::item::tests::comment;
@@ -120,7 +120,7 @@ mod tests {
         let sized = |language: &str, rating: u64, body: usize| {
             let comment = comment("c1", language, rating);
             let text = CommentText { body: "x".repeat(body), ..comment.text.clone() };
-            let revision = Revision::after(Some(comment.revision), Instant::MIN, 1);
+            let revision = Revision::after(Some(comment.revision), Timestamp::MIN, 1);
             (Comment { text: text.clone(), ..comment.clone() }, Comment { text, revision, ..comment })
         };
         let mut lines = String::new();

@@ -154,7 +154,7 @@ fn read_position(text: &str) -> Result<Position, CursorError> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use model::{CommentId, Filter, Instant, Language, PageSize, ProductId, RatingSet};
+    use model::{CommentId, Filter, Language, PageSize, ProductId, RatingSet, Timestamp};
     use proptest::prelude::*;
 
     use super::*;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn after(ms: i64, id: &str) -> Position {
-        Position::After(Cd { created_at: Instant::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() })
+        Position::After(Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() })
     }
 
     fn cursor(query: &PageQuery, positions: Vec<Position>) -> Cursor {

@@ -121,12 +121,12 @@ impl Entry {
 #[cfg(test)]
 pub(crate) mod tests {
     use expect_test::expect;
-    use model::{CommentText, Instant, size::item_bytes};
+    use model::{CommentText, Timestamp, size::item_bytes};
 
     use super::*;
 
     pub(crate) fn comment(id: &str, language: &str, rating: u64) -> Comment {
-        let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
+        let now = Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap();
         Comment {
             id: CommentId::parse(id).unwrap(),
             product: ProductId::parse("a/42").unwrap(),

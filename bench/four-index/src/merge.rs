@@ -80,14 +80,14 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
 mod tests {
     use expect_test::{Expect, expect};
     use itertools::Itertools;
-    use model::{CommentId, Instant};
+    use model::{CommentId, Timestamp};
     use proptest::prelude::*;
 
     use super::*;
 
     /// A comment: its name is its id, and `at` is its time.
     fn cd(at: i64, id: &str) -> Cd {
-        Cd { created_at: Instant::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
+        Cd { created_at: Timestamp::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
     }
 
     /// A partition of a test: its comments, newest first.

@@ -6,7 +6,7 @@
 //! time is a number of milliseconds, with eight bytes like a timestamp.
 
 use anyhow::Context;
-use model::{Cd, Comment, CommentId, CommentText, Filter, Instant, Language, ProductId, Rating, Revision};
+use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
 
 use crate::shop::PAGE_SIZE;
 
@@ -94,7 +94,7 @@ impl Row<'_> {
             product: ProductId::parse(self.product)?,
             language: Language::parse(self.language)?,
             rating: Rating::new(u64::try_from(self.rating)?)?,
-            created_at: Instant::from_epoch_ms(self.created_ms)?,
+            created_at: Timestamp::from_epoch_ms(self.created_ms)?,
             revision: Revision::parse(self.revision).context("a row's revision")?,
             text: CommentText {
                 title: self.title.map(str::to_owned),

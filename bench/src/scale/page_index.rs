@@ -7,7 +7,7 @@
 use std::time::Instant as Clock;
 
 use anyhow::{Context, bail};
-use model::{BaseSet, Instant, Language, Rating, Revision};
+use model::{BaseSet, Language, Rating, Revision, Timestamp};
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
@@ -131,7 +131,7 @@ impl Drawing {
             self.last_ms += self.rng.random_range(0..=GAP_MS_MAX);
             let score = self.last_ms;
             // A revision is a ULID, like our comment ids.
-            let id = Revision::after(None, Instant::from_epoch_ms(score)?, self.rng.random()).to_string();
+            let id = Revision::after(None, Timestamp::from_epoch_ms(score)?, self.rng.random()).to_string();
             let (language, rating) = (self.languages.sample(&mut self.rng), self.ratings.sample(&mut self.rng));
             for language in [language, any_language] {
                 for rating in [rating, any_rating] {

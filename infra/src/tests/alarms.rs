@@ -57,7 +57,7 @@ fn the_runbook_lists_the_alarms_that_there_are_each_with_its_section() {
 
 /// A run whose status has a value for everything.
 fn hourly_run() -> repair_job::Invoked {
-    let at = model::Instant::MIN;
+    let at = model::Timestamp::MIN;
     let index =
         repair_job::IndexStatus { ready: 0, stale: 0, unmarked: 0, oldest_watermark: Some(at), oldest_vouch: Some(at) };
     let status = repair_job::Status {

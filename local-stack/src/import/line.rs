@@ -1,6 +1,6 @@
 //! A line of an import file.
 
-use model::{CommentId, CommentText, Instant, Language, ProductId, Rating};
+use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use serde::{Deserialize, de::IgnoredAny};
 use table::NewComment;
 
@@ -16,7 +16,7 @@ struct Line {
     product: ProductId,
     language: Language,
     rating: Rating,
-    created_at: Instant,
+    created_at: Timestamp,
     #[serde(default)]
     title: Option<String>,
     body: String,

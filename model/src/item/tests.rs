@@ -4,7 +4,7 @@ use super::*;
 use crate::id::ProductId;
 
 pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> Comment {
-    let now = Instant::parse("2024-02-29T12:00:00.123Z").unwrap();
+    let now = Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap();
     Comment {
         id: CommentId::parse(id).unwrap(),
         product: ProductId::parse(product).unwrap(),

@@ -6,8 +6,8 @@ use crate::{
     comment::Placement,
     filter::BaseSet,
     id::{CommentId, ProductId},
-    instant::Instant,
     record::CommentChange,
+    timestamp::Timestamp,
 };
 
 /// One edit: the base sets of its product that must contain a comment, and those that must not.
@@ -18,7 +18,7 @@ pub struct IndexEdit {
     /// The comment: the member of the sets.
     pub id: CommentId,
     /// Its creation time, which is the score; `None` when no set must contain it.
-    pub created_at: Option<Instant>,
+    pub created_at: Option<Timestamp>,
     /// The sets it must be in.
     pub add: Vec<BaseSet>,
     /// The sets it must not be in.
@@ -33,7 +33,7 @@ pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
 
 /// The edits that put a comment into the sets of `last` and remove it from all other sets of `seen`. One edit per
 /// product. Several products occur only if something broke the rule that a comment never changes its product.
-pub fn index_edits(id: &CommentId, last: Option<(&Placement, Instant)>, seen: &[Placement]) -> Vec<IndexEdit> {
+pub fn index_edits(id: &CommentId, last: Option<(&Placement, Timestamp)>, seen: &[Placement]) -> Vec<IndexEdit> {
     let placements = seen.iter().chain(last.map(|(placement, _)| placement));
     let products = placements.map(|placement| &placement.product).sorted().dedup();
     products
@@ -47,7 +47,7 @@ pub fn index_edits(id: &CommentId, last: Option<(&Placement, Instant)>, seen: &[
 fn index_edit<'seen>(
     product: &ProductId,
     id: &CommentId,
-    last: Option<(&Placement, Instant)>,
+    last: Option<(&Placement, Timestamp)>,
     seen: impl IntoIterator<Item = &'seen Placement>,
 ) -> IndexEdit {
     let add: Vec<BaseSet> = last.iter().flat_map(|(placement, _)| placement.base_sets()).sorted().collect();

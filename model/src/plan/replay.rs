@@ -11,13 +11,13 @@ use serde_dynamo::Item;
 use super::{DuplicateWrite, plan_fan_out, plan_index_edits};
 use crate::{
     comment::Comment,
-    instant::Instant,
     item::{
         Image,
         tests::{comment, primary_item},
     },
     record::{CommentChange, decode_batch, decode_record},
     revision::Revision,
+    timestamp::Timestamp,
 };
 
 /// The body of a comment whose item lacks a revision.
@@ -77,7 +77,7 @@ fn records(script: &str) -> Vec<EventRecord> {
         let new = rest.split_once(' ').map(|(language, rating)| {
             let (rating, is_invalid) = rating.strip_suffix(" !").map_or((rating, false), |rating| (rating, true));
             let mut new = comment(id, product, language, rating.parse().unwrap());
-            new.revision = Revision::after(old.as_ref().map(|c| c.revision), Instant::from_epoch_ms(0).unwrap(), 1);
+            new.revision = Revision::after(old.as_ref().map(|c| c.revision), Timestamp::from_epoch_ms(0).unwrap(), 1);
             if is_invalid {
                 new.text.body = INVALID.to_owned();
             }

@@ -11,8 +11,8 @@ use crate::{
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
-    instant::Instant,
     item::{Image, PlacedComment, PrimaryItem, attribute, text},
+    timestamp::Timestamp,
 };
 
 /// Why a comment cannot be reconciled; a person has to look.
@@ -91,7 +91,7 @@ impl<'items> Collection<'items> {
     }
 
     /// The placement and time that decide the comment's entries in the page index; `None` when it must have none.
-    pub fn last(&self) -> Option<(&Placement, Instant)> {
+    pub fn last(&self) -> Option<(&Placement, Timestamp)> {
         self.primary.as_ref().map(|image| (&image.placement, image.created_at))
     }
 

@@ -7,9 +7,9 @@ use crate::{
     comment::Placement,
     filter::BaseSet,
     id::{CommentId, ProductId},
-    instant::Instant,
     language::Language,
     plan::IndexEdit,
+    timestamp::Timestamp,
 };
 
 /// The names that the page index holds for a product, besides its base sets.
@@ -43,7 +43,7 @@ pub struct RankPlan {
 
 /// Compares a comment's entries with its primary item; `None` means that the comment does not exist. Leaves unchecked
 /// products alone.
-pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &Ranks) -> RankPlan {
+pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: &Ranks) -> RankPlan {
     let mut plan = RankPlan::default();
     for (product, names) in &ranks.names {
         let here = last.filter(|(placement, _)| placement.product == *product);
@@ -93,14 +93,14 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Instant)>, ranks: &R
 
 /// Whether a score is a comment's creation time: whole milliseconds, exact in a double.
 #[expect(clippy::cast_precision_loss, reason = "the milliseconds of the years 1 to 9999 are exact in a double")]
-pub(crate) fn is_score(score: f64, created_at: Instant) -> bool {
+pub(crate) fn is_score(score: f64, created_at: Timestamp) -> bool {
     score == created_at.epoch_ms() as f64
 }
 
 impl Placement {
     /// Whether `scores` are those of a comment with this creation time and placement. They belong to the four base sets
     /// in the order of [`Placement::base_sets`].
-    pub fn has_scores(&self, scores: &[Option<f64>], created_at: Instant) -> bool {
+    pub fn has_scores(&self, scores: &[Option<f64>], created_at: Timestamp) -> bool {
         scores.len() == self.base_sets().len()
             && scores.iter().all(|score| score.is_some_and(|score| is_score(score, created_at)))
     }

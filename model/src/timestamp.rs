@@ -19,9 +19,9 @@ const FORMAT: StaticFormatDescription =
 /// Its text is always `YYYY-MM-DDTHH:MM:SS.mmmZ`, so that the order of texts is the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Instant(i64);
+pub struct Timestamp(i64);
 
-impl Instant {
+impl Timestamp {
     /// 0001-01-01T00:00:00.000Z: before it, the text would not sort.
     pub const MIN: Self = Self(-62_135_596_800_000);
     /// 9999-12-31T23:59:59.999Z: after it, the text would not sort.
@@ -67,7 +67,7 @@ impl Instant {
     }
 
     /// Parses an instant's own text, `YYYY-MM-DDTHH:MM:SS.mmmZ`; `None` for any other. Much cheaper than
-    /// [`Instant::parse`], for keys.
+    /// [`Timestamp::parse`], for keys.
     pub(crate) fn parse_text(text: &str) -> Option<Self> {
         let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
         let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
@@ -109,7 +109,7 @@ impl Instant {
     }
 }
 
-impl fmt::Display for Instant {
+impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let date_time =
             OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).map_err(|_| fmt::Error)?;
@@ -117,7 +117,7 @@ impl fmt::Display for Instant {
     }
 }
 
-impl TryFrom<String> for Instant {
+impl TryFrom<String> for Timestamp {
     type Error = InvalidInput;
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
@@ -125,8 +125,8 @@ impl TryFrom<String> for Instant {
     }
 }
 
-impl From<Instant> for String {
-    fn from(instant: Instant) -> Self {
+impl From<Timestamp> for String {
+    fn from(instant: Timestamp) -> Self {
         instant.to_string()
     }
 }
@@ -144,7 +144,7 @@ mod tests {
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(Instant::parse(given).unwrap().to_string(), normal);
+            assert_eq!(Timestamp::parse(given).unwrap().to_string(), normal);
         }
     }
 
@@ -153,39 +153,39 @@ mod tests {
         for text in
             ["", "yesterday", "2024-02-30T00:00:00Z", "2024-02-29", "2024-02-29T12:00:00", "0000-12-31T00:00:00Z"]
         {
-            assert!(Instant::parse(text).is_err(), "{text}");
+            assert!(Timestamp::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn an_offset_that_leads_out_of_the_years_is_refused() {
         for text in ["9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59.999-00:01", "0001-01-01T00:00:00+00:01"] {
-            assert!(Instant::parse(text).unwrap_err().problem.contains("outside the years 1 to 9999"), "{text}");
+            assert!(Timestamp::parse(text).unwrap_err().problem.contains("outside the years 1 to 9999"), "{text}");
         }
-        assert_eq!(Instant::parse("9999-12-31T23:59:59.999+00:00"), Ok(Instant::MAX));
-        assert_eq!(Instant::parse("0000-12-31T23:00:00-01:00"), Ok(Instant::MIN));
+        assert_eq!(Timestamp::parse("9999-12-31T23:59:59.999+00:00"), Ok(Timestamp::MAX));
+        assert_eq!(Timestamp::parse("0000-12-31T23:00:00-01:00"), Ok(Timestamp::MIN));
     }
 
     proptest! {
         #[test]
-        fn texts_sort_like_time(a in Instant::MIN.0..=Instant::MAX.0, b in Instant::MIN.0..=Instant::MAX.0) {
-            let (a, b) = (Instant(a), Instant(b));
+        fn texts_sort_like_time(a in Timestamp::MIN.0..=Timestamp::MAX.0, b in Timestamp::MIN.0..=Timestamp::MAX.0) {
+            let (a, b) = (Timestamp(a), Timestamp(b));
             prop_assert_eq!(a.to_string().cmp(&b.to_string()), a.cmp(&b));
-            prop_assert_eq!(Instant::parse(&a.to_string()).unwrap(), a);
-            prop_assert_eq!(Instant::parse_text(&a.to_string()), Some(a));
+            prop_assert_eq!(Timestamp::parse(&a.to_string()).unwrap(), a);
+            prop_assert_eq!(Timestamp::parse_text(&a.to_string()), Some(a));
         }
 
         #[test]
         fn only_an_instants_own_text_is_taken_for_it(
-            a in Instant::MIN.0..=Instant::MAX.0,
+            a in Timestamp::MIN.0..=Timestamp::MAX.0,
             at in 0..24_usize,
             other in prop::sample::select("0123456789-T:.Z+ é".chars().collect::<Vec<_>>()),
         ) {
-            let own = Instant(a).to_string();
+            let own = Timestamp(a).to_string();
             let text: String = own.chars().enumerate().map(|(place, c)| if place == at { other } else { c }).collect();
-            let is_own = Instant::parse(&text).is_ok_and(|instant| instant.to_string() == text);
-            prop_assert_eq!(Instant::parse_text(&text).map(|parsed| parsed.to_string()), is_own.then_some(text));
-            prop_assert_eq!(Instant::parse_text(&format!("{own} ")), None);
+            let is_own = Timestamp::parse(&text).is_ok_and(|instant| instant.to_string() == text);
+            prop_assert_eq!(Timestamp::parse_text(&text).map(|parsed| parsed.to_string()), is_own.then_some(text));
+            prop_assert_eq!(Timestamp::parse_text(&format!("{own} ")), None);
         }
     }
 }
