@@ -62,7 +62,7 @@ impl State {
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
-            index: PerThread::new(index.shunning(), PageIndex::with_own_connections),
+            index: PerThread::new(index.with_circuit_breakers(), PageIndex::with_own_connections),
             cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
             write_tokens: WriteTokens::new(settings.write_tokens),
             sample_products: settings.sample_products,

@@ -35,7 +35,7 @@ impl fmt::Display for NotReady {
 
 /// The content of a partition's marker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Marker {
+pub(crate) struct Marker {
     /// See `Keys::owner`.
     owner: Option<String>,
     watermark: Option<Timestamp>,
@@ -45,14 +45,14 @@ pub(super) struct Marker {
 impl Marker {
     /// Reads the fields `table`, `watermark` and `vouched`. An invalid instant counts as missing. So does a `vouched`
     /// of 0, which means that the vouch was taken away.
-    pub(super) fn of(owner: Option<String>, watermark: Option<i64>, vouched: Option<i64>) -> Self {
+    pub(crate) fn of(owner: Option<String>, watermark: Option<i64>, vouched: Option<i64>) -> Self {
         let instant = |ms| Timestamp::from_epoch_ms(ms).ok();
         let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
         Self { owner, watermark: watermark.and_then(instant), vouched }
     }
 
     /// Judges the marker and returns its watermark. A marker without a watermark counts as absent.
-    pub(super) fn judge(&self, owner: &str, now: Timestamp, max_age: Duration) -> Result<Timestamp, NotReady> {
+    pub(crate) fn judge(&self, owner: &str, now: Timestamp, max_age: Duration) -> Result<Timestamp, NotReady> {
         let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else { return Err(NotReady::NoMarker) };
         if marked != owner {
             return Err(NotReady::OtherTable);
@@ -65,7 +65,7 @@ impl Marker {
     }
 
     /// The watermark and the time of the vouch, if the marker belongs to this owner.
-    pub(super) fn of_owner(self, owner: &str) -> Option<(Timestamp, Option<Timestamp>)> {
+    pub(crate) fn of_owner(self, owner: &str) -> Option<(Timestamp, Option<Timestamp>)> {
         let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
         Some((watermark, self.vouched))
     }

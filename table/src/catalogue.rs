@@ -17,7 +17,7 @@ use process::{Backoff, Store, StoreError};
 use tokio::time::Instant as Deadline;
 
 use super::{SdkItem, Table};
-use crate::error::store_error;
+use crate::error::{refused, store_error};
 
 /// The state that says how complete the list is, and its only name.
 const CATALOGUE: &str = "catalogue";
@@ -129,7 +129,7 @@ impl Table {
         while !keys.is_empty() {
             self.admit_read().await;
             let wanted = KeysAndAttributes::builder().set_keys(Some(std::mem::take(&mut keys))).build();
-            let wanted = wanted.map_err(|error| StoreError::refused(Store::Table, error.to_string()))?;
+            let wanted = wanted.map_err(refused)?;
             let get = self.client.batch_get_item().request_items(&self.name, wanted);
             let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
             let answer = answer.await.map_err(store_error)?;
@@ -153,7 +153,7 @@ impl Table {
             put.map(|put| WriteRequest::builder().put_request(put).build())
         };
         let requests = products.iter().map(put).collect::<Result<Vec<_>, _>>();
-        let mut requests = requests.map_err(|error| StoreError::refused(Store::Table, error.to_string()))?;
+        let mut requests = requests.map_err(refused)?;
         let mut backoff = Backoff::until(Deadline::now() + BATCH_WITHIN);
         while !requests.is_empty() {
             self.admit_write().await;

@@ -14,7 +14,7 @@ use process::{Backoff, Store, StoreError};
 use tokio::time::Instant;
 
 use super::Table;
-use crate::error::store_error;
+use crate::error::{refused, store_error};
 
 /// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every attribute.
 pub const GSI: &str = "gsi";
@@ -38,7 +38,6 @@ impl Table {
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
     pub async fn create_if_missing(&self) -> Result<TableDescription, StoreError> {
-        let refused = |error: aws_sdk_dynamodb::error::BuildError| StoreError::refused(Store::Table, error.to_string());
         let key = |name: &str, kind: KeyType| {
             KeySchemaElement::builder().attribute_name(name).key_type(kind).build().map_err(refused)
         };

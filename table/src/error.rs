@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
 use process::{Remedy, Source, Store, StoreError, aws::describe};
 
 /// Classifies an error of the SDK.
@@ -24,6 +24,11 @@ where
         Remedy::TryAgain
     };
     StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))
+}
+
+/// The error for a request that cannot be built.
+pub(crate) fn refused(error: BuildError) -> StoreError {
+    StoreError::refused(Store::Table, error.to_string())
 }
 
 /// Classifies a cancelled transaction by its reason codes. DynamoDB gives one code per action; `None` marks an

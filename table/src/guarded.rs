@@ -21,7 +21,8 @@ use tokio::time::Instant;
 
 use super::{
     SdkItem, Table,
-    duplicates::{refused, to_action},
+    duplicates::to_action,
+    error::refused,
     transaction::{reasons, sort},
 };
 

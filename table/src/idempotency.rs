@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Table, from_sdk_item, to_sdk_item,
-    writer::{NewComment, WriteError, refused},
+    Table,
+    change::{NewComment, WriteError},
+    error::{refused, store_error},
+    from_sdk_item, to_sdk_item,
 };
-use crate::error::store_error;
 
 /// How long a key is valid.
 const HOURS: i64 = 24;

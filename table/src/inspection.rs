@@ -13,7 +13,7 @@ use serde_dynamo::Item;
 use tokio::time::Instant as Deadline;
 
 use super::{GSI, SdkItem, Table, from_sdk_item, page_answer::QueryReader};
-use crate::error::store_error;
+use crate::error::{refused, store_error};
 
 /// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
 /// items that should not exist.
@@ -164,7 +164,7 @@ impl Table {
                     .set_keys(Some(std::mem::take(&mut keys)))
                     .projection_expression(PLACEMENT)
                     .set_expression_attribute_names(Some(placement_names()));
-                let wanted = wanted.build().map_err(|error| StoreError::refused(Store::Table, error.to_string()))?;
+                let wanted = wanted.build().map_err(refused)?;
                 let get = self.client.batch_get_item().request_items(&self.name, wanted);
                 let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
                 let answer = answer.await.map_err(store_error)?;

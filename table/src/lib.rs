@@ -1,6 +1,7 @@
 //! The table in DynamoDB: comments with their journal, duplicates, and pages.
 //!
 //! - `definition`: the definition of the table; creating it and finding its id.
+//! - `change`: the changes that a caller asks for.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
 //! - `idempotency`: the keys that identify a repeated creation.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
@@ -17,6 +18,7 @@
 mod args;
 pub mod capacity;
 mod catalogue;
+mod change;
 mod definition;
 mod duplicates;
 mod error;
@@ -40,6 +42,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
 pub use catalogue::ProductPosition;
+pub use change::{CommentPatch, Created, NewComment, WriteError};
 pub use definition::{GSI, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
@@ -56,7 +59,6 @@ use process::{
 };
 pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
 pub use state::Lease;
-pub use writer::{CommentPatch, Created, NewComment, WriteError};
 
 /// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;

@@ -15,9 +15,9 @@ use model::{
     item::{attribute, comment_pk},
     plan::{DuplicateKey, DuplicateWrite},
 };
-use process::{Store, StoreError};
+use process::StoreError;
 
-use super::SdkItem;
+use super::{SdkItem, error::refused};
 
 /// Writes that did not happen, or may not have.
 #[derive(Debug)]
@@ -52,10 +52,6 @@ impl DuplicatesWritten {
         self.retries += other.retries;
         self.unprocessed += other.unprocessed;
     }
-}
-
-pub(super) fn refused(error: aws_sdk_dynamodb::error::BuildError) -> StoreError {
-    StoreError::refused(Store::Table, error.to_string())
 }
 
 fn key_item(key: &DuplicateKey) -> SdkItem {

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use model::{BaseSet, Malformed, ProductId, Timestamp};
 use process::{Store, StoreError};
 
-use super::{IndexAnswer, IndexPartition, PageIndex, connection::Routed, readiness::Marker};
+use super::{IndexPartition, PageIndex, connection::Routed};
+use crate::{IndexAnswer, ProductTotal, readiness::Marker};
 
 /// Number of products that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
@@ -18,15 +19,6 @@ const STEP: usize = 1_000;
 /// Maximum number of starts of a catalog. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
 /// repair advances.
 const BEGUN_MAX: usize = 3;
-
-/// A product and its number of comments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProductTotal {
-    /// The product.
-    pub product: ProductId,
-    /// At least one.
-    pub total: u64,
-}
 
 impl PageIndex {
     /// All index partitions.

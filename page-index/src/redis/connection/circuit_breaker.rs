@@ -21,67 +21,67 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A server that has had no request for this long is forgotten: it has left the cluster.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The open circuit breakers by server address. All connections to these servers share them.
+/// The open breakers by server address. All connections to these servers share them.
 #[derive(Debug, Default)]
-pub(super) struct Shunned {
-    servers: Mutex<HashMap<String, Silence>>,
+pub(super) struct CircuitBreakers {
+    servers: Mutex<HashMap<String, OpenBreaker>>,
     /// Whether any breaker is open. Usually none is, and then a call needs no lock.
     any: AtomicBool,
 }
 
 /// State of a breaker for a server that did not answer.
 #[derive(Debug, Clone, Copy)]
-struct Silence {
+struct OpenBreaker {
     /// When the last time-out was found.
     found: Instant,
     /// When the next probe may run.
     until: Instant,
 }
 
-/// Permission to ask a server. A half-open probe that is dropped without a result passes its turn to the next caller.
+/// Permission to ask a server. A half-open probe that is dropped without a result lets the next caller probe.
 #[derive(Debug)]
-pub(super) struct Turn<'server> {
-    shunned: &'server Shunned,
+pub(super) struct Permit<'server> {
+    breakers: &'server CircuitBreakers,
     server: &'server str,
-    finds_out: bool,
+    is_probe: bool,
 }
 
-impl Turn<'_> {
+impl Permit<'_> {
     /// Records the server's answer.
-    pub(super) fn note<T>(mut self, answer: &RedisResult<T>) {
-        self.finds_out = false;
-        self.shunned.note(self.server, answer);
+    pub(super) fn record<T>(mut self, answer: &RedisResult<T>) {
+        self.is_probe = false;
+        self.breakers.record(self.server, answer);
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if self.finds_out
-            && let Some(silence) = self.shunned.servers().get_mut(self.server)
+        if self.is_probe
+            && let Some(breaker) = self.breakers.servers().get_mut(self.server)
         {
-            silence.until = Instant::now();
+            breaker.until = Instant::now();
         }
     }
 }
 
-impl Shunned {
+impl CircuitBreakers {
     /// Admits a caller, or fails because the server did not answer a moment ago.
     ///
     /// # Errors
     /// A time-out, like the server's own.
-    pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Turn<'server>> {
-        let anybodys = Turn { shunned: self, server, finds_out: false };
+    pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Permit<'server>> {
+        let plain = Permit { breakers: self, server, is_probe: false };
         if !self.any.load(Ordering::Relaxed) {
-            return Ok(anybodys);
+            return Ok(plain);
         }
         let now = Instant::now();
         match self.servers().get_mut(server) {
-            Some(silence) if now < silence.until => Err(silent()),
-            Some(silence) => {
-                silence.until = now + PAUSE;
-                Ok(Turn { finds_out: true, ..anybodys })
+            Some(breaker) if now < breaker.until => Err(open()),
+            Some(breaker) => {
+                breaker.until = now + PAUSE;
+                Ok(Permit { is_probe: true, ..plain })
             }
-            None => Ok(anybodys),
+            None => Ok(plain),
         }
     }
 
@@ -95,19 +95,19 @@ impl Shunned {
             return Ok(());
         }
         match self.servers().get(server) {
-            Some(silence) if silence.found > began => Err(silent()),
+            Some(breaker) if breaker.found > began => Err(open()),
             Some(_) | None => Ok(()),
         }
     }
 
     /// Records a server's answer.
-    fn note<T>(&self, server: &str, answer: &RedisResult<T>) {
+    fn record<T>(&self, server: &str, answer: &RedisResult<T>) {
         match answer {
             Err(error) if error.is_timeout() => {
                 let now = Instant::now();
                 let mut servers = self.servers();
-                servers.retain(|_, silence| now.duration_since(silence.found) < FORGOTTEN_AFTER);
-                servers.insert(server.to_owned(), Silence { found: now, until: now + PAUSE });
+                servers.retain(|_, breaker| now.duration_since(breaker.found) < FORGOTTEN_AFTER);
+                servers.insert(server.to_owned(), OpenBreaker { found: now, until: now + PAUSE });
                 self.any.store(true, Ordering::Relaxed);
             }
             // The server refuses connections or requests. Such errors arrive at once anyway.
@@ -121,13 +121,13 @@ impl Shunned {
         }
     }
 
-    fn servers(&self) -> MutexGuard<'_, HashMap<String, Silence>> {
+    fn servers(&self) -> MutexGuard<'_, HashMap<String, OpenBreaker>> {
         // Every change leaves the state consistent, so a poisoned lock is safe.
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn silent() -> RedisError {
+fn open() -> RedisError {
     io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time a moment ago").into()
 }
 
@@ -136,30 +136,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_caller_finds_out_and_the_others_are_told() {
-        let (shunned, began) = (Shunned::default(), Instant::now());
-        assert!(shunned.admit("a").is_ok());
-        shunned.note::<()>("a", &Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
-        assert!(shunned.admit("a").is_ok(), "who refuses does not keep anybody waiting");
-        shunned.note::<()>("a", &Err(silent()));
-        assert!(shunned.admit("a").unwrap_err().is_timeout());
-        assert!(shunned.still_admit("a", began).unwrap_err().is_timeout());
-        assert!(shunned.admit("b").is_ok() && shunned.still_admit("b", began).is_ok());
+    fn one_caller_probes_a_silent_server_and_the_others_fail_at_once() {
+        let (breakers, began) = (CircuitBreakers::default(), Instant::now());
+        assert!(breakers.admit("a").is_ok());
+        breakers.record::<()>("a", &Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
+        assert!(breakers.admit("a").is_ok(), "a refusal opens no breaker");
+        breakers.record::<()>("a", &Err(open()));
+        assert!(breakers.admit("a").unwrap_err().is_timeout());
+        assert!(breakers.still_admit("a", began).unwrap_err().is_timeout());
+        assert!(breakers.admit("b").is_ok() && breakers.still_admit("b", began).is_ok());
 
         // Simulates that a pause has passed.
-        shunned.servers().get_mut("a").unwrap().until = Instant::now();
+        breakers.servers().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
-        let turn = shunned.admit("a").unwrap();
-        assert!(shunned.still_admit("a", later).is_ok(), "this one finds out");
-        assert!(shunned.admit("a").is_err());
-        drop(turn);
-        let next = shunned.admit("a").unwrap();
-        assert!(shunned.admit("a").is_err(), "the next one does");
-        next.note::<()>(&Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
-        assert!(shunned.admit("a").is_err());
-        shunned.note("b", &Ok(()));
-        assert!(shunned.admit("a").is_err());
-        shunned.note("a", &Ok(()));
-        assert!(shunned.admit("a").is_ok() && shunned.admit("a").is_ok());
+        let probe = breakers.admit("a").unwrap();
+        assert!(breakers.still_admit("a", later).is_ok(), "this one is the probe");
+        assert!(breakers.admit("a").is_err());
+        drop(probe);
+        let next = breakers.admit("a").unwrap();
+        assert!(breakers.admit("a").is_err(), "the next one is the probe");
+        next.record::<()>(&Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
+        assert!(breakers.admit("a").is_err());
+        breakers.record("b", &Ok(()));
+        assert!(breakers.admit("a").is_err());
+        breakers.record("a", &Ok(()));
+        assert!(breakers.admit("a").is_ok() && breakers.admit("a").is_ok());
     }
 }

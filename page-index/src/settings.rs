@@ -2,9 +2,60 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
-use crate::{PageIndexConfig, RedisMode};
+/// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum RedisMode {
+    /// One server, or an address behind which there is one at a time.
+    #[default]
+    Single,
+    /// A Redis Cluster: any node tells who has which slots.
+    Cluster,
+}
+
+/// How to reach the page index.
+#[derive(Clone)]
+pub struct PageIndexConfig {
+    /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster: one or several of
+    /// its nodes, separated by commas.
+    pub url: String,
+    /// The topology of the servers at the URL.
+    pub mode: RedisMode,
+    /// A file with the certificates (PEM) of the authorities that `rediss://` trusts, instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// The prefix of every key.
+    pub prefix: String,
+    /// Number of partitions of the index. It never changes during the life of an index.
+    pub partitions: u16,
+    /// Maximum time of one call.
+    pub timeout: Duration,
+    /// How long a vouch makes a partition believable.
+    pub max_age: Duration,
+}
+
+impl std::fmt::Debug for PageIndexConfig {
+    /// Omits the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageIndexConfig").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl PageIndexConfig {
+    /// The defaults: 256 partitions, half a second per call, vouches that hold for three hours. The repair job vouches
+    /// every five minutes. So people have three hours to react when it stands still.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            mode: RedisMode::Single,
+            ca: None,
+            prefix: "pagemark".to_owned(),
+            partitions: 256,
+            timeout: Duration::from_millis(500),
+            max_age: Duration::from_secs(3 * 3600),
+        }
+    }
+}
 
 /// Where the page index is.
 #[derive(Clone, Args)]

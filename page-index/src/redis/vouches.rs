@@ -9,7 +9,8 @@
 use model::Timestamp;
 use process::StoreError;
 
-use super::{IndexPartition, PageIndex, connection::Routed, readiness::Marker};
+use super::{IndexPartition, PageIndex, connection::Routed};
+use crate::readiness::Marker;
 
 /// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]

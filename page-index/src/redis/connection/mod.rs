@@ -6,26 +6,25 @@
 //!
 //! The client library's cluster client is not used (ADR 0010).
 
+mod circuit_breaker;
 mod cluster;
 mod node;
-mod shunned;
+mod routed;
 mod topology;
 
 use std::{collections::HashMap, path::Path, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use redis::{
-    Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, ToRedisArgs,
-    Value,
-};
+use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
 
+use super::error::store_error;
 use super::{PageIndexConfig, RedisMode};
-use crate::error::store_error;
+use circuit_breaker::CircuitBreakers;
 use cluster::Cluster;
 pub(super) use node::Node;
 use process::{Remedy, Store, StoreError};
-use shunned::Shunned;
-use topology::{SlotRange, Topology, parse_redirect, slot_of};
+pub(super) use routed::Routed;
+use topology::{SlotRange, Topology, parse_redirect};
 
 /// Maximum number of times a command is sent: the first try, one after loading a script, one after a lost connection,
 /// and several after redirections. A slot that is moving may redirect twice.
@@ -33,54 +32,6 @@ const TRIES_MAX: u32 = 6;
 
 /// Pause before the third try; each further pause is twice as long. The pause gives the keys of a slot time to move.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
-
-/// A command, or several that run as one. All their keys are in one index partition.
-pub(super) struct Routed<'scripts> {
-    /// One command, or `MULTI`, some commands and `EXEC`.
-    commands: Vec<Cmd>,
-    slot: u16,
-    script: Option<&'scripts Script>,
-}
-
-impl<'scripts> Routed<'scripts> {
-    /// A command with one key.
-    pub(super) fn new(name: &str, key: &str) -> Self {
-        let mut command = redis::cmd(name);
-        command.arg(key);
-        Self { commands: vec![command], slot: slot_of(key), script: None }
-    }
-
-    /// Commands for the slot of `key` that run all or not at all. While that slot moves, the transaction fails with an
-    /// error for which [`is_moving`] holds: its keys are in two places, and a transaction cannot be redirected key by
-    /// key.
-    pub(super) fn transaction(key: &str, commands: impl IntoIterator<Item = Cmd>) -> Self {
-        let commands = [redis::cmd("MULTI")].into_iter().chain(commands).chain([redis::cmd("EXEC")]).collect();
-        Self { commands, slot: slot_of(key), script: None }
-    }
-
-    /// A call of a script by its digest. It needs at least one key.
-    pub(super) fn call(script: &'scripts Script, keys: &[impl AsRef<str>]) -> Self {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(script.get_hash()).arg(keys.len());
-        for key in keys {
-            command.arg(key.as_ref());
-        }
-        let slot = keys.first().map_or(0, |key| slot_of(key.as_ref()));
-        Self { commands: vec![command], slot, script: Some(script) }
-    }
-
-    /// Adds an argument to a single command.
-    pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
-        if let [command] = self.commands.as_mut_slice() {
-            command.arg(argument);
-        }
-        self
-    }
-
-    fn is_transaction(&self) -> bool {
-        self.commands.len() > 1
-    }
-}
 
 /// The connection to Redis.
 #[derive(Debug, Clone)]
@@ -182,11 +133,11 @@ impl Connection {
     /// This target with separate connections, for callers that must not wait. A server that does not answer in time
     /// opens its circuit breaker for a moment. This connection and every [other](Self::another) made from it share the
     /// breakers.
-    pub(super) fn shunning(&self) -> Self {
-        let shunned = Arc::new(Shunned::default());
+    pub(super) fn with_circuit_breakers(&self) -> Self {
+        let breakers = Arc::new(CircuitBreakers::default());
         match self {
-            Self::Single(node) => Self::Single(Arc::new(node.another().shunned_by(Some(&shunned)))),
-            Self::Cluster(cluster) => Self::Cluster(Arc::new(cluster.another_shunned_by(Some(shunned)))),
+            Self::Single(node) => Self::Single(Arc::new(node.another().with_breakers(Some(&breakers)))),
+            Self::Cluster(cluster) => Self::Cluster(Arc::new(cluster.another_with_breakers(Some(breakers)))),
         }
     }
 
@@ -311,26 +262,11 @@ impl Connection {
         failures: &mut Vec<Failure>,
         outcome: &mut Outcome<'scripts>,
     ) {
-        let Group { node, sent } = group;
         let answered = match answered {
             Ok(answered) => answered,
-            Err(error) => {
-                // A lost connection may only have been idle for too long, so it gets one more try. A server that does
-                // not answer in time is not asked again, unless the cluster replaced it.
-                let is_final =
-                    !error.is_connection_dropped() || failures.iter().any(|failure| Arc::ptr_eq(&failure.node, &node));
-                match self {
-                    Self::Single(_) if is_final => outcome.failed.push(error),
-                    Self::Cluster(_) if !error.is_io_error() => outcome.failed.push(error),
-                    Self::Single(_) | Self::Cluster(_) => {
-                        failures.push(Failure { node, is_final, error });
-                        outcome.open.extend(sent.into_iter().map(|open| Open { redirect: None, ..open }));
-                        outcome.is_stale = true;
-                    }
-                }
-                return;
-            }
+            Err(error) => return self.judge_silence(group, error, failures, outcome),
         };
+        let Group { node, sent } = group;
         let mut missing: Vec<&Script> = Vec::new();
         for (open, answer) in sent.into_iter().zip(answered) {
             let Value::ServerError(refusal) = answer else {
@@ -349,8 +285,8 @@ impl Connection {
                     outcome.open.push(open);
                 }
                 (Some(ServerErrorKind::Moved | ServerErrorKind::Ask), _) if !is_cluster => {
-                    let told = "the server is part of a cluster: set PAGEMARK_REDIS_MODE=cluster";
-                    outcome.failed.push((ErrorKind::InvalidClientConfig, told, error.to_string()).into());
+                    let remedy = "the server is part of a cluster: set PAGEMARK_REDIS_MODE=cluster";
+                    outcome.failed.push((ErrorKind::InvalidClientConfig, remedy, error.to_string()).into());
                     continue;
                 }
                 // See `Routed::transaction`.
@@ -388,6 +324,29 @@ impl Connection {
         for script in missing {
             if let Err(error) = node.load(script).await {
                 outcome.failed.push(error);
+            }
+        }
+    }
+
+    /// Decides what happens to the commands of a server that gave no answer.
+    fn judge_silence<'scripts>(
+        &self,
+        Group { node, sent }: Group<'scripts>,
+        error: RedisError,
+        failures: &mut Vec<Failure>,
+        outcome: &mut Outcome<'scripts>,
+    ) {
+        // A lost connection may only have been idle for too long, so it gets one more try. A server that does not
+        // answer in time is not asked again, unless the cluster replaced it.
+        let is_final =
+            !error.is_connection_dropped() || failures.iter().any(|failure| Arc::ptr_eq(&failure.node, &node));
+        match self {
+            Self::Single(_) if is_final => outcome.failed.push(error),
+            Self::Cluster(_) if !error.is_io_error() => outcome.failed.push(error),
+            Self::Single(_) | Self::Cluster(_) => {
+                failures.push(Failure { node, is_final, error });
+                outcome.open.extend(sent.into_iter().map(|open| Open { redirect: None, ..open }));
+                outcome.is_stale = true;
             }
         }
     }

@@ -13,7 +13,7 @@ use redis::{
 };
 use tokio::sync::Mutex;
 
-use super::shunned::Shunned;
+use super::circuit_breaker::CircuitBreakers;
 
 /// Host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ pub(crate) struct Node {
     config: AsyncConnectionConfig,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
     /// The server's name among the circuit breakers, and the breakers. `None` for callers that may wait.
-    shunned: Option<(String, Arc<Shunned>)>,
+    breakers: Option<(String, Arc<CircuitBreakers>)>,
 }
 
 impl fmt::Debug for Node {
@@ -61,7 +61,7 @@ impl Node {
                 .set_connection_timeout(Some(timeout))
                 .set_response_timeout(Some(timeout)),
             connection: Mutex::default(),
-            shunned: None,
+            breakers: None,
         })
     }
 
@@ -71,14 +71,14 @@ impl Node {
             client: self.client.clone(),
             config: self.config.clone(),
             connection: Mutex::default(),
-            shunned: self.shunned.clone(),
+            breakers: self.breakers.clone(),
         }
     }
 
-    /// This server, for callers that must not wait: see [`Shunned`].
-    pub(super) fn shunned_by(self, shunned: Option<&Arc<Shunned>>) -> Self {
+    /// This server, for callers that must not wait: see [`CircuitBreakers`].
+    pub(super) fn with_breakers(self, breakers: Option<&Arc<CircuitBreakers>>) -> Self {
         let name = self.client.get_connection_info().addr().to_string();
-        Self { shunned: shunned.map(|shunned| (name, Arc::clone(shunned))), ..self }
+        Self { breakers: breakers.map(|breakers| (name, Arc::clone(breakers))), ..self }
     }
 
     /// The server's address; `None` for a socket in the file system.
@@ -93,10 +93,10 @@ impl Node {
 
     /// Sends commands in one round trip. A refused command's answer is a [`Value::ServerError`].
     pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
-        let Some((name, shunned)) = &self.shunned else { return self.send_anyway(pipeline).await };
-        let turn = shunned.admit(name)?;
+        let Some((name, breakers)) = &self.breakers else { return self.send_anyway(pipeline).await };
+        let permit = breakers.admit(name)?;
         let answers = self.send_anyway(pipeline).await;
-        turn.note(&answers);
+        permit.record(&answers);
         answers
     }
 
@@ -144,8 +144,8 @@ impl Node {
         if let Some(present) = &*connection {
             return Ok(Arc::clone(present));
         }
-        if let Some((name, shunned)) = &self.shunned {
-            shunned.still_admit(name, began)?;
+        if let Some((name, breakers)) = &self.breakers {
+            breakers.still_admit(name, began)?;
         }
         let made = Arc::new(self.client.get_multiplexed_async_connection_with_config(&self.config).await?);
         *connection = Some(Arc::clone(&made));

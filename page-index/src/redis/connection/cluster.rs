@@ -15,8 +15,8 @@ use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Redis
 use tokio::time::{Instant, sleep_until};
 
 use super::{
+    circuit_breaker::CircuitBreakers,
     node::{Address, Node},
-    shunned::Shunned,
     topology::{SlotRange, Topology, parse_slots},
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct Cluster {
     template: ConnectionInfo,
     timeout: Duration,
     /// The circuit breakers. `None` for callers that may wait.
-    shunned: Option<Arc<Shunned>>,
+    breakers: Option<Arc<CircuitBreakers>>,
     known: Mutex<Known>,
     /// When the topology was last requested. Locked during a request.
     refreshing: tokio::sync::Mutex<Option<Instant>>,
@@ -69,22 +69,22 @@ impl Cluster {
         let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
         let template = infos.into_iter().next().ok_or_else(no_url)?;
         let (known, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self { seeds, template, timeout, shunned: None, known, refreshing })
+        Ok(Self { seeds, template, timeout, breakers: None, known, refreshing })
     }
 
     /// This cluster with separate connections.
     pub(super) fn another(&self) -> Self {
-        self.another_shunned_by(self.shunned.clone())
+        self.another_with_breakers(self.breakers.clone())
     }
 
-    /// This cluster with separate connections, for callers that must not wait: see [`Shunned`].
-    pub(super) fn another_shunned_by(&self, shunned: Option<Arc<Shunned>>) -> Self {
-        let seed = |seed: &Arc<Node>| Arc::new(seed.another().shunned_by(shunned.as_ref()));
+    /// This cluster with separate connections, for callers that must not wait: see [`CircuitBreakers`].
+    pub(super) fn another_with_breakers(&self, breakers: Option<Arc<CircuitBreakers>>) -> Self {
+        let seed = |seed: &Arc<Node>| Arc::new(seed.another().with_breakers(breakers.as_ref()));
         Self {
             seeds: self.seeds.iter().map(seed).collect(),
             template: self.template.clone(),
             timeout: self.timeout,
-            shunned,
+            breakers,
             known: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
         }
@@ -158,7 +158,7 @@ impl Cluster {
             return Ok(Arc::clone(node));
         }
         let info = self.template.clone().set_addr(self.addr_of(address));
-        let node = Arc::new(Node::new(info, self.timeout)?.shunned_by(self.shunned.as_ref()));
+        let node = Arc::new(Node::new(info, self.timeout)?.with_breakers(self.breakers.as_ref()));
         known.nodes.insert(address.clone(), Arc::clone(&node));
         Ok(node)
     }

@@ -1,0 +1,162 @@
+//! Where pages start, how far the ranks of a filter reach, and where a comment stands.
+
+use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, Timestamp};
+use process::StoreError;
+
+use super::{PageIndex, connection::Routed};
+use crate::{
+    IndexAnswer,
+    query::{Ends, Extent, PageStart, PageStartQuery, Position},
+    readiness::Marker,
+};
+
+/// The comment at the start of a page that a call returns.
+#[derive(Debug, Clone, Copy)]
+enum Reach {
+    JustBefore,
+    First,
+}
+
+/// The script's answer: the marker, the total, a member with its score, and the newest score.
+type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
+
+impl PageIndex {
+    /// Where a page starts, and the total. One round trip reads both together with the marker.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn page_start(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<PageStart>, StoreError> {
+        let answer = self.ask(self.start_call(query, Reach::JustBefore)).await?;
+        self.read_start(answer, query, table_id, now)
+    }
+
+    /// The first `count` comments of a page, or as many as exist, in one round trip. Each is looked up independently,
+    /// so a concurrent change may shift them by a place.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn comments_of_page(
+        &self,
+        query: &PageStartQuery<'_>,
+        count: u64,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
+        let first_at = |skip| self.start_call(&PageStartQuery { skip, ..query.clone() }, Reach::First);
+        let answers: Vec<StartAnswer> =
+            self.ask_all((query.skip..query.skip.saturating_add(count)).map(first_at)).await?;
+        let mut comments = Vec::with_capacity(answers.len());
+        for answer in answers {
+            match self.read_start(answer, query, table_id, now)? {
+                Ok(start) => comments.extend(start.before),
+                Err(not_ready) => return Ok(Err(not_ready)),
+            }
+        }
+        Ok(Ok(comments))
+    }
+
+    fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
+        let mut keys = vec![self.marker_of(query.product)];
+        keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
+        let mut call = Routed::call(&self.scripts.page_start, &keys);
+        call.arg(query.skip).arg(query.order.to_string());
+        call.arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()));
+        call.arg(match reach {
+            Reach::JustBefore => 1,
+            Reach::First => 0,
+        });
+        call
+    }
+
+    fn read_start(
+        &self,
+        (table, watermark, vouched, total, member, score, newest): StartAnswer,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<PageStart>, StoreError> {
+        let watermark = match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+            Ok(watermark) => watermark,
+            Err(not_ready) => return Ok(Err(not_ready)),
+        };
+        // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
+        let newest = newest.map(timestamp_of).transpose()?.unwrap_or(watermark);
+        let reached = query.as_of.unwrap_or(newest.min(now));
+        let before = match (member, score) {
+            (Some(member), Some(score)) => Some(cd_of(&member, score)?),
+            _ => None,
+        };
+        Ok(Ok(PageStart { total, before, reached }))
+    }
+
+    /// How far the ranks of a query's filter reach, in one round trip. The query's `skip` and order do not matter. Each
+    /// end is looked up independently. The total is the larger of the two that come with the ends.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn extent(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Extent>, StoreError> {
+        let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
+        let answers: Vec<StartAnswer> = self.ask_all([Order::Newest, Order::Oldest].map(first_in)).await?;
+        let (mut total, mut ends) = (0, Vec::with_capacity(answers.len()));
+        for answer in answers {
+            match self.read_start(answer, query, table_id, now)? {
+                Ok(start) => {
+                    total = start.total.max(total);
+                    ends.extend(start.before);
+                }
+                Err(not_ready) => return Ok(Err(not_ready)),
+            }
+        }
+        let ends = <[Cd; 2]>::try_from(ends).ok().map(|[newest, oldest]| Ends { newest, oldest });
+        Ok(Ok(Extent { total, ends }))
+    }
+
+    /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn position(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        cd: &Cd,
+        order: Order,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Position>, StoreError> {
+        let mut keys = vec![self.marker_of(product)];
+        keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
+        let mut call = Routed::call(&self.scripts.position, &keys);
+        call.arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
+        type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
+        let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
+        Ok(self.judge(Marker::of(table, watermark, vouched), table_id, now).map(|_| {
+            let total = (indexed + 1).saturating_sub(present);
+            let rank = match order {
+                Order::Newest => preceding,
+                Order::Oldest => total.saturating_sub(1 + preceding),
+            };
+            Position { total, rank }
+        }))
+    }
+}
+
+fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {
+    let id = CommentId::parse(member).map_err(|error| Malformed::new("member", error.to_string()))?;
+    Ok(Cd { created_at: timestamp_of(score)?, id })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "scores are whole milliseconds, exact in a double")]
+pub(super) fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
+    Ok(Timestamp::from_epoch_ms(score as i64).map_err(|error| Malformed::new("score", error.to_string()))?)
+}

@@ -1,0 +1,72 @@
+//! How many comments a product has, by rating and by language.
+
+use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, Timestamp};
+use process::{Store, StoreError};
+
+use super::{PageIndex, connection::Routed, pages::timestamp_of};
+use crate::{IndexAnswer, Stats, readiness::Marker};
+
+/// Maximum number of tries of [`PageIndex::stats`]. It tries again when a language is added or removed meanwhile.
+const STATS_TRIES_MAX: usize = 4;
+
+impl PageIndex {
+    /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn stats(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Stats>, StoreError> {
+        let set = |language: Option<&Language>, rating| {
+            self.keys.base_set(&BaseSet { product: product.clone(), language: language.cloned(), rating })
+        };
+        let language = filter.language();
+        let sets_a_language = filter.ratings().map_or(1, |ratings| ratings.iter().count());
+        let mut languages = self.known_languages.of(product);
+        for _ in 0..STATS_TRIES_MAX {
+            let mut keys = vec![self.marker_of(product), self.keys.languages(product)];
+            keys.extend(Rating::ALL.into_iter().map(|rating| set(language, Some(rating))));
+            keys.extend(Rating::ALL.into_iter().map(|rating| set(None, Some(rating))));
+            keys.push(set(language, None));
+            for known in &languages {
+                let of_language = Filter::new(Some(known.clone()), filter.ratings()).base_sets(product);
+                keys.extend(of_language.iter().map(|set| self.keys.base_set(set)));
+            }
+            let call = Routed::call(&self.scripts.stats, &keys);
+            type Answer =
+                (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
+            let (table, watermark, vouched, found, by_rating, in_any_language, last, by_language): Answer =
+                self.ask(call).await?;
+            if let Err(not_ready) = self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+                return Ok(Err(not_ready));
+            }
+            let mut found: Vec<Language> = found
+                .iter()
+                .map(|tag| Language::parse(tag).map_err(|error| Malformed::new("set of languages", error.to_string())))
+                .collect::<Result<_, _>>()?;
+            found.sort();
+            let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
+            found.truncate(Stats::LANGUAGES_MAX);
+            if found != languages {
+                self.known_languages.keep(product, &found);
+                languages = found;
+                continue;
+            }
+            return Ok(Ok(Stats {
+                by_rating: Rating::ALL.into_iter().zip(by_rating).collect(),
+                by_rating_in_any_language: Rating::ALL.into_iter().zip(in_any_language).collect(),
+                by_language: languages
+                    .into_iter()
+                    .zip(by_language.chunks(sets_a_language).map(|sets| sets.iter().sum()))
+                    .collect(),
+                languages: count,
+                last_commented_at: last.map(timestamp_of).transpose()?,
+            }));
+        }
+        Err(StoreError::unavailable(Store::PageIndex, "the product's languages change faster than they can be read"))
+    }
+}
