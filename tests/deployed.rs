@@ -409,8 +409,8 @@ async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequen
             .collect();
         let numbers = sequence_numbers(&records);
         assert_eq!(named, [0, 1, 2].map(|at| format!("c{at} {}", numbers[at])));
-        let [hopeless] = &ended.logged("a record can never be processed")[..] else { panic!("{}", ended.stdout) };
-        assert_eq!(hopeless["fields"]["sequence_number"], sequence_number(&records[4]));
+        let [poison] = &ended.logged("a record can never be processed")[..] else { panic!("{}", ended.stdout) };
+        assert_eq!(poison["fields"]["sequence_number"], sequence_number(&records[4]));
     }
     stores.finish().await;
 }

@@ -150,11 +150,7 @@ async fn run(seed: u64) -> Run {
         let condition = batch["requestContext"]["condition"].as_str().unwrap();
         ["MalformedRecord", "RejectedByStore"].contains(&condition)
     });
-    assert_eq!(
-        comments_in(&by_handlers.collect::<Vec<_>>()),
-        poisoned,
-        "seed {seed}: no fault makes a record hopeless"
-    );
+    assert_eq!(comments_in(&by_handlers.collect::<Vec<_>>()), poisoned, "seed {seed}: no fault makes a record poison");
     if retries == PATIENT {
         assert_eq!(quarantined, poisoned, "seed {seed}: nothing was to be given up");
     }

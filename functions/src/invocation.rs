@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     metrics::{Metric, Metrics},
-    quarantine::Hopeless,
+    quarantine::PoisonRecord,
 };
 
 /// The event of an invocation.
@@ -68,7 +68,7 @@ pub struct Failures {
     /// service retries everything from the lowest number on.
     pub retry: Vec<String>,
     /// The poison records: those of comments that a store rejects permanently.
-    pub hopeless: Vec<Hopeless>,
+    pub poison: Vec<PoisonRecord>,
 }
 
 impl Failures {
@@ -93,7 +93,7 @@ impl Failures {
             match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
-                    failures.hopeless.extend(Hopeless::rejected(&change.places, error));
+                    failures.poison.extend(PoisonRecord::rejected(&change.places, error));
                 }
                 Some(error) => {
                     tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
@@ -136,7 +136,7 @@ mod tests {
     use process::Store;
 
     #[test]
-    fn a_comment_is_hopeless_only_when_every_failure_of_it_is() {
+    fn a_comment_is_poison_only_when_every_failure_of_it_is() {
         let id = |text: &str| CommentId::parse(text).unwrap();
         let (product, elsewhere) = (ProductId::parse("p").unwrap(), ProductId::parse("elsewhere").unwrap());
         let change = |text: &str, place: usize| CommentChange {
@@ -167,7 +167,7 @@ mod tests {
         ];
         let failures = Failures::of(failed, &changes);
         assert_eq!(failures.retry, ["1", "2"]);
-        let places: Vec<usize> = failures.hopeless.iter().map(|hopeless| hopeless.place).collect();
+        let places: Vec<usize> = failures.poison.iter().map(|poison| poison.place).collect();
         assert_eq!(places, [3, 13], "each record of the item, and none of the one in another product");
     }
 }

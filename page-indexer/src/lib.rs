@@ -11,7 +11,7 @@ use functions::{
     Quarantine,
     invocation::{Handled, metrics_of},
     metrics::{Metric, Metrics},
-    quarantine::Hopeless,
+    quarantine::PoisonRecord,
 };
 use model::{plan::IndexEdit, record::decode_batch};
 use page_index::PageIndex;
@@ -51,13 +51,13 @@ impl PageIndexer {
         let failed = self.apply(edits, deadline, &mut metrics).await;
         let not_applied: usize = failed.iter().map(|failed| failed.edits.len()).sum();
         let failures = error::failures(&failed, &batch.changes);
-        let mut hopeless = Hopeless::malformed(&batch.malformed);
-        hopeless.extend(failures.hopeless);
-        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
+        let mut poison = PoisonRecord::malformed(&batch.malformed);
+        poison.extend(failures.poison);
+        let put = self.quarantine.put_poison_records(FUNCTION, event, &poison, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
         metrics.add(Metric::Writes, planned.saturating_sub(not_applied));
-        metrics.add(Metric::Quarantined, put.kept);
+        metrics.add(Metric::Quarantined, put.stored);
         Handled::new([put.retry, failures.retry].concat(), metrics, began)
     }
 

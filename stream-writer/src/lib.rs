@@ -11,7 +11,7 @@ use functions::{
     Quarantine,
     invocation::{Handled, metrics_of},
     metrics::Metric,
-    quarantine::Hopeless,
+    quarantine::PoisonRecord,
 };
 use futures_util::{StreamExt, stream};
 use model::record::decode_batch;
@@ -58,15 +58,15 @@ impl StreamWriter {
 
         let not_written: usize = written.failed.iter().map(|failed| failed.keys.len()).sum();
         let failures = error::failures(&written.failed, &batch.changes);
-        let mut hopeless = Hopeless::malformed(&batch.malformed);
-        hopeless.extend(failures.hopeless);
-        let put = self.quarantine.put_hopeless(FUNCTION, event, &hopeless, deadline).await;
+        let mut poison = PoisonRecord::malformed(&batch.malformed);
+        poison.extend(failures.poison);
+        let put = self.quarantine.put_poison_records(FUNCTION, event, &poison, deadline).await;
 
         metrics.add(Metric::CommentsChanged, batch.changes.len());
         metrics.add(Metric::Writes, planned.saturating_sub(not_written));
         metrics.add(Metric::Retries, written.retries);
         metrics.add(Metric::Unprocessed, written.unprocessed);
-        metrics.add(Metric::Quarantined, put.kept);
+        metrics.add(Metric::Quarantined, put.stored);
         Handled::new([put.retry, failures.retry].concat(), metrics, began)
     }
 

@@ -133,7 +133,7 @@ impl Bucket {
 }
 
 /// The sum of the units that answers report.
-fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
+fn sum<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> f64 {
     answers.into_iter().filter_map(|consumed| consumed.capacity_units).sum()
 }
 
@@ -167,14 +167,14 @@ impl Table {
     /// Counts the units that a read call consumed.
     pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
-            meter.read.charge(told(consumed));
+            meter.read.charge(sum(consumed));
         }
     }
 
     /// Counts the units that a write call consumed.
     pub(crate) fn charge_write<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {
-            meter.write.charge(told(consumed));
+            meter.write.charge(sum(consumed));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The quarantine: the place for records that a handler can never process.
+//! The quarantine (a dead-letter store): the place for poison records, which a handler can never process.
 //!
 //! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain discarded records for a
 //! DynamoDB event source"), so readers of the quarantine handle one format.
@@ -155,19 +155,25 @@ impl Quarantine {
     }
 
     /// Stores poison records of a batch, each as a separate document, before `deadline`.
-    pub async fn put_hopeless(&self, function: &str, event: &Event, hopeless: &[Hopeless], deadline: Instant) -> Put {
+    pub async fn put_poison_records(
+        &self,
+        function: &str,
+        event: &Event,
+        poison: &[PoisonRecord],
+        deadline: Instant,
+    ) -> Put {
         let mut outcome = Put::default();
-        for hopeless in hopeless {
-            let Some(record) = event.records.get(hopeless.place) else { continue };
+        for poison in poison {
+            let Some(record) = event.records.get(poison.place) else { continue };
             let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
-            let condition = hopeless.condition;
+            let condition = poison.condition;
             let reason = Reason {
                 function: function.to_owned(),
                 condition: condition.to_string(),
-                detail: hopeless.detail.clone(),
+                detail: poison.detail.clone(),
                 invoke_count: 1,
             };
-            let detail = &hopeless.detail;
+            let detail = &poison.detail;
             tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
             if Instant::now() >= deadline {
                 outcome.retry.push(sequence_number);
@@ -182,7 +188,7 @@ impl Quarantine {
                 Err(error) => Err(StoreError::unavailable(Store::Quarantine, error.to_string())),
             };
             match put {
-                Ok(()) => outcome.kept += 1,
+                Ok(()) => outcome.stored += 1,
                 Err(error) => {
                     tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
                     outcome.retry.push(sequence_number);
@@ -211,9 +217,9 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A poison record: it can never be processed.
+/// A record that can never be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hopeless {
+pub struct PoisonRecord {
     /// Its index in the batch.
     pub place: usize,
     /// The reason.
@@ -222,15 +228,15 @@ pub struct Hopeless {
     pub detail: String,
 }
 
-impl Hopeless {
+impl PoisonRecord {
     /// The malformed records of a batch: their indexes, and their problems.
     pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
-        let hopeless = |(place, malformed): &(usize, Malformed)| Self {
+        let poison = |(place, malformed): &(usize, Malformed)| Self {
             place: *place,
             condition: Condition::MalformedRecord,
             detail: malformed.to_string(),
         };
-        malformed.iter().map(hopeless).collect()
+        malformed.iter().map(poison).collect()
     }
 
     /// The records of a comment whose data a store rejects.
@@ -248,7 +254,7 @@ impl Hopeless {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Put {
     /// Number of records stored.
-    pub kept: usize,
+    pub stored: usize,
     /// Sequence numbers of the other records, which the handler must report for retry.
     pub retry: Vec<String>,
 }

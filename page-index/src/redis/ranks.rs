@@ -27,8 +27,8 @@ impl PageIndex {
         let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
         let named: Vec<BaseSet> = places
             .iter()
-            .filter_map(|(product, told)| Some((product, told, names.get(product)?)))
-            .flat_map(|(product, told, names)| wholes(product, told, names))
+            .filter_map(|(product, expected)| Some((product, expected, names.get(product)?)))
+            .flat_map(|(product, expected, names)| wholes(product, expected, names))
             .collect();
         let (found, sizes) = try_join(self.scores(&asked), self.sizes(&named)).await?;
         for (whole, _) in named.into_iter().zip(sizes).filter(|(_, size)| *size == 0) {
@@ -113,10 +113,10 @@ impl PageIndex {
     }
 }
 
-/// The whole sets of names that are both in `told` and in the index. The comment did not cause other names; the sweep
-/// checks those.
-fn wholes(product: &ProductId, told: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
-    let languages = names.languages.intersection(told).cloned().map(Some).chain(names.is_named.then_some(None));
+/// The whole sets of names that are both in `expected` and in the index. The comment did not cause other names; the
+/// sweep checks those.
+fn wholes(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
+    let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
     languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()
 }
 

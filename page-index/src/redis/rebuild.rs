@@ -105,7 +105,7 @@ impl PageIndex {
         let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
         if self.server_identity().await? != rebuild.servers {
             let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
-                          (or a first replica came, or the last one is gone)";
+                          (or a first replica came, or the last one left)";
             return Err(StoreError::unavailable(Store::PageIndex, detail));
         }
         if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
@@ -143,14 +143,14 @@ impl PageIndex {
     pub(super) async fn check_servers(&self) -> Result<Vec<String>, StoreError> {
         // Managed services forbid CONFIG. INFO has the same settings.
         let info = redis::cmd("INFO");
-        let told: Vec<String> = self
+        let infos: Vec<String> = self
             .bounded(async {
                 let layout = self.connection.layout().await?;
                 try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
             })
             .await?;
-        told.iter().try_for_each(|info| check_server(info))?;
-        Ok(told)
+        infos.iter().try_for_each(|info| check_server(info))?;
+        Ok(infos)
     }
 }
 
@@ -159,13 +159,13 @@ fn check_server(info: &str) -> Result<(), StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
     let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));
     let refuse = |problem: String| Err(StoreError::refused(Store::PageIndex, problem + &whose));
-    let version = field("redis_version:").unwrap_or("not told");
+    let version = field("redis_version:").unwrap_or("unknown");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
         return refuse(format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)"));
     }
     match field("maxmemory_policy:") {
         Some("noeviction") => Ok(()),
-        other => refuse(format!("maxmemory-policy is {}, it must be noeviction", other.unwrap_or("not told"))),
+        other => refuse(format!("maxmemory-policy is {}, it must be noeviction", other.unwrap_or("unknown"))),
     }
 }

@@ -107,7 +107,7 @@ impl Cluster {
         let generation = self.known().generation;
         let topology = self.refresh(generation).await?;
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
-        let told: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
+        let answers: Vec<String> = try_join_all(topology.masters.iter().map(|master| master.query(&nodes))).await?;
         // A master lists a slot that it gives away or receives in brackets, on its own line (CLUSTER NODES, "Special
         // slot entries").
         let is_moving = |nodes: &String| {
@@ -117,7 +117,7 @@ impl Cluster {
                 flags.split(',').any(|flag| flag == "myself") && fields.any(|field| field.starts_with('['))
             })
         };
-        let is_at_rest = !told.iter().any(is_moving);
+        let is_at_rest = !answers.iter().any(is_moving);
         Ok((topology, is_at_rest))
     }
 
@@ -231,8 +231,9 @@ async fn ask_one(node: &Node) -> RedisResult<Vec<SlotRange>> {
     let asked = node.address().unwrap_or(Address { host: String::new(), port: 0 });
     let answer: Value = match node.query(redis::cmd("CLUSTER").arg("SLOTS")).await {
         Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) => {
-            let told = "the server does not answer CLUSTER SLOTS; PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster";
-            return Err((ErrorKind::InvalidClientConfig, told, error.to_string()).into());
+            let problem =
+                "the server does not answer CLUSTER SLOTS; PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster";
+            return Err((ErrorKind::InvalidClientConfig, problem, error.to_string()).into());
         }
         answer => answer?,
     };
