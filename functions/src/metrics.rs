@@ -4,6 +4,7 @@
 //! [`Metric`] is the only list of metric names.
 
 use serde_json::{Map, Value, json};
+use strum::{IntoStaticStr, VariantArray};
 
 /// The default namespace of every metric. Each stack of an account needs a different one, set with
 /// [`MetricsArgs`](crate::MetricsArgs).
@@ -12,8 +13,8 @@ pub const NAMESPACE: &str = "Pagemark";
 /// The only dimension: the name of the function.
 pub const DIMENSION: &str = "Function";
 
-/// A metric of an invocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A metric of an invocation. Lines print them in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray, IntoStaticStr)]
 pub enum Metric {
     /// Records in the batch, including records that are not about a comment.
     Records,
@@ -37,46 +38,17 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Every metric, in the order in which the line prints them.
-    pub const ALL: [Self; 9] = [
-        Self::Records,
-        Self::CommentsChanged,
-        Self::Writes,
-        Self::Retries,
-        Self::Unprocessed,
-        Self::ReportedForRetry,
-        Self::Quarantined,
-        Self::IteratorAge,
-        Self::Duration,
-    ];
+    /// Every metric.
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its name in CloudWatch.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Records => "Records",
-            Self::CommentsChanged => "CommentsChanged",
-            Self::Writes => "Writes",
-            Self::Retries => "Retries",
-            Self::Unprocessed => "Unprocessed",
-            Self::ReportedForRetry => "ReportedForRetry",
-            Self::Quarantined => "Quarantined",
-            Self::IteratorAge => "IteratorAge",
-            Self::Duration => "Duration",
-        }
+        self.into()
     }
 
     /// Its unit in CloudWatch (Amazon CloudWatch API reference: `MetricDatum`).
     pub fn unit(self) -> &'static str {
-        match self {
-            Self::IteratorAge | Self::Duration => "Milliseconds",
-            Self::Records
-            | Self::CommentsChanged
-            | Self::Writes
-            | Self::Retries
-            | Self::Unprocessed
-            | Self::ReportedForRetry
-            | Self::Quarantined => "Count",
-        }
+        if matches!(self, Self::IteratorAge | Self::Duration) { "Milliseconds" } else { "Count" }
     }
 }
 
@@ -102,8 +74,8 @@ impl Metrics {
 
     /// The metrics as a line of JSON, without a line feed.
     pub fn line(&self, namespace: &str, function: &str, at_epoch_ms: i64) -> String {
-        let values = Metric::ALL.map(|metric| (metric.name(), metric.unit(), self.get(metric).into()));
-        line(namespace, function, at_epoch_ms, &values)
+        let values = Metric::ALL.iter().map(|metric| (metric.name(), metric.unit(), self.get(*metric).into()));
+        line(namespace, function, at_epoch_ms, &values.collect::<Vec<_>>())
     }
 
     /// Prints the line to standard output, where Lambda reads it.
@@ -136,10 +108,10 @@ mod tests {
     fn every_metric_has_a_place_of_its_own() {
         let mut metrics = Metrics::default();
         for (count, metric) in (1_u64..).zip(Metric::ALL) {
-            metrics.add(metric, count);
+            metrics.add(*metric, count);
         }
         for (count, metric) in (1..).zip(Metric::ALL) {
-            assert_eq!(metrics.get(metric), count, "{metric:?}");
+            assert_eq!(metrics.get(*metric), count, "{metric:?}");
         }
     }
 
@@ -159,7 +131,7 @@ mod tests {
         assert_eq!(line["Function"], "stream-writer");
         let named: Vec<&str> =
             directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
-        assert_eq!(named, Metric::ALL.map(Metric::name));
+        assert_eq!(named, Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>());
         assert!(named.iter().all(|name| line[name].is_u64()), "{line}");
         assert_eq!(line["Records"], 7);
     }

@@ -10,13 +10,14 @@
 //!
 //! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], even if the bytes claim more.
 
-use std::{collections::HashMap, fmt, str::FromStr};
+use std::{collections::HashMap, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_dynamo::AttributeValue;
+use strum::{Display, EnumString};
 use zstd::zstd_safe;
 
 use crate::{comment::CommentText, error::Malformed};
@@ -33,7 +34,8 @@ const ZSTD_LEVEL: i32 = 3;
 const ZSTD: u8 = 1;
 
 /// The format in which `comment_blob` is written. This setting does not affect reading: every format is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownFormat, parse_err_fn = unknown_format)]
 pub enum BlobFormat {
     /// A map of named fields.
     #[default]
@@ -42,25 +44,10 @@ pub enum BlobFormat {
     Zstd,
 }
 
-impl FromStr for BlobFormat {
-    type Err = &'static str;
+type UnknownFormat = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "map" => Ok(Self::Map),
-            "zstd" => Ok(Self::Zstd),
-            _ => Err("the format of comment_blob is map or zstd"),
-        }
-    }
-}
-
-impl fmt::Display for BlobFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Map => "map",
-            Self::Zstd => "zstd",
-        })
-    }
+fn unknown_format(_: &str) -> UnknownFormat {
+    "the format of comment_blob is map or zstd"
 }
 
 /// The value of `comment_blob`.

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use itertools::Itertools;
+
 use crate::{
     comment::Placement,
     error::Malformed,
@@ -151,11 +153,10 @@ impl fmt::Display for BaseSet {
 impl Placement {
     /// The 31 filters, all but [`Filter::ANY`], under which a comment with this placement has a duplicate.
     pub fn duplicate_filters(&self) -> impl Iterator<Item = Filter> {
-        let rating = self.rating;
-        let with_rating = RatingSet::every().filter(move |set| *set != RatingSet::ALL && set.contains(rating));
-        let ratings = std::iter::once(None).chain(with_rating.map(Some));
+        let ratings = RatingSet::every().filter(|set| set.contains(self.rating));
         ratings
-            .flat_map(|ratings| [Filter::new(None, ratings), Filter::new(Some(self.language.clone()), ratings)])
+            .cartesian_product([None, Some(&self.language)])
+            .map(|(ratings, language)| Filter::new(language.cloned(), Some(ratings)))
             .filter(|filter| *filter != Filter::ANY)
     }
 

@@ -1,7 +1,6 @@
 //! Comment ids and product ids.
 
-use std::fmt;
-
+use derive_more::Display;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,7 @@ fn is_dot_segment(text: &str) -> bool {
 /// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`, but neither `.` nor `..`.
 ///
 /// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String", into = "String")]
 pub struct CommentId(String);
 
@@ -95,12 +94,6 @@ impl CommentId {
     }
 }
 
-impl fmt::Display for CommentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl TryFrom<String> for CommentId {
     type Error = InvalidInput;
 
@@ -116,7 +109,7 @@ impl From<CommentId> for String {
 }
 
 /// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String", into = "String")]
 pub struct ProductId(String);
 
@@ -175,12 +168,6 @@ impl ProductId {
         let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;
         let product = Self::parse(&decoded)?;
         if product.escaped() == escaped { Ok(product) } else { Err(not_ours()) }
-    }
-}
-
-impl fmt::Display for ProductId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

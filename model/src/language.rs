@@ -1,14 +1,13 @@
 //! Language tags.
 
-use std::fmt;
-
+use derive_more::Display;
 use oxilangtag::LanguageTag;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{InvalidInput, quoted};
 
 /// A well-formed language tag (BCP 47, RFC 5646), its case normalised: `en`, `pt-BR`, `zh-Hant-TW`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String", into = "String")]
 pub struct Language(String);
 
@@ -39,12 +38,6 @@ impl Language {
     /// The normalised tag.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for Language {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

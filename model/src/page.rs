@@ -1,14 +1,15 @@
 //! Page numbers, page sizes and their arithmetic.
 
-use std::fmt;
-
+use derive_more::Display;
 use serde::Serialize;
+use strum::EnumString;
 
 use crate::error::{InvalidInput, quoted};
 
 /// The order of a listing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Order {
     /// Newest first.
     #[default]
@@ -23,11 +24,7 @@ impl Order {
     /// # Errors
     /// Any other text.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        match text {
-            "newest" => Ok(Self::Newest),
-            "oldest" => Ok(Self::Oldest),
-            other => Err(InvalidInput::new("order", format!("{} is not newest or oldest", quoted(other)))),
-        }
+        text.parse().map_err(|_| InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text))))
     }
 
     /// The other order.
@@ -39,17 +36,8 @@ impl Order {
     }
 }
 
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Newest => "newest",
-            Self::Oldest => "oldest",
-        })
-    }
-}
-
 /// The number of a page, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
 pub struct PageNumber(u64);
 
 impl PageNumber {
@@ -94,14 +82,8 @@ impl PageNumber {
     }
 }
 
-impl fmt::Display for PageNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
 /// How many comments a page shows, 1 to 100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display)]
 pub struct PageSize(u8);
 
 impl PageSize {
@@ -141,12 +123,6 @@ impl PageSize {
 impl Default for PageSize {
     fn default() -> Self {
         Self(20)
-    }
-}
-
-impl fmt::Display for PageSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Revisions: the version of a primary item.
 
-use std::fmt;
-
+use derive_more::Display;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
@@ -14,7 +13,7 @@ use crate::{
 ///
 /// It is the ETag, the guard of every conditional write, and the client request token of the write's transaction. Its
 /// time is the instant of the write's journal entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String", into = "String")]
 pub struct Revision(Ulid);
 
@@ -44,12 +43,6 @@ impl Revision {
     pub fn instant(self) -> Timestamp {
         let epoch_ms = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX);
         Timestamp::from_epoch_ms(epoch_ms).unwrap_or(Timestamp::MAX)
-    }
-}
-
-impl fmt::Display for Revision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
     }
 }
 

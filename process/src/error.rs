@@ -6,24 +6,17 @@ use model::Malformed;
 use thiserror::Error;
 
 /// Which store an error comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Store {
     /// DynamoDB.
+    #[strum(to_string = "the table (DynamoDB)")]
     Table,
     /// Redis.
+    #[strum(to_string = "the page index (Redis)")]
     PageIndex,
     /// The place for records that can never be processed.
+    #[strum(to_string = "the quarantine")]
     Quarantine,
-}
-
-impl std::fmt::Display for Store {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Table => "the table (DynamoDB)",
-            Self::PageIndex => "the page index (Redis)",
-            Self::Quarantine => "the quarantine",
-        })
-    }
 }
 
 /// The client's error behind a store error.

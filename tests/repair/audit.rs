@@ -68,7 +68,7 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
     stores.assert_invariants().await;
-    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN, &Damage::ALL).await;
+    let expected = damage(&stores, &mut random, &comments, comments.len() / DAMAGED_ONE_IN, Damage::ALL).await;
     let report = job(&stores, true).audit(AuditOptions { at_once: 2, ..whole() }).await;
     println!("{report}");
     assert_eq!(report.drifted, expected, "{report}");
@@ -100,7 +100,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
     let comments = create(&stores, 60).await;
     stores.deliver_all().await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
-    let expected = damage(&stores, &mut random, &comments, 30, &Damage::ALL).await;
+    let expected = damage(&stores, &mut random, &comments, 30, Damage::ALL).await;
     let (mut drifted, mut items) = (BTreeMap::new(), 0);
     for segment in 0..SEGMENTS {
         let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), sweep: false, ..whole() };
@@ -145,7 +145,7 @@ async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
     let stores = ready_stores().await;
     let comments = create(&stores, 120).await;
     stores.deliver_all().await;
-    let expected = damage(&stores, &mut random, &comments, 60, &Damage::ALL).await;
+    let expected = damage(&stores, &mut random, &comments, 60, Damage::ALL).await;
     let options = AuditOptions { segments: 4, at_once: 1, ..AuditOptions::default() };
     let (mut drifted, mut runs) = (Expected::new(), 0);
     loop {

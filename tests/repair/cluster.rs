@@ -17,7 +17,7 @@ async fn every_kind_of_damage_is_mended_on_the_masters_of_a_cluster() {
     let stores = Stores::start_with(cluster.config()).await;
     repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
     // `DropName` fits only a product with a single comment.
-    let kinds: Vec<Damage> = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropName).collect();
+    let kinds: Vec<Damage> = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).collect();
     let mut comments = Vec::new();
     for (number, _) in (0..).zip(kinds.iter().cycle().take(3 * kinds.len())) {
         comments.push(stores.create_numbered(number, product(number)).await);

@@ -95,7 +95,7 @@ async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journ
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happens_at_once_one_more_audit_restores_everything() {
-    let damages = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropPrimary);
+    let damages = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() };
     let one_more = async |job: Job| job.audit(anew()).await;
     everything_at_once(&ready_stores().await, seeds() / 2..seeds(), &world, one_more).await;

@@ -35,9 +35,9 @@ async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
 async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(1);
-    let comments = create_for(&stores, &Damage::ALL).await;
+    let comments = create_for(&stores, Damage::ALL).await;
     assert_clean(&job(&stores, false).audit(whole()).await);
-    for (comment, damage) in comments.into_iter().zip(Damage::ALL) {
+    for (comment, damage) in comments.into_iter().zip(Damage::ALL.iter().copied()) {
         let expected = inflict(&stores, &mut random, &comment, damage).await;
         let found: u64 = expected.values().sum();
         for _ in 0..2 {

@@ -114,7 +114,7 @@ async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
         comments.push(stores.create_numbered(number, super::product(number)).await);
     }
     stores.deliver_all().await;
-    let kinds = Damage::ALL.into_iter().filter(|damage| *damage != Damage::DropName).cycle();
+    let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
     for (comment, damage) in comments.iter().zip(kinds) {
         inflict(stores, &mut random, comment, damage).await;
     }

@@ -99,7 +99,7 @@ pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counter
     let float = |units: usize| u32::try_from(units).map_or(f64::INFINITY, f64::from);
     WriteCost {
         table_units: float(if counted > 0 { 2 * once } else { once }),
-        index_units: float(Index::EVERY.into_iter().map(of_index).sum()),
+        index_units: float(Index::EVERY.iter().copied().map(of_index).sum()),
     }
 }
 

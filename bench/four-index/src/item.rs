@@ -40,7 +40,7 @@ pub fn comment_item(comment: &Comment) -> Item {
         (attribute::REVISION.to_owned(), text(comment.revision.to_string())),
         (COMMENT_BLOB.to_owned(), AttributeValue::M(fields)),
     ]);
-    for index in Index::EVERY {
+    for index in Index::EVERY.iter().copied() {
         item.insert(index.partition_attribute().to_owned(), text(index.partition_of(&placement)));
     }
     Item::from(item)
@@ -166,7 +166,7 @@ pub(crate) mod tests {
         for text in [without, with] {
             let comment = Comment { text, ..comment("c1", "zh-Hant-TW", 1) };
             let item = comment_item(&comment);
-            for index in Index::EVERY {
+            for index in Index::EVERY.iter().copied() {
                 let projected = projection(&item, index);
                 let size = item_bytes(&projected);
                 assert!(size < item_bytes(&item));

@@ -1,6 +1,7 @@
 //! The indexes and their keys, and the partitions that a filter queries.
 
 use model::{Filter, Language, Placement, ProductId, Rating};
+use strum::{IntoStaticStr, VariantArray};
 
 /// The table's partition key.
 pub(crate) const PK: &str = "PK";
@@ -10,30 +11,29 @@ pub(crate) const SK: &str = "SK";
 pub(crate) const SORT_KEY: &str = "GSISK";
 
 /// An index of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub enum Index {
     /// A partition for each product, language and rating.
+    #[strum(to_string = "byLangAndRating")]
     ByLanguageAndRating,
     /// A partition for each product and language.
+    #[strum(to_string = "byLang")]
     ByLanguage,
     /// A partition for each product and rating.
+    #[strum(to_string = "byRating")]
     ByRating,
     /// A partition for each product.
+    #[strum(to_string = "all")]
     All,
 }
 
 impl Index {
     /// All four indexes.
-    pub const EVERY: [Self; 4] = [Self::ByLanguageAndRating, Self::ByLanguage, Self::ByRating, Self::All];
+    pub const EVERY: &[Self] = Self::VARIANTS;
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ByLanguageAndRating => "byLangAndRating",
-            Self::ByLanguage => "byLang",
-            Self::ByRating => "byRating",
-            Self::All => "all",
-        }
+        self.into()
     }
 
     /// The attribute of its partition key.

@@ -109,7 +109,7 @@ impl FourIndexTable {
         for name in [PK, SK, SORT_KEY] {
             create = create.attribute_definitions(text(name)?);
         }
-        for index in Index::EVERY {
+        for index in Index::EVERY.iter().copied() {
             let projection = Projection::builder()
                 .projection_type(ProjectionType::Include)
                 .set_non_key_attributes(Some(PROJECTED.map(str::to_owned).to_vec()));

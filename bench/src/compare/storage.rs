@@ -58,7 +58,7 @@ pub(super) fn four_index(comments: &[Comment]) -> anyhow::Result<Stored> {
     for comment in comments {
         let item = four_index::comment_item(comment);
         table += (item_bytes(&item) + STORAGE_OVERHEAD_BYTES) as u64;
-        for index in four_index::Index::EVERY {
+        for index in four_index::Index::EVERY.iter().copied() {
             indexes += (item_bytes(&four_index::projection(&item, index)) + STORAGE_OVERHEAD_BYTES) as u64;
         }
     }

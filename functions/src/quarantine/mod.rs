@@ -13,7 +13,7 @@ mod contents;
 mod document;
 mod folder;
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use aws_lambda_events::dynamodb::Event;
 use model::Malformed;
@@ -200,21 +200,12 @@ impl Quarantine {
 }
 
 /// The reason why a record is a poison record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub enum Condition {
     /// The record has the wrong shape.
     MalformedRecord,
     /// A store rejects the record's data.
     RejectedByStore,
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MalformedRecord => "MalformedRecord",
-            Self::RejectedByStore => "RejectedByStore",
-        })
-    }
 }
 
 /// A record that can never be processed.

@@ -22,6 +22,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumDiscriminants, IntoStaticStr};
 
 use crate::{
     comment::Placement,
@@ -95,7 +96,11 @@ pub fn base_sets_in<'language>(
 }
 
 /// One difference between a comment's primary item and the data derived from it, or a missing part of the item itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, EnumDiscriminants)]
+#[strum_discriminants(name(DriftKind))]
+#[strum_discriminants(doc = "The kind of a difference; reports count by it.")]
+#[strum_discriminants(derive(PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr))]
+#[strum_discriminants(serde(rename_all = "snake_case"), strum(serialize_all = "snake_case"))]
 pub enum Drift {
     /// The comment has no duplicate under a key that it implies.
     MissingDuplicate(FilterKey),
@@ -121,75 +126,17 @@ pub enum Drift {
     MissingRevision(FilterKey),
 }
 
-/// The kind of a difference; reports count by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DriftKind {
-    /// See [`Drift::MissingDuplicate`].
-    MissingDuplicate,
-    /// See [`Drift::ExtraDuplicate`].
-    ExtraDuplicate,
-    /// See [`Drift::StaleDuplicate`].
-    StaleDuplicate,
-    /// See [`Drift::OrphanDuplicate`].
-    OrphanDuplicate,
-    /// See [`Drift::MissingRank`].
-    MissingRank,
-    /// See [`Drift::ExtraRank`].
-    ExtraRank,
-    /// See [`Drift::WrongScore`].
-    WrongScore,
-    /// See [`Drift::OrphanRank`].
-    OrphanRank,
-    /// See [`Drift::MissingName`].
-    MissingName,
-    /// See [`Drift::ExtraName`].
-    ExtraName,
-    /// See [`Drift::MissingRevision`].
-    MissingRevision,
-}
-
 impl DriftKind {
     /// The name in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::MissingDuplicate => "missing_duplicate",
-            Self::ExtraDuplicate => "extra_duplicate",
-            Self::StaleDuplicate => "stale_duplicate",
-            Self::OrphanDuplicate => "orphan_duplicate",
-            Self::MissingRank => "missing_rank",
-            Self::ExtraRank => "extra_rank",
-            Self::WrongScore => "wrong_score",
-            Self::OrphanRank => "orphan_rank",
-            Self::MissingName => "missing_name",
-            Self::ExtraName => "extra_name",
-            Self::MissingRevision => "missing_revision",
-        }
-    }
-}
-
-impl fmt::Display for DriftKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 
 impl Drift {
     /// The kind of this difference.
     pub fn kind(&self) -> DriftKind {
-        match self {
-            Self::MissingDuplicate(_) => DriftKind::MissingDuplicate,
-            Self::ExtraDuplicate(_) => DriftKind::ExtraDuplicate,
-            Self::StaleDuplicate(..) => DriftKind::StaleDuplicate,
-            Self::OrphanDuplicate(_) => DriftKind::OrphanDuplicate,
-            Self::MissingRank(_) => DriftKind::MissingRank,
-            Self::ExtraRank(_) => DriftKind::ExtraRank,
-            Self::WrongScore(..) => DriftKind::WrongScore,
-            Self::OrphanRank(_) => DriftKind::OrphanRank,
-            Self::MissingName(..) => DriftKind::MissingName,
-            Self::ExtraName(..) => DriftKind::ExtraName,
-            Self::MissingRevision(_) => DriftKind::MissingRevision,
-        }
+        self.into()
     }
 }
 
