@@ -266,9 +266,8 @@ fn open(data_file: &Path, listen: SocketAddr) -> Result<Opened, EngineError> {
     let listener = bind(listen)?;
     let lock = lock(data_file)?;
     stream_table::refuse_foreign_file(data_file)?;
-    let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8 { path: data_file.to_owned() })?;
-    let database = Database::new(path)
-        .map_err(|source| EngineError::Open { path: data_file.to_owned(), source: Box::new(source) })?;
+    let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
+    let database = Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
     let stream_table = Arc::new(StreamTable::open(data_file)?);
 
     let runtime = Builder::new_multi_thread()
@@ -277,10 +276,10 @@ fn open(data_file: &Path, listen: SocketAddr) -> Result<Opened, EngineError> {
         .enable_all()
         .build()
         .map_err(EngineError::Thread)?;
-    let address = listener.local_addr().map_err(|source| EngineError::Bind { address: listen, source })?;
+    let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
     let listener = {
         let _inside = runtime.enter();
-        tokio::net::TcpListener::from_std(listener).map_err(|source| EngineError::Bind { address, source })?
+        tokio::net::TcpListener::from_std(listener).map_err(|source| EngineError::Bind(address, source))?
     };
     let started = Started { address, database, stream_table, runtime: runtime.handle().clone() };
     Ok((runtime, listener, started, lock))
@@ -291,12 +290,9 @@ fn bind(address: SocketAddr) -> Result<TcpListener, EngineError> {
         listener.set_nonblocking(true)?;
         Ok(listener)
     });
-    bound.map_err(|source| {
-        if source.kind() == io::ErrorKind::AddrInUse {
-            EngineError::PortInUse { address }
-        } else {
-            EngineError::Bind { address, source }
-        }
+    bound.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => EngineError::PortInUse(address),
+        _ => EngineError::Bind(address, source),
     })
 }
 
@@ -305,11 +301,11 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
     let mut name = data_file.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
-    let lock_failed = |source: io::Error| EngineError::Lock { path: path.clone(), source };
+    let lock_failed = |source: io::Error| EngineError::Lock(path.clone(), source);
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(lock_failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(EngineError::FileInUse { path: data_file.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(EngineError::FileInUse(data_file.to_owned())),
         Err(TryLockError::Error(source)) => Err(lock_failed(source)),
     }
 }

@@ -213,7 +213,7 @@ impl Inner {
     }
 
     fn spawn(&self) -> Result<Child, RedisServerError> {
-        let log_failed = |source| RedisServerError::Log { path: self.log_path(), source };
+        let log_failed = |source| RedisServerError::Log(self.log_path(), source);
         let log = File::options().create(true).append(true).open(self.log_path()).map_err(log_failed)?;
         let mut command = Command::new(&self.program);
         command
@@ -229,10 +229,9 @@ impl Inner {
             .stderr(log);
         command.spawn().map_err(|source| {
             let program = self.program.to_string_lossy().into_owned();
-            if source.kind() == io::ErrorKind::NotFound {
-                RedisServerError::Missing { program }
-            } else {
-                RedisServerError::Spawn { program, source }
+            match source.kind() {
+                io::ErrorKind::NotFound => RedisServerError::Missing(program),
+                _ => RedisServerError::Spawn(program, source),
             }
         })
     }

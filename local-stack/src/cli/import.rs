@@ -81,7 +81,8 @@ pub(super) async fn import_file(
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let done = Arc::default();
-    let display = Display::show(name.clone(), Arc::clone(&done), reader.progress.clone());
+    let progress = reader.progress.clone();
+    let display = Display::show(name.clone(), Arc::clone(&done), move || progress.share());
     let imported = import(table, source(read_lines(reader)), &done).await;
     drop(display);
     match &imported {

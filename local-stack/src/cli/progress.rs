@@ -19,37 +19,12 @@ const BAR_EVERY: Duration = Duration::from_millis(200);
 /// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// An amount of work, and the share of it that is done.
-pub(super) trait Extent: Send + 'static {
-    /// The share that has been read, from 0 to 1.
-    fn share(&self) -> f64;
-}
-
-impl Extent for crate::import::Progress {
-    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-    fn share(&self) -> f64 {
-        self.read() as f64 / self.total.max(1) as f64
-    }
-}
-
-/// All of a known number of comments.
-pub(super) struct Count {
-    pub(super) done: Arc<AtomicU64>,
-    pub(super) total: u64,
-}
-
-impl Extent for Count {
-    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-    fn share(&self) -> f64 {
-        self.done.load(Ordering::Relaxed) as f64 / self.total.max(1) as f64
-    }
-}
-
 /// Shows progress until it is dropped.
 pub(super) struct Display(JoinHandle<()>, ProgressBar);
 
 impl Display {
-    pub(super) fn show(name: String, done: Arc<AtomicU64>, extent: impl Extent) -> Self {
+    /// Shows how many comments are `done`, and the `share` of the work, from 0 to 1.
+    pub(super) fn show(name: String, done: Arc<AtomicU64>, share: impl Fn() -> f64 + Send + 'static) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(1_000) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
@@ -63,8 +38,8 @@ impl Display {
             loop {
                 tokio::time::sleep(BAR_EVERY).await;
                 let count = done.load(Ordering::Relaxed);
-                let message = message(count, extent.share(), began.elapsed());
-                shown.set_position(thousandths(extent.share()));
+                let message = message(count, share(), began.elapsed());
+                shown.set_position(thousandths(share()));
                 shown.set_message(message.clone());
                 if !terminal && last_line.elapsed() >= LINE_EVERY {
                     last_line = Instant::now();

@@ -4,7 +4,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,7 +21,7 @@ use table::{CommentBlobArgs, ScanOf};
 use super::{
     import::{import_file, open_all},
     interrupt::Signals,
-    progress::{Count, Display, per_second, report_text, say},
+    progress::{Display, per_second, report_text, say},
 };
 use crate::{
     demo::{demo_source, sample_products, top_product},
@@ -181,7 +184,10 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let done: Arc<AtomicU64> = Arc::default();
-    let display = Display::show("demo".to_owned(), done.clone(), Count { done: done.clone(), total: count });
+    let written = done.clone();
+    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
+    let share = move || written.load(Ordering::Relaxed) as f64 / count as f64;
+    let display = Display::show("demo".to_owned(), done.clone(), share);
     let imported = import(stack.table(), demo_source(count), &done).await;
     drop(display);
     match imported {

@@ -6,69 +6,37 @@ use std::path::PathBuf;
 use super::stream_table::ENGINE_VERSION;
 
 /// Why the engine did not start, or could not complete a request. Each error prints as one line for a person to act on.
+/// A path is the data file's, unless the message says something else.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// Another process listens on the address.
-    #[error("{address} is in use; stop what listens there, or choose another address with --dynamodb-listen")]
-    PortInUse {
-        /// The requested address.
-        address: SocketAddr,
-    },
+    #[error("{0} is in use; stop what listens there, or choose another address with --dynamodb-listen")]
+    PortInUse(SocketAddr),
     /// The engine cannot listen on the address, for another reason than that it is taken.
-    #[error("cannot listen at {address}: {source}")]
-    Bind {
-        /// The requested address.
-        address: SocketAddr,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("cannot listen at {0}: {1}")]
+    Bind(SocketAddr, #[source] io::Error),
     /// Another engine has the data file open.
-    #[error("{} is in use by another running stack", path.display())]
-    FileInUse {
-        /// The data file.
-        path: PathBuf,
-    },
+    #[error("{path} is in use by another running stack", path = .0.display())]
+    FileInUse(PathBuf),
     /// The lock file beside the data file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Lock {
-        /// The lock file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("cannot write {path}: {1}", path = .0.display())]
+    Lock(PathBuf, #[source] io::Error),
     /// Another program wrote the file.
-    #[error("{} is not a data file of this engine; it was left untouched", path.display())]
-    ForeignFile {
-        /// The data file.
-        path: PathBuf,
-    },
+    #[error("{path} is not a data file of this engine; it was left untouched", path = .0.display())]
+    ForeignFile(PathBuf),
     /// The engine accepts paths only as text.
-    #[error("{} is not a path in UTF-8, which the engine needs", path.display())]
-    PathNotUtf8 {
-        /// The data file.
-        path: PathBuf,
-    },
+    #[error("{path} is not a path in UTF-8, which the engine needs", path = .0.display())]
+    PathNotUtf8(PathBuf),
     /// The file is broken or unreadable, cannot be written, or comes from a newer engine.
-    #[error("cannot open {}: {source}", path.display())]
-    Open {
-        /// The data file.
-        path: PathBuf,
-        /// The error of the engine or SQLite.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    #[error("cannot open {path}: {1}", path = .0.display())]
+    Open(PathBuf, #[source] Box<dyn Error + Send + Sync>),
     /// The file's schema differs from the one that the workarounds rely on: the pinned version of the engine was
-    /// changed.
-    #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {difference}")]
-    UnexpectedSchema {
-        /// The difference.
-        difference: String,
-    },
+    /// changed. Says how.
+    #[error("the engine's data file is not as dynoxide {ENGINE_VERSION} writes it: {0}")]
+    UnexpectedSchema(String),
     /// A text that cannot be a sequence number of this engine.
-    #[error("{value:?} is not a sequence number of this engine")]
-    SequenceNumber {
-        /// The text.
-        value: String,
-    },
+    #[error("{0:?} is not a sequence number of this engine")]
+    SequenceNumber(String),
     /// Stream records could not be counted or deleted.
     #[error("the engine's stream records cannot be reached: {0}")]
     StreamRecords(#[source] rusqlite::Error),

@@ -72,15 +72,14 @@ impl StreamTable {
     /// Opens the second connection to a file that the engine has opened, creates the indexes and checks that they are
     /// used.
     pub(super) fn open(data_file: &Path) -> Result<StreamTable, EngineError> {
-        let connection = connect(data_file)
-            .map_err(|source| EngineError::Open { path: data_file.to_owned(), source: source.into() })?;
+        let connection = connect(data_file).map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))?;
         check_columns(&connection)?;
         connection.execute_batch(CREATE_INDEXES).map_err(EngineError::StreamRecords)?;
         for (query, index) in ENGINE_QUERIES {
             let plan = query_plan(&connection, query).map_err(EngineError::StreamRecords)?;
             // The plan must search the index in the required order: no scan and no sort.
             if !plan.contains(&format!("INDEX {index} (")) || plan.contains("TEMP B-TREE") {
-                return Err(EngineError::UnexpectedSchema { difference: format!("{index} is not used: {plan}") });
+                return Err(EngineError::UnexpectedSchema(format!("{index} is not used: {plan}")));
             }
         }
         Ok(StreamTable { connection: Mutex::new(connection) })
@@ -131,23 +130,23 @@ pub(super) fn parse_sequence_number(shown: &str) -> Result<i64, EngineError> {
         .ok()
         .and_then(|number| number.checked_sub(SEQUENCE_NUMBER_OFFSET))
         .and_then(|number| i64::try_from(number).ok());
-    stored.ok_or_else(|| EngineError::SequenceNumber { value: shown.to_owned() })
+    stored.ok_or_else(|| EngineError::SequenceNumber(shown.to_owned()))
 }
 
 /// Refuses a non-empty file that is not the engine's, before the engine creates its tables in it.
 pub(super) fn refuse_foreign_file(data_file: &Path) -> Result<(), EngineError> {
-    let open_failed = |source| EngineError::Open { path: data_file.to_owned(), source };
+    let open_failed = |source| EngineError::Open(data_file.to_owned(), source);
     match std::fs::metadata(data_file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(open_failed(error.into())),
-        Ok(found) if found.is_dir() => return Err(EngineError::ForeignFile { path: data_file.to_owned() }),
+        Ok(found) if found.is_dir() => return Err(EngineError::ForeignFile(data_file.to_owned())),
         Ok(_) => {}
     }
     match table_names(data_file) {
         Ok(names) if names.is_empty() || names.iter().any(|name| name == "_stream_records") => Ok(()),
-        Ok(_) => Err(EngineError::ForeignFile { path: data_file.to_owned() }),
+        Ok(_) => Err(EngineError::ForeignFile(data_file.to_owned())),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(EngineError::ForeignFile { path: data_file.to_owned() })
+            Err(EngineError::ForeignFile(data_file.to_owned()))
         }
         Err(error) => Err(open_failed(error.into())),
     }
@@ -179,7 +178,7 @@ fn check_columns(connection: &Connection) -> Result<(), EngineError> {
     if found == COLUMNS {
         return Ok(());
     }
-    Err(EngineError::UnexpectedSchema { difference: format!("_stream_records has the columns {}", found.join(", ")) })
+    Err(EngineError::UnexpectedSchema(format!("_stream_records has the columns {}", found.join(", "))))
 }
 
 pub(super) fn query_plan(connection: &Connection, query: &str) -> rusqlite::Result<String> {

@@ -253,7 +253,7 @@ async fn a_taken_port_is_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let (engine, _clients) = start(&folder.path().join("data.db")).await;
     let error = Engine::start(&folder.path().join("other.db"), engine.address()).await.unwrap_err();
-    assert!(matches!(error, EngineError::PortInUse { address } if address == engine.address()), "{error:?}");
+    assert!(matches!(error, EngineError::PortInUse(address) if address == engine.address()), "{error:?}");
     assert_eq!(error.to_string().lines().count(), 1);
     assert!(!folder.path().join("other.db").exists(), "nothing was touched");
 }

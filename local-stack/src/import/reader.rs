@@ -33,14 +33,14 @@ pub struct LineReader {
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     read: Arc<AtomicU64>,
-    /// The file's size.
-    pub total: u64,
+    total: u64,
 }
 
 impl Progress {
-    /// How many bytes of the file have been read.
-    pub fn read(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
+    /// The share of the file that has been read, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
+    pub fn share(&self) -> f64 {
+        self.read.load(Ordering::Relaxed) as f64 / self.total.max(1) as f64
     }
 }
 
@@ -90,9 +90,9 @@ impl LineReader {
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
             );
             if self.is_gzip && is_broken {
-                SourceError::BrokenGzip { line, source }
+                SourceError::BrokenGzip(line, source)
             } else {
-                SourceError::File { line, source }
+                SourceError::File(line, source)
             }
         })
     }

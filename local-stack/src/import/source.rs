@@ -17,28 +17,15 @@ pub type Numbered = (u64, Result<NewComment, String>);
 /// The reason why the comments of a source were not read to their end.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A broken or truncated gzip stream.
-    #[error("its gzip data is broken or cut off after line {line} ({source})")]
-    BrokenGzip {
-        /// The last line that was read.
-        line: u64,
-        /// The message of the decoder.
-        source: io::Error,
-    },
-    /// The file system's error.
-    #[error("it cannot be read beyond line {line}: {source}")]
-    File {
-        /// The last line that was read.
-        line: u64,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file begins with a JSON array that continues behind its first line.
-    #[error("line {line} {}", line::NOT_LINES)]
-    Array {
-        /// The line where the array begins.
-        line: u64,
-    },
+    /// A broken or truncated gzip stream, after this line.
+    #[error("its gzip data is broken or cut off after line {0} ({1})")]
+    BrokenGzip(u64, #[source] io::Error),
+    /// The file system's error, after this line.
+    #[error("it cannot be read beyond line {0}: {1}")]
+    File(u64, #[source] io::Error),
+    /// The file begins, in this line, with a JSON array that continues behind the line.
+    #[error("line {0} {problem}", problem = line::NOT_LINES)]
+    Array(u64),
     /// The thread that reads panicked.
     #[error("the thread that reads it ended by a mistake of this program: {0}")]
     Reader(String),
@@ -54,13 +41,13 @@ impl SourceError {
     /// Advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::BrokenGzip { .. } => {
+            Self::BrokenGzip(..) => {
                 "`gzip -t` checks a file; import a whole copy of it, which leaves what was imported as it is"
             }
-            Self::File { .. } | Self::Thread(_) => {
+            Self::File(..) | Self::Thread(_) => {
                 "import it again when that is solved, which leaves what was imported as it is"
             }
-            Self::Array { .. } => "nothing of it was imported",
+            Self::Array(_) => "nothing of it was imported",
             Self::Reader(_) => "please report this; what was imported stays",
             Self::Interrupted => "import it again for the rest, which leaves what was imported as it is",
         }
@@ -140,7 +127,7 @@ pub fn read_lines(mut reader: LineReader) -> Source {
         Some(line.and_then(|(number, bytes)| {
             let goes_on = |bytes: &Vec<u8>| line::begins_an_array(bytes);
             if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
-                return Err(SourceError::Array { line: number });
+                return Err(SourceError::Array(number));
             }
             Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
         }))

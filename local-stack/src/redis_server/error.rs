@@ -8,22 +8,14 @@ use super::PROGRAM_VARIABLE;
 pub enum RedisServerError {
     /// The program is not installed.
     #[error(
-        "{program} was not found. Install it (Debian, Ubuntu: sudo apt-get install redis-server; Fedora: sudo dnf install \
+        "{0} was not found. Install it (Debian, Ubuntu: sudo apt-get install redis-server; Fedora: sudo dnf install \
          valkey; Alpine: sudo apk add redis; macOS: brew install redis), name its path by {PROGRAM_VARIABLE}, or use a \
          running server by --redis-url"
     )]
-    Missing {
-        /// The program that was searched for.
-        program: String,
-    },
+    Missing(String),
     /// The program exists but cannot be run.
-    #[error("{program} cannot be run: {source}")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("{0} cannot be run: {1}")]
+    Spawn(String, #[source] io::Error),
     /// The server ended immediately, or does not answer.
     #[error("{program} {what}; the end of {}: {tail}", log.display())]
     NotReady {
@@ -37,13 +29,8 @@ pub enum RedisServerError {
         tail: String,
     },
     /// The log file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Log {
-        /// The log file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("cannot write {path}: {1}", path = .0.display())]
+    Log(PathBuf, #[source] io::Error),
     /// The watchdog, which kills the server after its parent was killed, cannot be started or does not accept messages.
     #[error("cannot start /bin/sh, which watches over the Redis server: {0}")]
     Watchdog(#[source] io::Error),
