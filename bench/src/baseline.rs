@@ -8,11 +8,12 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    report::{Cell, Machine, Table},
+    report::{Machine, Table, row},
     statistics::median,
 };
 
@@ -113,40 +114,21 @@ impl Compared {
     }
 }
 
-/// Ratios that only one side has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Mismatch {
-    not_in_baseline: Vec<String>,
-    not_measured: Vec<String>,
-}
-
-impl std::fmt::Display for Mismatch {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut part = |names: &[String], what: &str| match names {
-            [] => Ok(()),
-            names => writeln!(formatter, "{what}: {}", names.join(", ")),
-        };
-        part(&self.not_in_baseline, "measured, and not in the baseline")?;
-        part(&self.not_measured, "in the baseline, and not measured")?;
-        formatter.write_str("run bench --write-baseline on a quiet machine and commit bench/baseline.json")
-    }
-}
-
-/// Compares; both sides must have every ratio. For an undecided ratio, the last measurement counts.
+/// Compares. For an undecided ratio, the last measurement counts.
+///
+/// # Errors
+/// Names the ratios that only one side has.
 pub(crate) fn compare(
     baseline: &BTreeMap<String, f64>,
     measured: &BTreeMap<String, Vec<f64>>,
-) -> Result<Vec<Compared>, Mismatch> {
-    let lacking = |one: Vec<&String>, other: &dyn Fn(&String) -> bool| -> Vec<String> {
-        one.into_iter().filter(|name| !other(name)).cloned().collect()
-    };
-    let mismatch = Mismatch {
-        not_in_baseline: lacking(measured.keys().collect(), &|name| baseline.contains_key(name)),
-        not_measured: lacking(baseline.keys().collect(), &|name| measured.get(name).is_some_and(|all| !all.is_empty())),
-    };
-    if mismatch != Mismatch::default() {
-        return Err(mismatch);
-    }
+) -> anyhow::Result<Vec<Compared>> {
+    let new = measured.keys().filter(|name| !baseline.contains_key(*name)).join(", ");
+    let missing = baseline.keys().filter(|name| measured.get(*name).is_none_or(Vec::is_empty)).join(", ");
+    ensure!(
+        new.is_empty() && missing.is_empty(),
+        "measured, and not in the baseline: {new}\nin the baseline, and not measured: {missing}\n\
+         run bench --write-baseline on a quiet machine and commit bench/baseline.json"
+    );
     let compared = baseline.iter().filter_map(|(name, baseline)| {
         let all = measured.get(name)?;
         let value = decided(*baseline, all).or_else(|| all.last().copied())?;
@@ -158,23 +140,14 @@ pub(crate) fn compare(
 
 /// A table of all ratios and their baselines.
 pub(crate) fn table(compared: &[Compared], baseline: &Baseline) -> Table {
-    let row = |compared: &Compared| -> Vec<Cell> {
-        vec![
-            compared.name.as_str().into(),
-            compared.baseline.into(),
-            compared.measured.into(),
-            format!("{:+.1} %", compared.change()).into(),
-            f64::from(u8::try_from(compared.measurements).unwrap_or(u8::MAX)).into(),
-            compared.verdict.word().into(),
-        ]
+    let row = |compared: &Compared| {
+        let Compared { name, baseline, measured, measurements, verdict } = compared;
+        row![name.as_str(), *baseline, *measured, format!("{:+.1} %", compared.change()), *measurements, verdict.word()]
     };
     let of = baseline.date.split('T').next().unwrap_or_default();
-    Table {
-        name: "check".to_owned(),
-        about: format!("ratios of our rates to bare ones, beside the baseline of {of}; more is better."),
-        columns: ["ratio", "baseline", "measured", "change", "measurements", ""].map(str::to_owned).to_vec(),
-        rows: compared.iter().map(row).collect(),
-    }
+    let about = format!("ratios of our rates to bare ones, beside the baseline of {of}; more is better.");
+    let columns = ["ratio", "baseline", "measured", "change", "measurements", ""];
+    Table::new("check", about, &columns, compared.iter().map(row))
 }
 
 #[cfg(test)]

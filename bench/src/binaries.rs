@@ -1,9 +1,8 @@
-//! The program's own binaries that are measured as processes: those that lie beside `bench` if they are up to date, else
-//! cargo builds them.
+//! The project's binaries that are measured as processes. Cargo builds those that are missing beside `bench` or out of
+//! date.
 //!
-//! `make bench` builds all in one command, because then cargo gives their dependencies the same features and compiles them
-//! once. Another choice of packages (`-p bench` alone, `--workspace`) may give others, and the next build begins anew; so
-//! the command here is the Makefile's.
+//! `make bench` builds all in one command. Cargo then gives their dependencies the same features and compiles them once.
+//! Another choice of packages may select other features and build everything anew. So the command here is the Makefile's.
 
 use std::{
     fs,
@@ -14,7 +13,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 
-/// What the Makefile builds, too.
+/// The packages that the Makefile builds.
 const PACKAGES: [&str; 3] = ["bench", "api", "repair-job"];
 
 /// The release binary of a name, from the code as it is now.
@@ -31,8 +30,7 @@ pub(crate) fn binary(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether the binary is younger than every file that it is made of, by what cargo notes beside it, and than the versions of
-/// its dependencies.
+/// Whether the binary is younger than `Cargo.lock` and than every source file that cargo lists beside the binary.
 fn is_up_to_date(binary: &Path) -> bool {
     let modified = |path: &Path| -> Option<SystemTime> { fs::metadata(path).ok()?.modified().ok() };
     let Some(built) = modified(binary) else { return false };
@@ -42,7 +40,7 @@ fn is_up_to_date(binary: &Path) -> bool {
     sources(&note).iter().chain([&lock]).all(is_older)
 }
 
-/// The files that a note of cargo's names, as in "binary: file file"; a space within a name has a backslash before it.
+/// The files that cargo lists, as in "binary: file file". A space within a name has a backslash before it.
 fn sources(note: &str) -> Vec<PathBuf> {
     let files = note.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, files)| files);
     let files = files.replace("\\ ", "\0");

@@ -17,12 +17,12 @@ use aws_lambda_events::dynamodb::Event;
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use functions::Quarantine;
 use futures_util::{TryStreamExt, stream};
-use local_stack::engine::Engine;
 use model::{plan::DuplicateWrite, record::decode_batch};
 use stream_writer::{FanOut, StreamWriter, plan_calls};
-use table::{Table, TableConfig};
+use table::Table;
 
 use crate::{
+    filled_stores::{connect, start_engine},
     options::Effort,
     report::{Limit, Report},
     statistics::{Rounds, as_f64},
@@ -62,15 +62,9 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
 /// Runs the handler and the bare calls in turn.
 pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let folder = folder()?;
-    let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
-    let table = Table::connect(&TableConfig {
-        // Long time-out, so that a busy machine does not end a measurement.
-        attempt_timeout: Duration::from_secs(30),
-        call_timeout: Duration::from_secs(60),
-        ..TableConfig::new("bench", Some(engine.endpoint_url()))
-    })
-    .await;
-    create_table_without_stream(&table).await?;
+    let engine = start_engine(&folder.path().join("table")).await?;
+    let table = connect("bench", &engine.endpoint_url()).await;
+    create_table_without_stream(&table, true).await?;
     let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
     let mut rounds = Rounds::default();

@@ -18,7 +18,7 @@ use crate::{
 const GIB: f64 = 1_073_741_824.0;
 /// The comments that the limit on memory is for: the file of 42,943 real reviews, a few of which are refused.
 const LIMIT_FROM: u64 = 42_900;
-/// Of so many lines one may be refused: a few real reviews have no visible character.
+/// One line in this many may be refused: a few real reviews have no visible character.
 const REFUSED_ONE_IN: u64 = 1_000;
 
 /// Imports into a fresh stack and measures.

@@ -7,23 +7,25 @@ mod api;
 mod baseline;
 mod binaries;
 mod compare;
+mod dataset;
+mod delayed_proxy;
 mod depth;
 mod fan_out;
+mod filled_stores;
 mod http;
 mod import;
 mod index;
 mod lag;
+mod listing;
 #[cfg_attr(not(test), expect(dead_code, reason = "what prices.json says of its sources is read by people"))]
 mod money;
 mod options;
 mod overheads;
 mod payload;
-mod progress;
 mod repair;
 mod report;
 mod scale;
 mod selection;
-mod shop;
 mod statistics;
 mod workload;
 
@@ -150,7 +152,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
             failed.push(name);
         }
     }
-    report.tell();
+    report.print_path();
     if !left_out.is_empty() {
         println!("left out of a quick run, because they take longer: {}", left_out.iter().join(", "));
     }

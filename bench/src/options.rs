@@ -11,7 +11,7 @@ pub(crate) struct Effort {
     pub(crate) a_half: u32,
 }
 
-/// What a run is told beside the names of measurements.
+/// The options of a run besides the names of measurements.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Options {
     /// Comments from this file of JSON lines, gzipped or not, instead of generated ones.

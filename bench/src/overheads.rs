@@ -9,14 +9,15 @@ use std::{
     process::ExitCode,
 };
 
+use strum::{EnumIter, IntoEnumIterator};
+
 use crate::{
     api,
     baseline::{self, Baseline, MEASUREMENTS_MAX, Verdict, compare, decided},
     fan_out, index,
     options::Options,
-    progress::Progress,
     repair,
-    report::{Machine, beginning, seconds},
+    report::{Machine, Progress, beginning, seconds},
     statistics::median,
 };
 
@@ -26,26 +27,19 @@ const REGRESSED: u8 = 1;
 pub(crate) const NOT_COMPARED: u8 = 2;
 
 /// Ratios that are measured together, because they share the stores that must be filled first.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, strum::Display, EnumIter)]
 enum Group {
+    #[strum(to_string = "fan-out handler beside bare batch writes")]
     FanOut,
+    #[strum(to_string = "indexer beside a bare pipeline")]
     Index,
+    #[strum(to_string = "API beside bare queries")]
     Api,
+    #[strum(to_string = "audit and rebuild beside bare scans")]
     Repair,
 }
 
 impl Group {
-    const ALL: [Self; 4] = [Self::FanOut, Self::Index, Self::Api, Self::Repair];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::FanOut => "fan-out handler beside bare batch writes",
-            Self::Index => "indexer beside a bare pipeline",
-            Self::Api => "API beside bare queries",
-            Self::Repair => "audit and rebuild beside bare scans",
-        }
-    }
-
     /// Measures its ratios. Returns their names and values.
     async fn measure(self, options: &Options) -> anyhow::Result<Vec<(&'static str, f64)>> {
         match self {
@@ -64,7 +58,7 @@ type Measured = BTreeMap<String, Vec<f64>>;
 /// measurements.
 async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64]) -> bool) -> anyhow::Result<Measured> {
     let progress = Progress::begin(name, 1, 1);
-    let mut of_groups: Vec<(Group, Measured)> = Group::ALL.map(|group| (group, Measured::new())).into();
+    let mut of_groups: Vec<(Group, Measured)> = Group::iter().map(|group| (group, Measured::new())).collect();
     for number in 1..=MEASUREMENTS_MAX {
         for (group, measured) in &mut of_groups {
             let wanted = |name: &str, measured: &Measured| {
@@ -74,7 +68,7 @@ async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64])
                 continue;
             }
             let again = if number == 1 { "" } else { ", again" };
-            progress.step(&format!("{}{again}", group.name()));
+            progress.step(&format!("{group}{again}"));
             for (name, ratio) in group.measure(options).await? {
                 progress.print(&format!("  {name:<32} {ratio:.3}{again}"));
                 if wanted(name, measured) {

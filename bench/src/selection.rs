@@ -25,7 +25,7 @@ use rand::{
 };
 
 use crate::{
-    report::{Axis, Limit, Plot, Report, Series, Table, count},
+    report::{Cell, Limit, Plot, Report, Series, Table, count, row},
     statistics::{Latencies, as_f64, median, percentile},
     workload::{FIRST_MS, RATING_WEIGHTS, Redis, SPAN_MS},
 };
@@ -50,23 +50,14 @@ pub(crate) const TABLE_ID: &str = "bench";
 const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
 
 /// The distribution of the comments' times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 enum Shape {
     Even,
+    #[strum(to_string = "one millisecond")]
     OneMillisecond,
     Bursts,
     Disjoint,
-}
-
-impl Shape {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Even => "even",
-            Self::OneMillisecond => "one millisecond",
-            Self::Bursts => "bursts",
-            Self::Disjoint => "disjoint",
-        }
-    }
 }
 
 /// The server's cost of calls.
@@ -80,77 +71,67 @@ pub(crate) struct Costs {
 pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bool) -> anyhow::Result<()> {
     let random_pages = if is_quick { QUICK_PAGES } else { RANDOM_PAGES };
     let mut redis = Redis::start().await?;
-    let mut table = Table {
-        name: "selection".to_owned(),
-        about: "Server time of one call, and commands inside it; pages of 20, newest first.".to_owned(),
-        columns: ["spread", "comments", "ratings", "page", "p50, us", "p99, us", "commands, p50", "commands, most"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: Vec::new(),
-    };
-    let series = |ratings: &&[u64]| Series { name: format!("{} of 5 ratings", ratings.len()), points: Vec::new() };
-    let mut plot = Plot {
-        name: "selection".to_owned(),
-        title: "Finding where a random page starts".to_owned(),
-        x: Axis { label: "comments of the product".to_owned(), is_log: true },
-        y: Axis { label: "server time p50, us".to_owned(), is_log: false },
-        series: FILTERS.iter().map(series).collect(),
-    };
-    let mut p99_us: Option<f64> = None;
+    let mut rows = Vec::new();
+    let mut series =
+        FILTERS.map(|ratings| Series { name: format!("{} of 5 ratings", ratings.len()), points: Vec::new() });
+    // Of random pages at the full number of comments.
+    let mut p99_us = 0.0_f64;
     let smaller = [10_000, 100_000].into_iter().filter(|comments| *comments < comments_max);
     for comments in smaller.chain([comments_max]) {
         report.step(&format!("{} comments, evenly spread", count(comments.into())));
         fill(&mut redis, Shape::Even, comments).await?;
-        for (ratings, series) in FILTERS.into_iter().zip(&mut plot.series) {
+        for (ratings, series) in FILTERS.into_iter().zip(&mut series) {
             let mut subject = Subject::new(&redis, ratings).await?;
             let last = subject.pages - 1;
-            for (place, page, calls) in [
-                ("first", Some(0), SAME_PAGE),
-                ("middle", Some(last / 2), SAME_PAGE),
-                ("last", Some(last), SAME_PAGE),
-                ("random", None, random_pages),
-            ] {
-                let costs = subject.costs(&mut redis, page, calls).await?;
-                add(&mut table, (Shape::Even, comments, ratings.len(), place), &costs);
-                if page.is_none() {
-                    series.points.push((f64::from(comments), costs.times.p50_us()));
-                }
-                if comments == comments_max && page.is_none() {
-                    let found = costs.times.p99_us();
-                    p99_us = Some(p99_us.map_or(found, |worst: f64| worst.max(found)));
-                }
+            for (place, page) in [("first", 0), ("middle", last / 2), ("last", last)] {
+                let costs = subject.costs(&mut redis, Some(page), SAME_PAGE).await?;
+                rows.push(costs.row(Shape::Even, comments, ratings, place));
+            }
+            let costs = subject.costs(&mut redis, None, random_pages).await?;
+            rows.push(costs.row(Shape::Even, comments, ratings, "random"));
+            series.points.push((f64::from(comments), costs.times.p50_us()));
+            if comments == comments_max {
+                p99_us = p99_us.max(costs.times.p99_us());
             }
         }
     }
     for shape in [Shape::OneMillisecond, Shape::Bursts, Shape::Disjoint] {
-        report.step(&format!("{} comments: {}", count(comments_max.into()), shape.name()));
+        report.step(&format!("{} comments: {shape}", count(comments_max.into())));
         fill(&mut redis, shape, comments_max).await?;
         for ratings in FILTERS.into_iter().skip(1) {
             let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, random_pages / 4).await?;
-            add(&mut table, (shape, comments_max, ratings.len(), "random"), &costs);
+            rows.push(costs.row(shape, comments_max, ratings, "random"));
         }
     }
     redis.stop().await;
-    report.table(table)?;
-    report.plot(plot)?;
-    let p99_us = p99_us.context("the limit's case was measured")?;
+    let columns = ["spread", "comments", "ratings", "page", "p50, us", "p99, us", "commands, p50", "commands, most"];
+    let about = "Server time of one call, and commands inside it; pages of 20, newest first.";
+    report.table(Table::new("selection", about, &columns, rows));
+    report.plot(Plot {
+        name: "selection".to_owned(),
+        title: "Finding where a random page starts".to_owned(),
+        x: "comments of the product".to_owned(),
+        y: "server time p50, us".to_owned(),
+        series: series.into(),
+    });
     let limit = Limit::AtMost(200.0).only_if(comments_max >= LIMIT_FROM);
     report.ratio_noted("selection_p99_us", p99_us, limit, "at most 200 at 1,000,000 comments, random pages");
     Ok(())
 }
 
-/// Adds the cost of calls to the table.
-fn add(table: &mut Table, (shape, comments, ratings, place): (Shape, u32, usize, &str), costs: &Costs) {
-    table.rows.push(vec![
-        shape.name().into(),
-        f64::from(comments).into(),
-        as_f64(ratings as u64).into(),
-        place.into(),
-        costs.times.p50_us().round().into(),
-        costs.times.p99_us().round().into(),
-        median(&costs.commands).into(),
-        percentile(&costs.commands, 1.0).into(),
-    ]);
+impl Costs {
+    fn row(&self, shape: Shape, comments: u32, ratings: &[u64], place: &str) -> Vec<Cell> {
+        row![
+            shape.to_string(),
+            u64::from(comments),
+            ratings.len(),
+            place,
+            self.times.p50_us().round(),
+            self.times.p99_us().round(),
+            median(&self.commands),
+            percentile(&self.commands, 1.0),
+        ]
+    }
 }
 
 /// The requested product.

@@ -174,8 +174,8 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
     folder.context("a folder for the data")
 }
 
-/// The project's table without its stream, time to live and backups.
-pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
+/// The project's table without its stream, time to live and backups, and on request without its index.
+pub(crate) async fn create_table_without_stream(table: &Table, with_index: bool) -> anyhow::Result<()> {
     let text =
         |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
     let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
@@ -185,19 +185,20 @@ pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result
         .key_schema(key(attribute::CD, KeyType::Range)?)
         .projection(Projection::builder().projection_type(ProjectionType::All).build())
         .build()?;
-    table
+    let create = table
         .client()
         .create_table()
         .table_name(table.name())
         .attribute_definitions(text(attribute::PK)?)
         .attribute_definitions(text(attribute::SK)?)
-        .attribute_definitions(text(attribute::CD)?)
         .key_schema(key(attribute::PK, KeyType::Hash)?)
         .key_schema(key(attribute::SK, KeyType::Range)?)
-        .global_secondary_indexes(index)
-        .billing_mode(BillingMode::PayPerRequest)
-        .send()
-        .await?;
+        .billing_mode(BillingMode::PayPerRequest);
+    let create = match with_index {
+        true => create.attribute_definitions(text(attribute::CD)?).global_secondary_indexes(index),
+        false => create,
+    };
+    create.send().await?;
     Ok(())
 }
 
@@ -235,8 +236,8 @@ impl Redis {
         self.server.url()
     }
 
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.server.pid()
+    pub(crate) fn pid(&self) -> anyhow::Result<u32> {
+        self.server.pid().context("Redis runs")
     }
 
     pub(crate) async fn stop(self) {

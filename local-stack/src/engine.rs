@@ -290,9 +290,9 @@ fn bind(address: SocketAddr) -> Result<TcpListener, EngineError> {
         listener.set_nonblocking(true)?;
         Ok(listener)
     });
-    bound.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => EngineError::PortInUse(address),
-        _ => EngineError::Bind(address, source),
+    bound.map_err(|source| {
+        let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+        if is_taken { EngineError::PortInUse(address) } else { EngineError::Bind(address, source) }
     })
 }
 

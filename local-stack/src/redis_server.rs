@@ -229,10 +229,8 @@ impl Inner {
             .stderr(log);
         command.spawn().map_err(|source| {
             let program = self.program.to_string_lossy().into_owned();
-            match source.kind() {
-                io::ErrorKind::NotFound => RedisServerError::Missing(program),
-                _ => RedisServerError::Spawn(program, source),
-            }
+            let is_missing = source.kind() == io::ErrorKind::NotFound;
+            if is_missing { RedisServerError::Missing(program) } else { RedisServerError::Spawn(program, source) }
         })
     }
 

@@ -60,7 +60,7 @@ impl WriteCost {
     }
 
     /// The cost that an engine reports. Units that it does not assign to an index belong to the table.
-    pub(crate) fn told<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
+    pub(crate) fn reported<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
         let mut cost = Self::default();
         for consumed in answers {
             let indexes = consumed.global_secondary_indexes().into_iter().flat_map(|indexes| indexes.values());

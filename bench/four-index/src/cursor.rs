@@ -15,7 +15,10 @@ use flate2::{Compression, read::DeflateDecoder, read::DeflateEncoder};
 use model::{Cd, Rating};
 use thiserror::Error;
 
-use crate::{key::Plan, merge::Position, table::PageQuery};
+use crate::{
+    key::{PageQuery, Plan},
+    merge::Position,
+};
 
 /// Maximum length of the JSON. Five partitions take 5 KB, each with a key of at most about 850 bytes (a product of 200
 /// characters of four bytes) and a `GSISK` of 89. JSON escapes at most double that.

@@ -1,6 +1,6 @@
 //! The indexes and their keys, and the partitions that a filter queries.
 
-use model::{Filter, Language, Placement, ProductId, Rating};
+use model::{Filter, Language, PageSize, Placement, ProductId, Rating};
 use strum::{IntoStaticStr, VariantArray};
 
 /// The table's partition key.
@@ -67,6 +67,20 @@ pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, ra
         key.push_str(part);
     }
     key
+}
+
+/// A page to read, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    /// The product of the comments.
+    pub product: ProductId,
+    /// The filter of the comments.
+    pub filter: Filter,
+    /// Maximum number of comments.
+    pub page_size: PageSize,
+    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones. A table
+    /// without counters gives the same answers.
+    pub skip_empty: bool,
 }
 
 /// A partition of an index.

@@ -27,7 +27,6 @@
 //! - `counters`: the statistics items.
 //! - `cost`: the cost of calls, and of writes by DynamoDB's rules.
 //! - `table`, `writer`: the calls.
-//! - `table`, `writer`: the calls.
 
 mod cost;
 mod counters;
@@ -44,5 +43,5 @@ pub use counters::{Counters, KeepCounters, Tally, counter_items};
 pub use cursor::{Cursor, CursorError};
 pub use error::Error;
 pub use item::{comment_item, projection};
-pub use key::{Index, Partition, Plan};
-pub use table::{FourIndexTable, Page, PageQuery};
+pub use key::{Index, PageQuery, Partition, Plan};
+pub use table::{FourIndexTable, Page};

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use futures_util::future::try_join_all;
-use model::{Comment, Filter, Language, Malformed, PageSize, ProductId};
+use model::{Comment, Language, Malformed, PageSize, ProductId};
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use table::{ItemJson, QueryReader};
@@ -26,7 +26,7 @@ use crate::{
     cursor::Cursor,
     error::Error,
     item::{Entry, PROJECTED, start_key},
-    key::{Index, PK, Partition, Plan, SK, SORT_KEY, partition_key},
+    key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY, partition_key},
     merge::{Merged, Part, Position, merge},
 };
 
@@ -42,21 +42,7 @@ pub struct FourIndexTable {
     pub(crate) client: Client,
     pub(crate) name: String,
     /// Whether pages report their cost.
-    tells_costs: bool,
-}
-
-/// A page to read, newest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageQuery {
-    /// The product of the comments.
-    pub product: ProductId,
-    /// The filter of the comments.
-    pub filter: Filter,
-    /// Maximum number of comments.
-    pub page_size: PageSize,
-    /// Whether to read the counters before page 1 if the filter has several partitions, and to skip empty ones. A table
-    /// without counters gives the same answers.
-    pub skip_empty: bool,
+    reports_costs: bool,
 }
 
 /// A page.
@@ -74,14 +60,14 @@ pub struct Page {
 impl FourIndexTable {
     /// The table behind a client. Sends nothing yet.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into(), tells_costs: true }
+        Self { client, name: name.into(), reports_costs: true }
     }
 
     /// Limits reported costs to the numbers of requests and items. The pages then request and count nothing beyond what
     /// they need.
     #[must_use]
     pub fn without_costs(self) -> Self {
-        Self { tells_costs: false, ..self }
+        Self { reports_costs: false, ..self }
     }
 
     /// The table's name.
@@ -197,7 +183,7 @@ impl FourIndexTable {
                 .scan_index_forward(false)
                 .limit(i32::try_from(limit - entries.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start.map(HashMap::from))
-                .set_return_consumed_capacity(self.tells_costs.then_some(ReturnConsumedCapacity::Total))
+                .set_return_consumed_capacity(self.reports_costs.then_some(ReturnConsumedCapacity::Total))
                 .customize()
                 .interceptor(reader.clone())
                 .send()
@@ -207,7 +193,7 @@ impl FourIndexTable {
             cost.requests += 1;
             cost.read_units += answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units);
             for ItemJson(entry) in answer.items {
-                let bytes = if self.tells_costs { entry.bytes(index, &partition.key) } else { 0 };
+                let bytes = if self.reports_costs { entry.bytes(index, &partition.key) } else { 0 };
                 let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
                 cost.items_read += 1;
                 cost.bytes_read += bytes;

@@ -145,7 +145,7 @@ impl FourIndexTable {
                 delete.send().await.map_err(of_conditional)?.consumed_capacity
             }
         };
-        Ok(WriteCost::told(consumed.as_ref()))
+        Ok(WriteCost::reported(consumed.as_ref()))
     }
 
     /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost answer has no
@@ -165,7 +165,7 @@ impl FourIndexTable {
                 .send()
                 .await;
             let error = match sent {
-                Ok(answer) => return Ok(WriteCost::told(answer.consumed_capacity())),
+                Ok(answer) => return Ok(WriteCost::reported(answer.consumed_capacity())),
                 Err(error) => error,
             };
             let reasons = reasons(&error);

@@ -18,16 +18,16 @@ use hyper::{
     header,
 };
 use hyper_util::rt::TokioIo;
-use model::{
-    Cd,
-    item::{attribute, comment_id_of_pk, comment_pk},
-};
+use model::item::{attribute, comment_id_of_pk};
 use serde_json::Value;
-use table::{GSI, Table};
+use table::Table;
 use tokio::{net::TcpStream, task::JoinSet};
 
 use super::process::ApiProcess;
-use crate::shop::{Listing, PAGE_SIZE, Shop};
+use crate::{
+    filled_stores::{FilledStores, bare_query},
+    listing::{Listing, PAGE_SIZE},
+};
 
 /// SDK callers that share connections. 16 callers then use as many clients as the API has threads on two cores.
 const CALLERS_A_CLIENT: usize = 8;
@@ -167,31 +167,14 @@ pub(super) struct SdkCaller {
 impl SdkCaller {
     /// Creates `count` callers. Every [`CALLERS_A_CLIENT`] of them share separate connections, like each of the API's
     /// threads.
-    pub(super) fn several(shop: &Shop, listing: &Arc<Listing>, count: usize) -> Vec<Self> {
-        let clients = (0..count.div_ceil(CALLERS_A_CLIENT)).map(|_| shop.table.with_own_connections());
+    pub(super) fn several(stores: &FilledStores, listing: &Arc<Listing>, count: usize) -> Vec<Self> {
+        let clients = (0..count.div_ceil(CALLERS_A_CLIENT)).map(|_| stores.table.with_own_connections());
         let callers = clients.flat_map(|table| vec![Self { table, listing: listing.clone() }; CALLERS_A_CLIENT]);
         callers.take(count).collect()
     }
 
-    /// Sends the query of `Table::page`.
     async fn query(&self, page: u64) -> anyhow::Result<QueryOutput> {
-        let text = |text: String| AttributeValue::S(text);
-        let start = self.listing.before(page).map(|cd: &Cd| {
-            [
-                (attribute::PK.to_owned(), text(comment_pk(&cd.id))),
-                (attribute::SK.to_owned(), text(self.listing.key.to_string())),
-                (attribute::CD.to_owned(), text(cd.to_string())),
-            ]
-            .into()
-        });
-        let query = self.table.client().query().table_name(self.table.name()).index_name(GSI);
-        let query = query
-            .key_condition_expression("sk = :sk")
-            .expression_attribute_values(":sk", text(self.listing.key.to_string()))
-            .scan_index_forward(false)
-            .limit(i32::try_from(PAGE_SIZE)?)
-            .set_exclusive_start_key(start);
-        let answer = query.send().await?;
+        let answer = bare_query(&self.table, &self.listing.key, self.listing.before(page))?.send().await?;
         ensure!(answer.items().len() == PAGE_SIZE, "page {page} is not full");
         Ok(answer)
     }
@@ -210,7 +193,7 @@ pub(super) async fn compare(
     listing: &Listing,
     page: u64,
 ) -> anyhow::Result<()> {
-    let expected: Vec<String> = listing.page(page).iter().map(|cd| cd.id.to_string()).collect();
+    let expected = listing.ids(page);
     let queried = sdk.query(page).await?;
     let id = |pk: &AttributeValue| comment_id_of_pk(pk.as_s().ok()?).map(|id| id.to_string());
     let queried: Vec<String> = queried.items().iter().filter_map(|item| item.get(attribute::PK).and_then(id)).collect();

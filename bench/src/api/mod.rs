@@ -25,7 +25,7 @@ mod process;
 mod stalled;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -33,9 +33,10 @@ use std::{
 use anyhow::Context;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::shop::{Listing, Shop};
 use crate::{
     binaries,
+    dataset::Dataset,
+    listing::Listing,
     options::Effort,
     report::{Figure, Limit, Report, count as number},
     statistics::{Latencies, Rounds, as_f64, median},
@@ -73,10 +74,7 @@ pub(crate) async fn measure(
     binary: Option<&Path>,
     is_quick: bool,
 ) -> anyhow::Result<()> {
-    let binary = match binary {
-        Some(binary) => binary.to_owned(),
-        None => binaries::binary("api")?,
-    };
+    let binary = given_or_built(binary)?;
     let effort = if is_quick { QUICK } else { FULL };
     let mut ratios = Vec::new();
     let smaller = SIZES.into_iter().filter(|comments| *comments < comments_max);
@@ -103,10 +101,7 @@ pub(crate) async fn measure(
 
 /// Measures the ratios of the API's throughput with a small product.
 pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'static str, f64)>> {
-    let binary = match binary {
-        Some(binary) => binary.to_owned(),
-        None => binaries::binary("api")?,
-    };
+    let binary = given_or_built(binary)?;
     let mut subject = Subject::start(&binary, QUICK_COMMENTS, true).await?;
     let mut ratios = Vec::new();
     for kind in subject.kinds()? {
@@ -116,10 +111,15 @@ pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'st
     Ok(ratios)
 }
 
+/// The API's binary.
+fn given_or_built(binary: Option<&Path>) -> anyhow::Result<PathBuf> {
+    binary.map_or_else(|| binaries::binary("api"), |binary| Ok(binary.to_owned()))
+}
+
 /// A case to measure.
 struct Subject {
     comments: u32,
-    shop: Shop,
+    dataset: Dataset,
     api: ApiProcess,
     rng: StdRng,
 }
@@ -148,17 +148,17 @@ struct LastPage {
 }
 
 impl Subject {
-    /// Fills a shop, starts the API, and compares sample pages.
+    /// Fills the stores, starts the API, and compares sample pages.
     async fn start(binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
-        let shop = Shop::fill(comments, with_union).await?;
+        let dataset = Dataset::fill(comments, with_union).await?;
         let served = Served {
-            table: shop.table.name(),
-            dynamodb_url: shop.engine.endpoint_url(),
-            redis_url: Some(shop.redis_url()),
-            sample_page: shop.all.json_path(2),
+            table: dataset.stores.table.name(),
+            dynamodb_url: dataset.stores.engine.endpoint_url(),
+            redis_url: dataset.stores.redis.url(),
+            sample_page: dataset.all.json_path(2),
         };
         let api = ApiProcess::start(binary, &served).await?;
-        let mut subject = Self { comments, shop, api, rng: StdRng::seed_from_u64(7) };
+        let mut subject = Self { comments, dataset, api, rng: StdRng::seed_from_u64(7) };
         subject.compare_samples().await?;
         Ok(subject)
     }
@@ -172,17 +172,17 @@ impl Subject {
         report.add(
             &format!("api: {text} comments loaded"),
             "sample pages are the same by API, SDK and listing",
-            &[("items", as_f64(subject.shop.items), ""), ("until loaded and compared", filled_s, "s")],
+            &[("items", as_f64(subject.dataset.stores.items), ""), ("until loaded and compared", filled_s, "s")],
         );
         Ok(subject)
     }
 
     /// Compares the first pages, the last one, and some random ones of every listing.
     async fn compare_samples(&mut self) -> anyhow::Result<()> {
-        for listing in [Some(self.shop.all.clone()), self.shop.union.clone()].into_iter().flatten() {
+        for listing in self.dataset.listings() {
             let mut pages = vec![1, 2, listing.pages()];
             pages.extend(self.draw(&listing, SAMPLES));
-            let sdk = SdkCaller::several(&self.shop, &listing, 1).pop().context("a caller")?;
+            let sdk = SdkCaller::several(&self.dataset.stores, &listing, 1).pop().context("a caller")?;
             for show in [Show::Json, Show::Html] {
                 let mut http = HttpCaller::open(&self.api, &listing, show).await?;
                 for page in &pages {
@@ -234,7 +234,7 @@ impl Subject {
     /// Measures the delay that a stalled store causes for callers.
     async fn stalled_stores(&self, report: &mut Report, binary: &Path) -> anyhow::Result<()> {
         report.step("requests while a store is stalled");
-        let longest = stalled::measure(binary, &self.shop).await?;
+        let longest = stalled::measure(binary, &self.dataset).await?;
         let s = |duration: Duration| duration.as_secs_f64();
         let all = [longest.page_1_without_index, longest.page_2_without_index, longest.without_table];
         report.add(
@@ -257,7 +257,7 @@ impl Subject {
     }
 
     fn kinds(&self) -> anyhow::Result<[Kind; 4]> {
-        let (all, union) = (&self.shop.all, self.shop.union.as_ref().context("the union is loaded")?);
+        let (all, union) = (&self.dataset.all, self.dataset.union()?);
         let kind = |ratio, listing: &Arc<Listing>, show, limit| Kind { ratio, limit, listing: listing.clone(), show };
         Ok([
             kind("api_json_vs_sdk", all, Show::Json, Limit::AtLeast(0.7)),
@@ -272,7 +272,7 @@ impl Subject {
         let Kind { listing, show, .. } = kind;
         let mut throughput = Throughput::default();
         // Their connections stay open between rounds, like the API's.
-        let bare_callers = SdkCaller::several(&self.shop, listing, CALLERS);
+        let bare_callers = SdkCaller::several(&self.dataset.stores, listing, CALLERS);
         for round in 0..=effort.rounds {
             let callers = self.open(listing, *show).await?;
             let pages = self.draw(listing, effort.a_half);
@@ -303,7 +303,7 @@ impl Subject {
                 "{} rounds of {} pages of {} each way, {CALLERS} callers, {} comments",
                 effort.rounds,
                 number(count),
-                kind.listing.filter,
+                kind.listing.key.filter,
                 number(self.comments.into())
             ),
             &[
@@ -331,14 +331,14 @@ impl Subject {
     fn spent(&self) -> anyhow::Result<Spent> {
         Ok(Spent {
             api: processor_time(self.api.pid())?,
-            redis: processor_time(self.shop.redis_pid()?)?,
+            redis: processor_time(self.dataset.stores.redis.pid()?)?,
             rest: processor_time(std::process::id())?,
         })
     }
 
     async fn last_page(&mut self, report: &mut Report) -> anyhow::Result<LastPage> {
         report.step(&format!("last page and page 2 of {} comments", number(self.comments.into())));
-        let listing = self.shop.all.clone();
+        let listing = self.dataset.all.clone();
         let mut http = HttpCaller::open(&self.api, &listing, Show::Json).await?;
         let mut blocks: [Vec<f64>; 6] = Default::default();
         for block in 0..=BLOCKS {
@@ -379,7 +379,7 @@ impl Subject {
 
     async fn stop(self) {
         drop(self.api);
-        self.shop.close().await;
+        self.dataset.stores.stop().await;
     }
 }
 

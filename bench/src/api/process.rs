@@ -38,8 +38,7 @@ pub(crate) struct ApiProcess {
 pub(crate) struct Served<'served> {
     pub(crate) table: &'served str,
     pub(crate) dynamodb_url: String,
-    /// `None` for the other design's server, which otherwise takes the same arguments.
-    pub(crate) redis_url: Option<String>,
+    pub(crate) redis_url: String,
     /// A page that is answered once all required parts are up.
     pub(crate) sample_page: String,
 }
@@ -54,7 +53,7 @@ impl ApiProcess {
             .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
             .args(["--table", served.table])
             .args(["--dynamodb-url", &served.dynamodb_url])
-            .args(served.redis_url.iter().flat_map(|url| ["--redis-url", url]))
+            .args(["--redis-url", &served.redis_url])
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
             .spawn()
@@ -74,7 +73,7 @@ impl ApiProcess {
         if let Some(status) = self.child.try_wait()? {
             bail!("the API has ended with {status}:\n{}", fs::read_to_string(log)?);
         }
-        let Some(address) = fs::read_to_string(log)?.lines().find_map(address_told) else { return Ok(false) };
+        let Some(address) = fs::read_to_string(log)?.lines().find_map(logged_address) else { return Ok(false) };
         self.address = address;
         let (status, _) = http::get(address, path).await?;
         Ok(status.is_success())
@@ -99,7 +98,7 @@ impl Drop for ApiProcess {
 }
 
 /// The address in a log line with the API's listening address.
-fn address_told(line: &str) -> Option<SocketAddr> {
+fn logged_address(line: &str) -> Option<SocketAddr> {
     let line: Value = serde_json::from_str(line).ok()?;
     line.get("fields")?.get("address")?.as_str()?.parse().ok()
 }

@@ -2,15 +2,16 @@
 //! address.
 
 use anyhow::{Context, ensure};
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use model::{Comment, size::item_bytes};
 
 use super::{
-    contestants::{Ask, Contestants},
+    contestants::{self, Ask, Contestants},
     reads::Depth,
 };
 use crate::{
-    report::{Cell, Table},
-    statistics::as_f64,
+    filled_stores::bare_query,
+    report::{Table, row},
 };
 
 /// The cost of one page in one design.
@@ -40,9 +41,17 @@ pub(super) struct Costs {
 
 /// Reads a page once in each design. Refuses pages that differ in their comments or in the order.
 pub(super) async fn read(contestants: &Contestants, ask: Ask, depth: Depth) -> anyhow::Result<Costs> {
-    let reader = contestants.reader(None, true).await?;
-    let shown = reader.pagemark(&ask).await?;
-    let answer = reader.pagemark_query(&ask).await?;
+    let reader = contestants.reader(true);
+    let expected = ask.listing.ids(ask.number);
+    let compare = |design: &str, comments: &[Comment]| {
+        let ids: Vec<&str> = comments.iter().map(|comment| comment.id.as_str()).collect();
+        ensure!(ids == expected, "{} page {}: {design} shows {ids:?}", ask.listing.key, ask.number);
+        anyhow::Ok(())
+    };
+    compare("Pagemark", &reader.pagemark(&ask).await?)?;
+    let start = reader.pages.start(&ask.listing, ask.number).await?;
+    let query = bare_query(&reader.pages.table, &ask.listing.key, start.as_ref())?;
+    let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await?;
     let consumed = answer.consumed_capacity().and_then(|consumed| consumed.capacity_units()).context("units")?;
     let sizes: Vec<u64> = answer.items.into_iter().flatten().map(|item| item_bytes(&item.into()) as u64).collect();
     let pagemark = Cost {
@@ -50,25 +59,14 @@ pub(super) async fn read(contestants: &Contestants, ask: Ask, depth: Depth) -> a
         requests: 1,
         redis_requests: 1,
         items_read: sizes.len() as u64,
-        items_thrown_away: 0,
         bytes_read: sizes.iter().sum(),
-        bytes_thrown_away: 0,
         address_bytes: if ask.number > 1 { format!("page={}", ask.number).len() as u64 } else { 0 },
+        ..Cost::default()
     };
-    let expected = ask.listing.page(ask.number);
-    let ids = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
-    ensure!(ids(&shown) == expected, "{} page {}: Pagemark shows {:?}", ask.listing.name(), ask.number, ids(&shown));
-    let mut of_four = Vec::new();
-    for skip_empty in [false, true] {
+    let four = async |skip_empty| {
         let page = reader.four_index(&ask, skip_empty).await?;
-        ensure!(
-            ids(&page.comments) == expected,
-            "{} page {}: the other design shows {:?}",
-            ask.listing.name(),
-            ask.number,
-            ids(&page.comments)
-        );
-        of_four.push(Cost {
+        compare("the other design", &page.comments)?;
+        anyhow::Ok(Cost {
             read_units: page.cost.read_units,
             requests: page.cost.requests.into(),
             redis_requests: 0,
@@ -77,11 +75,10 @@ pub(super) async fn read(contestants: &Contestants, ask: Ask, depth: Depth) -> a
             bytes_read: page.cost.bytes_read,
             bytes_thrown_away: page.cost.bytes_discarded,
             address_bytes: ask.cursor.as_ref().map_or(0, |cursor| format!("cursor={}", cursor.encode()).len() as u64),
-        });
-    }
-    let four_with_counters = of_four.pop().unwrap_or_default();
-    let four = of_four.pop().unwrap_or_default();
-    Ok(Costs { ask, depth, pagemark, four, four_with_counters })
+        })
+    };
+    let (four, four_with_counters) = (four(false).await?, four(true).await?);
+    Ok(Costs { depth, pagemark, four, four_with_counters, ask: ask.clone() })
 }
 
 /// The table: one row per filter and page, for three designs.
@@ -100,36 +97,26 @@ pub(super) fn table(costs: &[Costs]) -> Table {
         "bytes thrown away",
         "bytes in the address",
     ];
-    let rows = costs.iter().flat_map(|costs| {
-        let designs = [
-            ("Pagemark", &costs.pagemark),
-            ("four-index", &costs.four),
-            ("four-index, counters", &costs.four_with_counters),
-        ];
-        designs.map(|(design, cost)| -> Vec<Cell> {
-            vec![
-                costs.ask.listing.name().into(),
-                as_f64(costs.ask.listing.ratings as u64).into(),
-                costs.depth.name().into(),
-                design.into(),
-                cost.read_units.into(),
-                as_f64(cost.requests).into(),
-                as_f64(cost.redis_requests).into(),
-                as_f64(cost.items_read).into(),
-                as_f64(cost.items_thrown_away).into(),
-                as_f64(cost.bytes_read).into(),
-                as_f64(cost.bytes_thrown_away).into(),
-                as_f64(cost.address_bytes).into(),
+    let rows = costs.iter().flat_map(|Costs { ask, depth, pagemark, four, four_with_counters }| {
+        let designs = [("Pagemark", pagemark), ("four-index", four), ("four-index, counters", four_with_counters)];
+        designs.map(|(design, cost)| {
+            row![
+                contestants::name(&ask.listing),
+                ask.listing.ratings(),
+                depth.to_string(),
+                design,
+                cost.read_units,
+                cost.requests,
+                cost.redis_requests,
+                cost.items_read,
+                cost.items_thrown_away,
+                cost.bytes_read,
+                cost.bytes_thrown_away,
+                cost.address_bytes,
             ]
         })
     });
-    Table {
-        name: "compare: what a page consumes".to_owned(),
-        about:
-            "One page of 20, read once in each design after both were found to show the same comments; units as the \
-                engine counts them."
-                .to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    let about = "One page of 20, read once in each design after both were found to show the same comments; units as the engine \
+                 counts them.";
+    Table::new("compare: what a page consumes", about, &columns, rows)
 }

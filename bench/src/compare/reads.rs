@@ -9,12 +9,14 @@ use std::{
 };
 
 use anyhow::ensure;
+use strum::VariantArray;
 use tokio::task::JoinSet;
 
-use super::contestants::{Ask, Listing, Reader};
+use super::contestants::{self, Ask, Reader};
 use crate::{
-    report::{Cell, Table},
-    statistics::{Latencies, Rounds, as_f64},
+    listing::Listing,
+    report::{Table, row},
+    statistics::{Latencies, Rounds},
 };
 
 /// The design to ask.
@@ -25,25 +27,16 @@ pub(super) enum Design {
 }
 
 /// A position in a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Depth {
     First,
-    /// In the middle.
+    #[strum(to_string = "middle")]
     Deep,
     Last,
 }
 
 impl Depth {
-    pub(super) const ALL: [Self; 3] = [Self::First, Self::Deep, Self::Last];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Deep => "middle",
-            Self::Last => "last",
-        }
-    }
-
     /// The number of the page at this depth of a listing.
     pub(super) fn page_of(self, listing: &Listing) -> u64 {
         match self {
@@ -113,7 +106,7 @@ async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyh
                     Design::FourIndex => reader.four_index(&ask, false).await?.comments.len(),
                 };
                 latencies.push(began.elapsed());
-                ensure!(shown > 0, "a page of {} is empty", ask.listing.name());
+                ensure!(shown > 0, "a page of {} is empty", ask.listing.key);
             }
             Ok(latencies)
         });
@@ -126,7 +119,7 @@ async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyh
 }
 
 /// The table for one number of clients.
-pub(super) fn table(name: String, about: String, readings: &[Reading]) -> Table {
+pub(super) fn table(name: &str, about: String, readings: &[Reading]) -> Table {
     let columns = [
         "filter",
         "ratings",
@@ -141,23 +134,23 @@ pub(super) fn table(name: String, about: String, readings: &[Reading]) -> Table 
         "lowest",
         "highest",
     ];
-    let row = |reading: &Reading| -> Vec<Cell> {
+    let row = |reading: &Reading| {
         let Reading { listing, depth, pagemark, four, rounds, requests } = reading;
         let (lowest, highest) = rounds.ratio_range();
-        vec![
-            listing.name().into(),
-            as_f64(listing.ratings as u64).into(),
-            depth.name().into(),
-            pagemark.p50_us().into(),
-            pagemark.p99_us().into(),
-            rounds.our_rate(*requests).into(),
-            four.p50_us().into(),
-            four.p99_us().into(),
-            rounds.bare_rate(*requests).into(),
-            rounds.ratio().into(),
-            lowest.into(),
-            highest.into(),
+        row![
+            contestants::name(listing),
+            listing.ratings(),
+            depth.to_string(),
+            pagemark.p50_us(),
+            pagemark.p99_us(),
+            rounds.our_rate(*requests),
+            four.p50_us(),
+            four.p99_us(),
+            rounds.bare_rate(*requests),
+            rounds.ratio(),
+            lowest,
+            highest,
         ]
     };
-    Table { name, about, columns: columns.map(str::to_owned).to_vec(), rows: readings.iter().map(row).collect() }
+    Table::new(name, about, &columns, readings.iter().map(row))
 }

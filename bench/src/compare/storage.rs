@@ -12,7 +12,7 @@ use model::{
 use crate::{
     index::fill_32_sets,
     payload::STORAGE_OVERHEAD_BYTES,
-    report::{Cell, Table},
+    report::{Table, row},
     statistics::as_f64,
     workload::Redis,
 };
@@ -99,27 +99,18 @@ pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes
         "bytes in indexes",
         "bytes in Redis",
     ];
-    let row = |design: &str, stored: Stored| -> Vec<Cell> {
-        vec![
-            design.into(),
-            stored.items.into(),
-            stored.table_bytes.into(),
-            stored.index_items.into(),
-            stored.index_bytes.into(),
-            stored.redis_bytes.into(),
-        ]
+    let row = |design: &str, stored: Stored| {
+        let Stored { items, table_bytes, index_items, index_bytes, redis_bytes } = stored;
+        row![design, items, table_bytes, index_items, index_bytes, redis_bytes]
     };
-    Table {
-        name: "compare: storage".to_owned(),
-        about: format!(
-            "A comment of {comments}, by DynamoDB's rules with the 100 bytes that are billed for each item; Redis as measured \
-             (one set a filter key: {IN_32_SETS} comments at most)"
-        ),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: vec![
-            row("Pagemark", pagemark),
-            row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
-            row("four indexes", four),
-        ],
-    }
+    let about = format!(
+        "A comment of {comments}, by DynamoDB's rules with the 100 bytes that are billed for each item; Redis as measured \
+         (one set a filter key: {IN_32_SETS} comments at most)"
+    );
+    let rows = [
+        row("Pagemark", pagemark),
+        row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
+        row("four indexes", four),
+    ];
+    Table::new("compare: storage", about, &columns, rows)
 }

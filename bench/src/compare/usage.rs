@@ -7,13 +7,14 @@
 use model::Comment;
 
 use super::{
+    contestants::{is_any_language, name},
     costs::{Cost, Costs},
     reads::{Depth, Reading},
     storage::Stored,
-    writes::{Write, Writing, Writings},
+    writes::{Writing, Writings},
 };
 use crate::{
-    money::{PerRatings, PerWrite, Usage, Workload, WriteUsage},
+    money::{PerRatings, PerWrite, Usage, Workload, Write, WriteUsage},
     statistics::{Latencies, as_f64},
 };
 
@@ -101,19 +102,9 @@ pub(super) fn workloads(comments: &[Comment]) -> Vec<Workload> {
     let comment_bytes = as_f64(bytes as u64) / as_f64(comments.len().max(1) as u64);
     let month = |name: &str, comments: f64, writes: f64, views: f64| Workload {
         name: name.to_owned(),
-        page_views: PerRatings {
-            one: 0.1 * views,
-            two: 0.05 * views,
-            three: 0.05 * views,
-            four: 0.05 * views,
-            any: 0.75 * views,
-        },
-        writes: PerWrite {
-            insert: 0.9 * writes,
-            text_edit: 0.05 * writes,
-            rating_change: 0.02 * writes,
-            delete: 0.03 * writes,
-        },
+        page_views: [0.1, 0.05, 0.05, 0.05, 0.75].map(|share| share * views),
+        // Inserts, text edits, rating changes, deletions.
+        writes: [0.9, 0.05, 0.02, 0.03].map(|share| share * writes),
         comments,
         comment_bytes,
     };
@@ -131,24 +122,24 @@ pub(super) fn slower(near: &[Reading], far: &[Reading]) -> Option<String> {
         let slower: Vec<(f64, String)> = readings
             .iter()
             .filter(|reading| slower(reading) > 1.0)
-            .map(|reading| (slower(reading), reading.listing.name()))
+            .map(|reading| (slower(reading), name(&reading.listing)))
             .collect();
         let count = slower.len();
         let worst = slower.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
         Some((count, readings.len(), worst))
     };
     let (near, far) = (worst(near), worst(far));
-    let told = |how: &str, of: Option<(usize, usize, (f64, String))>| {
+    let text = |how: &str, of: Option<(usize, usize, (f64, String))>| {
         of.map(|(count, all, (factor, name))| {
             format!(
                 "{how} {count} of {all} filters and pages take longer (p50), at most {factor:.2} times as long ({name})"
             )
         })
     };
-    let told: Vec<String> =
-        [told("on loopback", near), told("over a road with a delay", far)].into_iter().flatten().collect();
-    (!told.is_empty())
-        .then(|| format!("Pages: {}; each page is a call to Redis and then one to DynamoDB.", told.join("; ")))
+    let slower: Vec<String> =
+        [text("on loopback", near), text("over connections with a delay", far)].into_iter().flatten().collect();
+    (!slower.is_empty())
+        .then(|| format!("Pages: {}; each page is a call to Redis and then one to DynamoDB.", slower.join("; ")))
 }
 
 /// A sentence about how much longer an insert takes; `None` if it does not.
@@ -168,22 +159,17 @@ pub(super) fn slower_writes(writings: &[Writings]) -> Option<String> {
 
 /// The middle page's cost for each number of ratings, in any language.
 fn per_ratings(costs: &[Costs], of: impl Fn(&Costs) -> &Cost) -> Option<PerRatings<f64>> {
-    let units = |ratings: usize| {
-        let costs = costs.iter().find(|costs| {
-            costs.depth == Depth::Deep && costs.ask.listing.ratings == ratings && costs.ask.listing.is_any_language()
-        })?;
-        Some(of(costs).read_units)
+    let is_of = |costs: &&Costs, ratings| {
+        let listing = &costs.ask.listing;
+        costs.depth == Depth::Deep && listing.ratings() == ratings && is_any_language(listing)
     };
-    Some(PerRatings { one: units(1)?, two: units(2)?, three: units(3)?, four: units(4)?, any: units(5)? })
+    let units = (1..=5).map(|ratings| Some(of(costs.iter().find(|costs| is_of(costs, ratings))?).read_units));
+    units.collect::<Option<Vec<f64>>>()?.try_into().ok()
 }
 
 fn latencies_by_ratings(readings: &[Reading], of: impl Fn(&Reading) -> &Latencies) -> PerRatings<Option<f64>> {
-    let p50 = |ratings: usize| {
-        let reading =
-            readings.iter().find(|reading| reading.listing.ratings == ratings && reading.listing.is_any_language())?;
-        Some(of(reading).p50_us())
-    };
-    PerRatings { one: p50(1), two: p50(2), three: p50(3), four: p50(4), any: p50(5) }
+    let is_of = |reading: &&Reading, ratings| reading.listing.ratings() == ratings && is_any_language(&reading.listing);
+    [1, 2, 3, 4, 5].map(|ratings| Some(of(readings.iter().find(|reading| is_of(reading, ratings))?).p50_us()))
 }
 
 fn per_write(
@@ -191,14 +177,6 @@ fn per_write(
     of: impl Fn(&Writings) -> &Writing,
     usage: impl Fn(Write, &Writing) -> WriteUsage,
 ) -> Option<PerWrite<WriteUsage>> {
-    let of = |write: Write| {
-        let writings = writings.iter().find(|writings| writings.write == write)?;
-        Some(usage(write, of(writings)))
-    };
-    Some(PerWrite {
-        insert: of(Write::Insert)?,
-        text_edit: of(Write::EditText)?,
-        rating_change: of(Write::ChangeRating)?,
-        delete: of(Write::Delete)?,
-    })
+    let usages: Vec<WriteUsage> = writings.iter().map(|writings| usage(writings.write, of(writings))).collect();
+    usages.try_into().ok()
 }

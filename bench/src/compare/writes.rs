@@ -23,11 +23,13 @@ use model::{
 use page_indexer::PageIndexer;
 use serde_dynamo::Item;
 use stream_writer::{FanOut, StreamWriter, plan_calls};
+use strum::VariantArray;
 use table::{CommentPatch, Created, NewComment, Table, capacity::Meter};
 
-use super::contestants::{connect, connect_four};
 use crate::{
-    report::{Cell, Table as ReportTable},
+    filled_stores::{connect, four_index_table, start_engine},
+    money::Write,
+    report::{Table as ReportTable, row},
     statistics::{Latencies, as_f64},
     workload::{Comments, Redis, create_table_without_stream, event, expect_processed, folder},
 };
@@ -36,29 +38,6 @@ use crate::{
 const WRITE_CONCURRENCY: usize = 8;
 /// Time limit far above any invocation.
 const TIME_MAX: Duration = Duration::from_secs(600);
-
-/// A kind of write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Write {
-    Insert,
-    EditText,
-    ChangeRating,
-    Delete,
-}
-
-impl Write {
-    /// All kinds, in the order in which each comment undergoes them.
-    pub(super) const ALL: [Self; 4] = [Self::Insert, Self::EditText, Self::ChangeRating, Self::Delete];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::EditText => "text edit",
-            Self::ChangeRating => "rating change",
-            Self::Delete => "delete",
-        }
-    }
-}
 
 /// The cost of one kind of write in one design.
 pub(super) struct Writing {
@@ -99,11 +78,11 @@ pub(super) struct Writings {
 /// Writes, edits and deletes `comments` comments.
 pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
     let folder = folder()?;
-    let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+    let engine = start_engine(&folder.path().join("table")).await?;
     let redis = Redis::start().await?;
     let pagemark = Pagemark::start(&engine, &redis).await?;
-    let four = connect_four(&pagemark.writer, "four-index");
-    let four_with_counters = connect_four(&pagemark.writer, "four-index-counters");
+    let four = four_index_table(&pagemark.writer, "four-index");
+    let four_with_counters = four_index_table(&pagemark.writer, "four-index-counters");
     let client = pagemark.writer.client();
     four.create().await?;
     four_with_counters.create().await?;
@@ -135,7 +114,7 @@ fn fresh() -> anyhow::Result<Vec<Writings>> {
         let (pagemark, four, four_with_counters) = (Writing::new()?, Writing::new()?, Writing::new()?);
         Ok(Writings { write, pagemark, four, four_with_counters })
     };
-    Write::ALL.into_iter().map(of).collect()
+    Write::VARIANTS.iter().copied().map(of).collect()
 }
 
 /// The comment after an edit or a change of its rating.
@@ -148,7 +127,7 @@ fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
             changed.text = CommentText::new(title, format!("{body} (edited)"), author)?;
         }
         Write::ChangeRating => changed.rating = Rating::new(1 + u64::from(comment.rating.get()) % 5)?,
-        Write::Insert | Write::Delete => bail!("{} changes nothing", write.name()),
+        Write::Insert | Write::Delete => bail!("{write} changes nothing"),
     }
     Ok(changed)
 }
@@ -165,8 +144,8 @@ struct Pagemark {
 impl Pagemark {
     async fn start(engine: &Engine, redis: &Redis) -> anyhow::Result<Self> {
         let meter = Arc::new(Meter::default());
-        let writer = connect(&engine.endpoint_url()).await.metered(meter.clone());
-        create_table_without_stream(&writer).await?;
+        let writer = connect("pagemark", &engine.endpoint_url()).await.metered(meter.clone());
+        create_table_without_stream(&writer, true).await?;
         let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
         let page_indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
         Ok(Self { writer, stream_writer, page_indexer, meter })
@@ -277,35 +256,27 @@ pub(super) fn table(writings: &[Writings]) -> ReportTable {
         "all written p50, us",
         "p99, us",
     ];
-    let rows = writings.iter().flat_map(|writings| {
-        let designs = [
-            ("Pagemark", &writings.pagemark),
-            ("four-index", &writings.four),
-            ("four-index, counters", &writings.four_with_counters),
-        ];
-        designs.map(|(design, writing)| -> Vec<Cell> {
-            vec![
-                writings.write.name().into(),
-                design.into(),
-                writing.units_each().into(),
-                writing.items_each().into(),
-                writing.acknowledged.p50_us().into(),
-                writing.acknowledged.p99_us().into(),
-                writing.derived.p50_us().into(),
-                writing.derived.p99_us().into(),
+    let rows = writings.iter().flat_map(|Writings { write, pagemark, four, four_with_counters }| {
+        let designs = [("Pagemark", pagemark), ("four-index", four), ("four-index, counters", four_with_counters)];
+        designs.map(|(design, writing)| {
+            let Writing { acknowledged, derived, .. } = writing;
+            row![
+                write.to_string(),
+                design,
+                writing.units_each(),
+                writing.items_each(),
+                acknowledged.p50_us(),
+                acknowledged.p99_us(),
+                derived.p50_us(),
+                derived.p99_us(),
             ]
         })
     });
-    let rows: Vec<Vec<Cell>> = rows.collect();
     let each = writings.first().map_or(0, |writings| writings.pagemark.writes);
-    ReportTable {
-        name: "compare: writing".to_owned(),
-        about: format!(
-            "{each} of each, one after the other, the designs in turn. Units as the engine counts them, journal and duplicates \
-             included. Until all is written: the handlers' time for a batch of one record, without the stream and its polling, \
-             which `lag` has"
-        ),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    }
+    let about = format!(
+        "{each} of each, one after the other, the designs in turn. Units as the engine counts them, journal and duplicates \
+         included. Until all is written: the handlers' time for a batch of one record, without the stream and its polling, \
+         which `lag` has"
+    );
+    ReportTable::new("compare: writing", about, &columns, rows)
 }

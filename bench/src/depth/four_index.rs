@@ -7,17 +7,21 @@
 use anyhow::Context;
 use four_index::{Cursor, FourIndexTable, PageQuery, comment_item};
 use futures_util::future::LocalBoxFuture;
+use itertools::Itertools;
 use local_stack::engine::Engine;
 use model::{Cd, Comment, PageSize};
 use tempfile::TempDir;
 
 use super::race::Walker;
 use crate::{
-    shop::{CHUNK, Import, Listing, PAGE_SIZE, connect, drawn},
+    dataset::drawn,
+    filled_stores::{FOUR_INDEX, Import, connect, four_index_table, start_engine},
+    listing::{Listing, PAGE_SIZE},
     workload::folder,
 };
 
-const TABLE: &str = "four-index";
+/// Number of comments that are imported at once.
+const CHUNK: usize = 10_000;
 
 /// The design's table, in a separate engine.
 pub(super) struct FourIndex {
@@ -34,32 +38,19 @@ impl FourIndex {
     pub(super) async fn fill(comments: u32, pages_max: u64) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
-        let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
-        let engine = start().await?;
-        FourIndexTable::new(connect(TABLE, &engine).await.client().clone(), TABLE).create().await?;
-        // The import bypasses the engine's server, and only one process may own the file.
-        engine.stop().await;
-
+        let engine = start_engine(&file).await?;
+        open(&engine).await.create().await?;
         let oldest = oldest_of_newest(comments, usize::try_from(pages_max)? * PAGE_SIZE)?;
-        let mut import = Import::open(&file)?;
-        let mut waiting = 0;
-        for comment in drawn(comments)? {
-            let comment = comment?;
-            if comment.cd() < oldest {
-                continue;
+        let mut import = Import::into_file_of(engine, &file).await?;
+        let mut newest = drawn(comments)?.filter_ok(|comment| comment.cd() >= oldest).peekable();
+        while newest.peek().is_some() {
+            for comment in newest.by_ref().take(CHUNK) {
+                import.push(FOUR_INDEX, &comment_item(&comment?))?;
             }
-            import.push(TABLE, &comment_item(&comment))?;
-            waiting += 1;
-            if waiting == CHUNK {
-                import.flush()?;
-                waiting = 0;
-            }
+            import.flush()?;
         }
-        import.flush()?;
-        let comments = import.items;
-        drop(import);
-        let engine = start().await?;
-        let table = FourIndexTable::new(connect(TABLE, &engine).await.client().clone(), TABLE).without_costs();
+        let (engine, comments) = import.start_engine(&file).await?;
+        let table = open(&engine).await.without_costs();
         Ok(Self { table, engine, comments, oldest, _folder: folder })
     }
 
@@ -73,7 +64,7 @@ impl FourIndex {
     pub(super) async fn walker(&self, listing: &Listing) -> anyhow::Result<FourIndexWalker<'_>> {
         let query = PageQuery {
             product: listing.key.product.clone(),
-            filter: listing.filter.clone(),
+            filter: listing.key.filter.clone(),
             page_size: PageSize::new(PAGE_SIZE as u64)?,
             // No partition is empty.
             skip_empty: false,
@@ -86,6 +77,10 @@ impl FourIndex {
     pub(super) async fn close(self) {
         self.engine.stop().await;
     }
+}
+
+async fn open(engine: &Engine) -> FourIndexTable {
+    four_index_table(&connect(FOUR_INDEX, &engine.endpoint_url()).await, FOUR_INDEX)
 }
 
 /// The oldest of the newest `count` comments, or of all.

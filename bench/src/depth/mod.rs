@@ -36,11 +36,12 @@ mod sqlite;
 
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 use crate::{
+    dataset::Dataset,
+    listing::{Listing, PAGE_SIZE},
     report::{Figure, Report},
-    shop::{Listing, PAGE_SIZE, Shop},
 };
 use four_index::FourIndex;
 use pagemark::Pagemark;
@@ -55,13 +56,13 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     let effort = if is_quick { Effort::QUICK } else { Effort::FULL };
     report.step(&format!("loading {comments} comments into four stores"));
     // Loading the page index and its table takes longer than loading all others. The machine has a second core for it.
-    let shop = tokio::spawn(Shop::fill(comments, true));
+    let dataset = tokio::spawn(Dataset::fill(comments, true));
     let postgres = Postgres::fill(comments).await?;
     let sqlite = Sqlite::fill(comments)?;
     let four_index = FourIndex::fill(comments, effort.walk_pages).await?;
-    let shop = shop.await??;
+    let dataset = dataset.await??;
 
-    let stores = Stores { shop: &shop, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
+    let stores = Stores { dataset: &dataset, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
     report.step("pages of all comments");
     let all = stores.all(effort).await?;
     report.step("pages of three ratings");
@@ -69,9 +70,9 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     let mut figures: Vec<Figure<String>> = Vec::new();
     for result in [&all, &union] {
         result.figures(&mut figures);
-        result.tell(report)?;
+        result.add_to(report);
     }
-    report.table(published::table())?;
+    report.table(published::table());
     let about = format!(
         "a product of {comments} comments in pages of {PAGE_SIZE}; counting and walking. The four-index design has the newest \
          {}. {}. SQLite {}",
@@ -79,19 +80,19 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
         postgres.about,
         rusqlite::version(),
     );
-    report.add("depth", &about, &figures);
+    report.add("depth, counts", &about, &figures);
     if let Some(losses) = losses(&[&all, &union])? {
         report.loses("depth", &losses);
     }
     drop(postgres);
     four_index.close().await;
-    shop.close().await;
+    dataset.stores.stop().await;
     Ok(())
 }
 
 /// All contestants' stores.
 struct Stores<'stores> {
-    shop: &'stores Shop,
+    dataset: &'stores Dataset,
     postgres: &'stores Postgres,
     sqlite: &'stores Sqlite,
     four_index: &'stores FourIndex,
@@ -101,7 +102,7 @@ impl Stores<'_> {
     /// All contestants that can jump to any page of a listing.
     async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<Lane>> {
         let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
-            Box::new(Pagemark::new(self.shop, listing).await?),
+            Box::new(Pagemark::new(self.dataset, listing)),
             Box::new(self.postgres.caller(listing, Way::Offset).await?),
             Box::new(self.postgres.caller(listing, Way::Deferred).await?),
             Box::new(self.postgres.caller(listing, Way::Keyset).await?),
@@ -113,7 +114,7 @@ impl Stores<'_> {
     }
 
     async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &*self.shop.all;
+        let listing = &*self.dataset.all;
         let lanes = self.race(listing, effort).await?;
         let mut by_cursor = self.four_index.walker(listing).await?;
         let mut by_keyset = self.postgres.walker(listing).await?;
@@ -125,7 +126,7 @@ impl Stores<'_> {
     }
 
     async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &**self.shop.union.as_ref().context("the union is loaded")?;
+        let listing = &**self.dataset.union()?;
         let lanes = self.race(listing, effort).await?;
         let mut by_cursor = self.four_index.walker(listing).await?;
         let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
@@ -146,8 +147,7 @@ impl Stores<'_> {
         let began = Instant::now();
         let by_sqlite = self.sqlite.count(listing)?;
         let sqlite_s = began.elapsed().as_secs_f64();
-        let pages = listing.pages();
-        let comments = pages * PAGE_SIZE as u64;
+        let (pages, comments) = (listing.pages(), listing.total());
         ensure!(
             [by_postgres, by_sqlite] == [comments; 2],
             "{comments} comments are counted as {by_postgres}, {by_sqlite}"

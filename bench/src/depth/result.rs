@@ -1,14 +1,15 @@
 //! The results: tables, plots, figures, and the cases in which others are faster.
 
 use anyhow::Context;
+use itertools::Itertools;
 
 use super::{
     curve::{Crossing, Curve, crossing, depths},
     race::{Lane, Walk},
 };
 use crate::{
-    report::{Axis, Cell, Figure, Plot, Report, Series, Table},
-    statistics::as_f64,
+    report::{Cell, Figure, Plot, Report, Series, Table},
+    statistics::{Latencies, as_f64},
 };
 
 /// The results for a listing.
@@ -41,68 +42,48 @@ impl Measured {
 
     /// All curves, Pagemark's first.
     fn curves(&self) -> Vec<(&'static str, Curve)> {
-        let lanes = self.lanes.iter().map(|lane| (lane.name, lane.curve()));
+        let lanes = self.lanes.iter().map(|lane| (lane.name, lane.curve_of(Latencies::p50_us)));
         lanes.chain(self.walks.iter().map(|walk| (walk.name, walk.curve.clone()))).collect()
     }
 
     /// Adds tables and a plot to the report.
-    pub(super) fn tell(&self, report: &mut Report) -> anyhow::Result<()> {
+    pub(super) fn add_to(&self, report: &mut Report) {
         let requests = self.lanes.iter().flat_map(|lane| &lane.latencies).map(|(_, latencies)| latencies.count());
-        let (fewest, most) = (requests.clone().min().unwrap_or(0), requests.max().unwrap_or(0));
+        let (fewest, most) = requests.minmax().into_option().unwrap_or_default();
+        let (name, of) = (self.name, self.of);
         let curves = self.curves();
-        let pages = depths(self.pages);
-        let row = |page: &u64, cell: &dyn Fn(usize) -> Cell, cells: usize| -> Vec<Cell> {
-            std::iter::once(as_f64(*page).into()).chain((0..cells).map(cell)).collect()
-        };
-        let columns = |names: &mut dyn Iterator<Item = &'static str>| -> Vec<String> {
-            std::iter::once("page".to_owned()).chain(names.map(|name| format!("{name}, us"))).collect()
-        };
-        let p50 = |page: &u64| {
-            let cell = |of: usize| {
-                let found = curves.get(of).and_then(|(_, curve)| curve.iter().find(|(at, _)| at == page));
-                found.map_or(Cell::None, |(_, latency_us)| Cell::Figure(*latency_us))
-            };
-            row(page, &cell, curves.len())
-        };
-        report.table(Table {
-            name: self.name.to_owned(),
-            about: format!(
-                "time to a page of {}, median of {fewest} to {most} requests; walks: all requests up to that page, once",
-                self.of
-            ),
-            columns: columns(&mut curves.iter().map(|(name, _)| *name)),
-            rows: pages.iter().map(p50).collect(),
-        })?;
-        let p99 = |page: &u64| {
-            let cell = |of: usize| {
-                let lane = self.lanes.get(of);
-                let found = lane.and_then(|lane| lane.latencies.iter().find(|(at, _)| at == page));
-                found.map_or(Cell::None, |(_, latencies)| Cell::Figure(latencies.p99_us()))
-            };
-            row(page, &cell, self.lanes.len())
-        };
-        report.table(Table {
-            name: format!("{}, p99", self.name),
-            about: format!(
-                "time to a page of {}, 99th percentile; of fewer than 100 requests, the slowest ({fewest} to {most})",
-                self.of
-            ),
-            columns: columns(&mut self.lanes.iter().map(|lane| lane.name)),
-            rows: pages.iter().map(p99).collect(),
-        })?;
+        let about = format!(
+            "time to a page of {of}, median of {fewest} to {most} requests; walks: all requests up to that page, once"
+        );
+        report.table(self.table(name, about, &curves));
+        let p99s: Vec<(&str, Curve)> =
+            self.lanes.iter().map(|lane| (lane.name, lane.curve_of(Latencies::p99_us))).collect();
+        let about = format!(
+            "time to a page of {of}, 99th percentile; of fewer than 100 requests, the slowest ({fewest} to {most})"
+        );
+        report.table(self.table(&format!("{name}, p99"), about, &p99s));
+        let series = curves.into_iter().map(|(name, curve)| Series {
+            name: name.to_owned(),
+            points: curve.into_iter().map(|(page, latency_us)| (as_f64(page), latency_us)).collect(),
+        });
         report.plot(Plot {
-            name: self.name.to_owned(),
-            title: format!("Time to page N of {}", self.of),
-            x: Axis { label: "page number".to_owned(), is_log: true },
-            y: Axis { label: "latency p50, us".to_owned(), is_log: true },
-            series: curves
-                .into_iter()
-                .map(|(name, curve)| Series {
-                    name: name.to_owned(),
-                    points: curve.into_iter().map(|(page, latency_us)| (as_f64(page), latency_us)).collect(),
-                })
-                .collect(),
-        })
+            name: name.to_owned(),
+            title: format!("Time to page N of {of}"),
+            x: "page number".to_owned(),
+            y: "latency p50, us".to_owned(),
+            series: series.collect(),
+        });
+    }
+
+    /// A table with one row per page and one column per curve.
+    fn table(&self, name: &str, about: String, curves: &[(&str, Curve)]) -> Table {
+        let columns = ["page".to_owned()].into_iter().chain(curves.iter().map(|(name, _)| format!("{name}, us")));
+        let rows = depths(self.pages).into_iter().map(|page| {
+            let latency = |curve: &Curve| curve.iter().find(|(at, _)| *at == page).map(|(_, latency_us)| *latency_us);
+            let cells = curves.iter().map(|(_, curve)| Cell::from(latency(curve)));
+            [Cell::from(page)].into_iter().chain(cells).collect()
+        });
+        Table::new(name, about, &columns.collect_vec(), rows)
     }
 }
 

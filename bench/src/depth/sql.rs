@@ -8,7 +8,7 @@
 use anyhow::Context;
 use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
 
-use crate::shop::PAGE_SIZE;
+use crate::listing::PAGE_SIZE;
 
 /// The table.
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (

@@ -10,10 +10,7 @@ use super::{
     race::Contestant,
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
 };
-use crate::{
-    shop::{Listing, drawn_in_time},
-    workload::folder,
-};
+use crate::{dataset::drawn_in_time, listing::Listing, workload::folder};
 
 /// SQLite's indexes have no columns besides those of their order.
 const CREATE_INDEX: &str = "CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC, rating)";
@@ -59,13 +56,13 @@ impl Sqlite {
 
     /// A reader that finds the listing's pages this way.
     pub(super) fn caller<'store>(&'store self, listing: &'store Listing, way: Way) -> SqliteCaller<'store> {
-        SqliteCaller { store: self, statement: way.statement(&listing.filter), listing, way }
+        SqliteCaller { store: self, statement: way.statement(&listing.key.filter), listing, way }
     }
 
     /// The number of comments in the listing, as a page bar needs it.
     pub(super) fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
         let product = listing.key.product.as_str();
-        let count: i64 = self.connection.query_row(&count(&listing.filter), [product], |row| row.get(0))?;
+        let count: i64 = self.connection.query_row(&count(&listing.key.filter), [product], |row| row.get(0))?;
         Ok(u64::try_from(count)?)
     }
 }
@@ -98,7 +95,7 @@ impl Contestant for SqliteCaller<'_> {
         match self.way {
             Way::Offset => "SQLite OFFSET",
             Way::Deferred => "SQLite OFFSET on the index",
-            Way::Keyset => "SQLite keyset, told where",
+            Way::Keyset => "SQLite keyset, start known",
         }
     }
 

@@ -43,10 +43,10 @@ impl Bill {
             redis: prices.redis_month_usd(workload.comments * usage.redis_bytes),
             ..Self::default()
         };
-        for ((_, views), (_, units)) in workload.page_views.each().into_iter().zip(usage.page_read_units.each()) {
+        for (views, units) in workload.page_views.iter().zip(usage.page_read_units) {
             bill.page_views += views * page_view_usd(units, prices);
         }
-        for ((_, count), (_, write)) in workload.writes.each().into_iter().zip(usage.write.each()) {
+        for (count, write) in workload.writes.iter().zip(usage.write) {
             bill.writes += count * write_usd(write, prices);
             bill.functions += count * functions_usd(write, usage.function_memory_gb, prices);
         }
@@ -100,16 +100,15 @@ pub(super) fn functions_usd(write: WriteUsage, memory_gb: f64, prices: &Prices) 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::money::usage::{PerRatings, PerWrite};
 
     /// Round figures: 12 units per write, half a unit for any page.
     pub(in crate::money) fn one_query() -> Usage {
         let write = WriteUsage { write_units: 12.0, read_units: 0.0, function_invocations: 0.5, function_ms: 8.0 };
         Usage {
             design: "one query".to_owned(),
-            page_read_units: PerRatings { one: 0.5, two: 0.5, three: 0.5, four: 0.5, any: 0.5 },
-            page_latency_us: PerRatings { three: Some(700.0), ..PerRatings::default() },
-            write: PerWrite { insert: write, ..PerWrite::default() },
+            page_read_units: [0.5; 5],
+            page_latency_us: [None, None, Some(700.0), None, None],
+            write: [write, WriteUsage::default(), WriteUsage::default(), WriteUsage::default()],
             function_memory_gb: 0.25,
             table_bytes: 10_000.0,
             index_bytes: 10_000.0,
@@ -123,9 +122,9 @@ pub(super) mod tests {
         let write = WriteUsage { write_units: 2.0, ..WriteUsage::default() };
         Usage {
             design: "a query a rating".to_owned(),
-            page_read_units: PerRatings { one: 0.5, two: 1.0, three: 1.5, four: 2.0, any: 0.5 },
-            page_latency_us: PerRatings { three: Some(1_400.0), ..PerRatings::default() },
-            write: PerWrite { insert: write, ..PerWrite::default() },
+            page_read_units: [0.5, 1.0, 1.5, 2.0, 0.5],
+            page_latency_us: [None, None, Some(1_400.0), None, None],
+            write: [write, WriteUsage::default(), WriteUsage::default(), WriteUsage::default()],
             table_bytes: 400.0,
             index_bytes: 1_600.0,
             ..Usage::default()
@@ -135,8 +134,8 @@ pub(super) mod tests {
     pub(in crate::money) fn workload(three: f64, inserts: f64, comments: f64) -> Workload {
         Workload {
             name: "a month".to_owned(),
-            page_views: PerRatings { three, ..PerRatings::default() },
-            writes: PerWrite { insert: inserts, ..PerWrite::default() },
+            page_views: [0.0, 0.0, three, 0.0, 0.0],
+            writes: [inserts, 0.0, 0.0, 0.0],
             comments,
             comment_bytes: 250.0,
         }
@@ -177,7 +176,7 @@ pub(super) mod tests {
     #[test]
     fn reading_in_order_to_write_is_part_of_the_writes() {
         let mut usage = a_query_a_rating();
-        usage.write.insert.read_units = 1.0;
+        usage.write[0].read_units = 1.0;
         let expected = Bill { writes: 1.25 + 0.125, ..Bill::default() };
         check(&usage, &workload(0.0, 1e6, 0.0), expected);
     }

@@ -72,8 +72,10 @@ impl Lines {
         scope: Scope,
         prices: &Prices,
     ) -> Self {
-        let page_views = without(workload.page_views, ratings);
-        let workload = Workload { page_views, ..workload.clone() };
+        let mut workload = workload.clone();
+        if let Some(views) = workload.page_views.get_mut(ratings - 1) {
+            *views = 0.0;
+        }
         let month = |usage: &Usage| Bill::of(usage, &workload, prices).total(scope);
         let view = |usage: &Usage| page_view_usd(of_ratings(usage.page_read_units, ratings), prices);
         Self { without_usd: (month(ours), month(theirs)), view_usd: (view(ours), view(theirs)) }
@@ -102,19 +104,7 @@ impl Lines {
 
 /// The value for a number of ratings, from 1 to 5.
 pub(super) fn of_ratings<T: Copy + Default>(values: PerRatings<T>, ratings: usize) -> T {
-    values.each().into_iter().find(|(number, _)| *number == ratings).map_or(T::default(), |(_, value)| value)
-}
-
-/// The same values without the page views of this number of ratings.
-fn without(views: PerRatings<f64>, ratings: usize) -> PerRatings<f64> {
-    let keep = |number: usize, count: f64| if number == ratings { 0.0 } else { count };
-    PerRatings {
-        one: keep(1, views.one),
-        two: keep(2, views.two),
-        three: keep(3, views.three),
-        four: keep(4, views.four),
-        any: keep(5, views.any),
-    }
+    values.get(ratings - 1).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

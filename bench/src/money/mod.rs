@@ -40,4 +40,4 @@ mod usage;
 
 pub(crate) use prices::Prices;
 pub(crate) use summary::{Compared, Summary};
-pub(crate) use usage::{PerRatings, PerWrite, Usage, Workload, WriteUsage};
+pub(crate) use usage::{PerRatings, PerWrite, Usage, Workload, Write, WriteUsage};

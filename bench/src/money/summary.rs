@@ -1,12 +1,14 @@
 //! The report on two designs' costs: tables, a plot, and the cases in which ours loses.
 
-use crate::report::{Axis, Cell, Plot, Series, Table};
+use strum::VariantArray;
+
+use crate::report::{Cell, Plot, Series, Table, row};
 
 use super::{
     bill::{Bill, Scope, functions_usd, page_view_usd, write_usd},
     break_even::{BreakEven, Lines, of_ratings},
     prices::Prices,
-    usage::{Usage, Workload},
+    usage::{Usage, Workload, Write},
 };
 
 const MILLION: f64 = 1e6;
@@ -72,16 +74,16 @@ impl Compared<'_> {
                 }),
             );
         }
-        for (place, (kind, _)) in self.ours.write.each().into_iter().enumerate() {
+        for kind in Write::VARIANTS {
             rows.push(self.row(format!("a million writes: {kind}, functions included"), |usage| {
-                let write = usage.write.each().get(place).map(|(_, write)| *write).unwrap_or_default();
+                let write = usage.write.get(*kind as usize).copied().unwrap_or_default();
                 MILLION * (write_usd(write, self.prices) + functions_usd(write, usage.function_memory_gb, self.prices))
             }));
         }
         let comment_bytes = self.workloads.first().map_or(0.0, |workload| workload.comment_bytes);
         if comment_bytes > 0.0 {
-            let stored =
-                |usage: &Usage| Bill::of(usage, &Workload { comments: GB / comment_bytes, ..idle() }, self.prices);
+            let idle = Workload { comments: GB / comment_bytes, ..Workload::default() };
+            let stored = |usage: &Usage| Bill::of(usage, &idle, self.prices);
             let what = format!("a GB-month of comments of {comment_bytes:.0} bytes");
             rows.push(self.row(format!("{what}: storage"), |usage| stored(usage).storage));
             rows.push(self.row(format!("{what}: point-in-time recovery"), |usage| stored(usage).backup));
@@ -93,13 +95,11 @@ impl Compared<'_> {
     /// One row: the cost in both designs, and ours as a multiple of theirs.
     fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Vec<Cell> {
         let (theirs, ours) = (usd(self.theirs), usd(self.ours));
-        let ratio = if theirs > 0.0 { Cell::Figure(ours / theirs) } else { Cell::None };
-        vec![what.into(), theirs.into(), ours.into(), ratio]
+        row![what, theirs, ours, (theirs > 0.0).then(|| ours / theirs)]
     }
 
     fn table(&self, name: &str, about: String, [what, last]: [&str; 2], rows: Vec<Vec<Cell>>) -> Table {
-        let columns = [what, &self.theirs.design, &self.ours.design, last].map(str::to_owned).to_vec();
-        Table { name: name.to_owned(), about, columns, rows }
+        Table::new(name, about, &[what, &self.theirs.design, &self.ours.design, last], rows)
     }
 
     /// The bill of each month by part.
@@ -108,12 +108,7 @@ impl Compared<'_> {
         for workload in self.workloads {
             let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
             for ((part, ours), (_, theirs)) in ours.parts().into_iter().zip(theirs.parts()) {
-                rows.push(vec![
-                    format!("{}: {part}", workload.name).into(),
-                    theirs.into(),
-                    ours.into(),
-                    (ours - theirs).into(),
-                ]);
+                rows.push(row![format!("{}: {part}", workload.name), theirs, ours, ours - theirs]);
             }
         }
         let about =
@@ -138,20 +133,21 @@ impl Compared<'_> {
         for workload in self.workloads {
             for ratings in SEVERAL_RATINGS {
                 let at = |scope| self.lines(workload, ratings, scope).break_even();
-                let text = |views: BreakEven| match views.per_write(workload.writes()) {
-                    Some(views) => Cell::Text(views.text()),
-                    None => Cell::None,
+                let text = |views: BreakEven| {
+                    views.per_write(workload.writes()).map_or(Cell::None, |views| Cell::Text(views.text()))
                 };
-                let mut row: Vec<Cell> = vec![workload.name.as_str().into(), ratings.to_string().into()];
-                row.extend([Scope::Requests, Scope::AndStorage, Scope::AndRedis].map(|scope| text(at(scope))));
-                row.extend(match self.latencies_us(ratings) {
-                    Some((ours, theirs)) => {
-                        let faster = at(Scope::AndRedis).if_faster(ours < theirs);
-                        [theirs.into(), ours.into(), text(faster)]
-                    }
-                    None => [Cell::None, Cell::None, Cell::None],
-                });
-                rows.push(row);
+                let (ours, theirs) = self.latencies_us(ratings).unzip();
+                let faster = ours.zip(theirs).map(|(ours, theirs)| at(Scope::AndRedis).if_faster(ours < theirs));
+                rows.push(row![
+                    workload.name.as_str(),
+                    ratings.to_string(),
+                    text(at(Scope::Requests)),
+                    text(at(Scope::AndStorage)),
+                    text(at(Scope::AndRedis)),
+                    theirs,
+                    ours,
+                    faster.map_or(Cell::None, text),
+                ]);
             }
         }
         let columns = [
@@ -164,17 +160,13 @@ impl Compared<'_> {
             &format!("{}: p50, us", self.ours.design),
             "faster at equal money",
         ];
-        Table {
-            name: "break-even".to_owned(),
-            about: format!(
-                "From how many page views of so many ratings for each write {} is cheaper than {}, with everything else of \
-                 the month as it is; and from how many it is faster at equal money: from there on it costs no more, if its \
-                 page takes less time, as read over a road with a delay. Spending the difference on a cache is not considered.",
-                self.ours.design, self.theirs.design
-            ),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-        }
+        let about = format!(
+            "Number of page views with this many ratings per write from which {} is cheaper than {}, with everything else of \
+             the month unchanged. And the number from which it is faster at equal money: from there on it costs no more, if \
+             its page takes less time over connections with a delay. Spending the difference on a cache is not considered.",
+            self.ours.design, self.theirs.design
+        );
+        Table::new("break-even", about, &columns, rows)
     }
 
     /// The price of being faster, by page views per write.
@@ -183,37 +175,25 @@ impl Compared<'_> {
         for workload in self.workloads.iter().filter(|workload| workload.writes() > 0.0) {
             for views_a_write in VIEWS_A_WRITE {
                 let views = views_a_write * workload.writes();
-                let more = |scope| {
-                    let more = self.lines(workload, SHOWN_RATINGS, scope).more_a_view_usd(views);
-                    more.map_or(Cell::None, |usd| Cell::Figure(usd * MILLION))
-                };
+                let more = |scope| Some(self.lines(workload, SHOWN_RATINGS, scope).more_a_view_usd(views)? * MILLION);
                 let saved = self.latencies_us(SHOWN_RATINGS).map(|(ours, theirs)| theirs - ours);
-                rows.push(vec![
-                    workload.name.as_str().into(),
-                    views_a_write.into(),
-                    more(Scope::Requests),
-                    more(Scope::AndRedis),
-                    saved.map_or(Cell::None, Cell::Figure),
-                ]);
+                let name = workload.name.as_str();
+                rows.push(row![name, views_a_write, more(Scope::Requests), more(Scope::AndRedis), saved]);
             }
         }
         let columns = [
-            "month".to_owned(),
-            format!("page views of {SHOWN_RATINGS} ratings a write"),
-            "dollars more a million of them: page views and writes only".to_owned(),
-            "all that is billed".to_owned(),
-            "saved by each, p50, us".to_owned(),
+            "month",
+            &format!("page views of {SHOWN_RATINGS} ratings a write"),
+            "dollars more a million of them: page views and writes only",
+            "all that is billed",
+            "saved by each, p50, us",
         ];
-        Table {
-            name: "faster-for-money".to_owned(),
-            about: format!(
-                "What {} costs more than {} for each page view, and the microseconds that it saves for that; below 0 it is cheaper, \
-                 and slower respectively.",
-                self.ours.design, self.theirs.design
-            ),
-            columns: columns.to_vec(),
-            rows,
-        }
+        let about = format!(
+            "The additional cost of {} over {} for each page view, and the microseconds that each saves; below 0 it is \
+             cheaper, or slower.",
+            self.ours.design, self.theirs.design
+        );
+        Table::new("faster-for-money", about, &columns, rows)
     }
 
     /// Dollars for a million writes and their page views of three ratings.
@@ -237,8 +217,8 @@ impl Compared<'_> {
         Plot {
             name: "break-even".to_owned(),
             title: format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})"),
-            x: Axis { label: "page views for each write".to_owned(), is_log: true },
-            y: Axis { label: "US dollars for a million writes".to_owned(), is_log: true },
+            x: "page views for each write".to_owned(),
+            y: "US dollars for a million writes".to_owned(),
             series,
         }
     }
@@ -261,11 +241,9 @@ impl Compared<'_> {
         for ratings in SEVERAL_RATINGS {
             let views = self.lines(workload, ratings, Scope::AndRedis).break_even().per_write(workload.writes());
             match views {
-                Some(BreakEven::From(views)) => {
-                    lost.push(format!(
-                        "with {ratings} ratings it is cheaper only from {views:.0} page views for each write on"
-                    ));
-                }
+                Some(BreakEven::From(views)) => lost.push(format!(
+                    "with {ratings} ratings it is cheaper only from {views:.0} page views for each write on"
+                )),
                 Some(BreakEven::Never) => lost.push(format!("with {ratings} ratings it is never cheaper")),
                 Some(BreakEven::Always | BreakEven::Below(_)) | None => {}
             }
@@ -273,11 +251,6 @@ impl Compared<'_> {
         let month = &workload.name;
         (!lost.is_empty()).then(|| format!("Money ({month}): {}.", lost.join("; ")))
     }
-}
-
-/// A month without any activity.
-fn idle() -> Workload {
-    Workload::default()
 }
 
 #[cfg(test)]

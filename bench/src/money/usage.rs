@@ -1,43 +1,24 @@
 //! A design's usage, and the load of a month.
 
-/// One value for each number of ratings in a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct PerRatings<T> {
-    /// One rating.
-    pub(crate) one: T,
-    pub(crate) two: T,
-    pub(crate) three: T,
-    pub(crate) four: T,
-    /// All five: a page without a filter by rating.
-    pub(crate) any: T,
-}
+use strum::VariantArray;
 
-impl<T: Copy> PerRatings<T> {
-    /// All values with their number of ratings, from 1 to 5.
-    pub(crate) fn each(&self) -> [(usize, T); 5] {
-        [(1, self.one), (2, self.two), (3, self.three), (4, self.four), (5, self.any)]
-    }
-}
+/// One value for each number of ratings in a filter, from one to all five, which is a page without a filter by rating.
+pub(crate) type PerRatings<T> = [T; 5];
 
 /// One value for each kind of write.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct PerWrite<T> {
-    pub(crate) insert: T,
-    pub(crate) text_edit: T,
-    pub(crate) rating_change: T,
-    pub(crate) delete: T,
-}
+pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
 
-impl<T: Copy> PerWrite<T> {
-    /// All values with their kind of write.
-    pub(crate) fn each(&self) -> [(&'static str, T); 4] {
-        [
-            ("insert", self.insert),
-            ("text edit", self.text_edit),
-            ("rating change", self.rating_change),
-            ("delete", self.delete),
-        ]
-    }
+/// A kind of write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
+pub(crate) enum Write {
+    #[strum(to_string = "insert")]
+    Insert,
+    #[strum(to_string = "text edit")]
+    EditText,
+    #[strum(to_string = "rating change")]
+    ChangeRating,
+    #[strum(to_string = "delete")]
+    Delete,
 }
 
 /// The usage of one write, including everything that follows from it.
@@ -91,6 +72,6 @@ pub(crate) struct Workload {
 impl Workload {
     /// Writes of all kinds.
     pub(crate) fn writes(&self) -> f64 {
-        self.writes.each().iter().map(|(_, count)| count).sum()
+        self.writes.iter().sum()
     }
 }

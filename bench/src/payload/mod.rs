@@ -11,6 +11,7 @@ mod size;
 use std::{collections::HashMap, path::Path, time::Instant};
 
 use anyhow::{Context, bail};
+use itertools::Itertools;
 use local_stack::{
     demo::demo_comments,
     import::{LineReader, parse_line},
@@ -23,7 +24,7 @@ use serde_dynamo::Item;
 use table::NewComment;
 
 use crate::{
-    report::{Cell, Report, Table, count},
+    report::{Report, Table, count, row},
     statistics::{Latencies, as_f64},
 };
 use encodings::Dictionaries;
@@ -64,6 +65,16 @@ struct Corpus {
     filter_keys: Vec<Vec<(usize, usize)>>,
 }
 
+/// A way to write the texts.
+struct Way {
+    name: String,
+    /// The bytes of each value of `comment_blob`.
+    blobs: Vec<usize>,
+    keys: Keys,
+    /// Bytes that shorter names of attributes save per item.
+    names_saved: usize,
+}
+
 /// The cost of writing texts in one way.
 struct Cost {
     blob_bytes: f64,
@@ -76,56 +87,57 @@ struct Cost {
 /// Measures the comments of a file, or generated ones.
 pub(crate) fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
     let (comments, about) = match data {
-        Some(path) => (read_comments(path)?, "comments of a file".to_owned()),
-        None => (demo_comments(comments).collect(), "generated comments".to_owned()),
+        Some(path) => (read_comments(path)?, "comments of a file"),
+        None => (demo_comments(comments).collect(), "generated comments"),
     };
     report.step(&format!("{} {about}", count(comments.len() as u64)));
     let corpus = Corpus::new(comments)?;
-    let texts = &corpus.texts;
-    let about = format!("{} {about}, zstd {}", count(texts.len() as u64), encodings::zstd_version());
-    let each = |encode: &dyn Fn(&CommentText) -> anyhow::Result<usize>| -> anyhow::Result<Vec<usize>> {
-        texts.iter().map(encode).collect()
-    };
-    let map = each(&|text| encodings::product(text, BlobFormat::Map))?;
-    let smaller = |sizes: Vec<usize>| -> Vec<usize> { sizes.iter().zip(&map).map(|(a, b)| *a.min(b)).collect() };
-    let short = each(&encodings::map_of_short_names)?;
-    let mut rows = vec![
-        ("map (the default)".to_owned(), map.clone(), Keys::Design, 0),
-        ("map, its fields named by one letter".to_owned(), short.clone(), Keys::Design, 0),
-        ("the same, the item's attributes too".to_owned(), short, Keys::Design, attribute_names_saved()),
-        ("map, rating sets as bit masks".to_owned(), map.clone(), Keys::BitMask, 0),
-        ("lengths and texts, not compressed".to_owned(), each(&|text| Ok(encodings::plain(text)))?, Keys::Design, 0),
-        ("snappy, always".to_owned(), each(&encodings::snappy_always)?, Keys::Design, 0),
-        ("snappy or map".to_owned(), smaller(each(&encodings::snappy_always)?), Keys::Design, 0),
-    ];
-    for level in LEVELS {
-        let sizes = each(&|text| encodings::zstd_always(text, level))?;
-        rows.push((format!("zstd {level}, always"), sizes.clone(), Keys::Design, 0));
-        rows.push((format!("zstd {level} or map"), smaller(sizes), Keys::Design, 0));
-    }
-    let zstd = each(&|text| encodings::product(text, BlobFormat::Zstd))?;
-    rows.push(("zstd, the setting".to_owned(), zstd.clone(), Keys::Design, 0));
-    let names_saved = attribute_names_saved();
-    rows.push((
-        "the same, the item's attributes named by one letter".to_owned(),
-        zstd.clone(),
-        Keys::Design,
-        names_saved,
-    ));
-    let mut with_dictionary = Vec::new();
-    for kib in DICTIONARIES_KIB {
-        let mut dictionaries = Dictionaries::train(texts, kib * 1024, LEVEL)?;
-        let sizes: anyhow::Result<Vec<usize>> =
-            texts.iter().enumerate().map(|(place, text)| dictionaries.always(place, text)).collect();
-        with_dictionary = smaller(sizes?);
-        rows.push((format!("zstd {LEVEL} or map, dictionary of {kib} KiB"), with_dictionary.clone(), Keys::Design, 0));
-    }
-    add_costs(report, &about, &corpus, &rows)?;
-    add_groups(report, &about, &corpus, &[("map", &map), ("zstd", &zstd), ("dictionary", &with_dictionary)])?;
-    add_times(report, &about, texts)
+    let about = format!("{} {about}, zstd {}", count(corpus.texts.len() as u64), encodings::zstd_version());
+    let map = corpus.each(|text| encodings::product(text, BlobFormat::Map))?;
+    let zstd = corpus.each(|text| encodings::product(text, BlobFormat::Zstd))?;
+    let (rows, with_dictionary) = ways(&corpus, &map, &zstd)?;
+    report.table(costs_table(&about, &corpus, &rows));
+    let ways = [("map", &map), ("zstd", &zstd), ("dictionary", &with_dictionary)];
+    report.table(groups_table(&about, &corpus, &ways));
+    report.table(times_table(&about, &corpus.texts)?);
+    Ok(())
 }
 
-/// Of so many lines one may be refused: a few real reviews have no visible character.
+/// The compared ways to write the texts, the default first. Also the sizes with the largest dictionary.
+fn ways(corpus: &Corpus, map: &[usize], zstd: &[usize]) -> anyhow::Result<(Vec<Way>, Vec<usize>)> {
+    let or_map = |sizes: &[usize]| -> Vec<usize> { sizes.iter().zip(map).map(|(a, b)| *a.min(b)).collect() };
+    let way = |name: &str, blobs: Vec<usize>| Way { name: name.to_owned(), blobs, keys: Keys::Design, names_saved: 0 };
+    let names_saved = attribute_names_saved();
+    let short = corpus.each(encodings::map_of_short_names)?;
+    let snappy = corpus.each(encodings::snappy_always)?;
+    let mut ways = vec![
+        way("map (the default)", map.to_vec()),
+        way("map, its fields named by one letter", short.clone()),
+        Way { names_saved, ..way("the same, the item's attributes too", short) },
+        Way { keys: Keys::BitMask, ..way("map, rating sets as bit masks", map.to_vec()) },
+        way("lengths and texts, not compressed", corpus.each(|text| Ok(encodings::plain(text)))?),
+        way("snappy or map", or_map(&snappy)),
+        way("snappy, always", snappy),
+    ];
+    for level in LEVELS {
+        let sizes = corpus.each(|text| encodings::zstd_always(text, level))?;
+        ways.push(way(&format!("zstd {level} or map"), or_map(&sizes)));
+        ways.push(way(&format!("zstd {level}, always"), sizes));
+    }
+    ways.push(way("zstd, the setting", zstd.to_vec()));
+    ways.push(Way { names_saved, ..way("the same, the item's attributes named by one letter", zstd.to_vec()) });
+    let mut with_dictionary = Vec::new();
+    for kib in DICTIONARIES_KIB {
+        let mut dictionaries = Dictionaries::train(&corpus.texts, kib * 1024, LEVEL)?;
+        let texts = corpus.texts.iter().enumerate();
+        let sizes: Vec<usize> = texts.map(|(place, text)| dictionaries.always(place, text)).try_collect()?;
+        with_dictionary = or_map(&sizes);
+        ways.push(way(&format!("zstd {LEVEL} or map, dictionary of {kib} KiB"), with_dictionary.clone()));
+    }
+    Ok((ways, with_dictionary))
+}
+
+/// One line in this many may be refused: a few real reviews have no visible character.
 const REFUSED_ONE_IN: usize = 1_000;
 
 /// The comments of a file of JSON lines.
@@ -179,6 +191,11 @@ impl Corpus {
         Ok(corpus)
     }
 
+    /// The size of each text's value.
+    fn each(&self, encode: impl Fn(&CommentText) -> anyhow::Result<usize>) -> anyhow::Result<Vec<usize>> {
+        self.texts.iter().map(encode).collect()
+    }
+
     /// The size of one of a comment's items; the primary item's number is 0.
     fn item_bytes(&self, place: usize, number: usize, blob_bytes: usize, keys: Keys, names_saved: usize) -> usize {
         let rest = self.rest_bytes.get(place).copied().unwrap_or_default();
@@ -189,12 +206,12 @@ impl Corpus {
         rest + key + auto + blob_bytes - names_saved
     }
 
-    fn cost(&self, blobs: &[usize], keys: Keys, names_saved: usize) -> Cost {
+    fn cost(&self, Way { blobs, keys, names_saved, .. }: &Way) -> Cost {
         let (mut items, mut units) = (0, 0);
         for (place, blob) in blobs.iter().enumerate() {
             let numbers = 0..self.key_bytes.get(place).map_or(0, Vec::len);
             for number in numbers {
-                let bytes = self.item_bytes(place, number, *blob, keys, names_saved);
+                let bytes = self.item_bytes(place, number, *blob, *keys, *names_saved);
                 items += bytes;
                 // In the table and in the index. The primary item's transaction takes the table's units twice.
                 units += write_units(bytes) * if number == 0 { 3 } else { 2 };
@@ -206,7 +223,7 @@ impl Corpus {
             for page in comments.chunks_exact(PAGE) {
                 let bytes = page.iter().map(|(place, number)| {
                     let blob = blobs.get(*place).copied().unwrap_or_default();
-                    self.item_bytes(*place, *number, blob, keys, names_saved)
+                    self.item_bytes(*place, *number, blob, *keys, *names_saved)
                 });
                 page_units += query_units(bytes.sum());
                 pages += 1;
@@ -231,9 +248,7 @@ fn stored(new: NewComment) -> Comment {
     Comment { id, product, language, rating, created_at, revision, text }
 }
 
-type Row = (String, Vec<usize>, Keys, usize);
-
-fn add_costs(report: &mut Report, about: &str, corpus: &Corpus, rows: &[Row]) -> anyhow::Result<()> {
+fn costs_table(about: &str, corpus: &Corpus, ways: &[Way]) -> Table {
     let columns = [
         "comment_blob",
         "its value, bytes",
@@ -243,24 +258,17 @@ fn add_costs(report: &mut Report, about: &str, corpus: &Corpus, rows: &[Row]) ->
         "write units a comment",
         "read units a page",
     ];
-    let mut table = table("payload", about, &columns);
-    let mut of_map = None;
-    for (name, blobs, keys, names_saved) in rows {
-        let cost = corpus.cost(blobs, *keys, *names_saved);
-        let share = 100.0 * cost.items_bytes / *of_map.get_or_insert(cost.items_bytes);
-        let figures = [cost.blob_bytes, cost.items_bytes, share, cost.stored_bytes, cost.write_units, cost.page_units];
-        table.rows.push(std::iter::once(name.as_str().into()).chain(figures.map(Cell::from)).collect());
-    }
-    report.table(table)
-}
-
-fn table(name: &str, about: &str, columns: &[&str]) -> Table {
-    let columns = columns.iter().map(ToString::to_string).collect();
-    Table { name: name.to_owned(), about: about.to_owned(), columns, rows: Vec::new() }
+    let of_map = ways.first().map_or(f64::NAN, |map| corpus.cost(map).items_bytes);
+    let row = |way: &Way| {
+        let Cost { blob_bytes, items_bytes, stored_bytes, write_units, page_units } = corpus.cost(way);
+        let share = 100.0 * items_bytes / of_map;
+        row![way.name.as_str(), blob_bytes, items_bytes, share, stored_bytes, write_units, page_units]
+    };
+    Table::new("payload", about, &columns, ways.iter().map(row))
 }
 
 /// The sizes by the length of the text, which show the comments that gain.
-fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>)]) -> anyhow::Result<()> {
+fn groups_table(about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>); 3]) -> Table {
     let columns = [
         "bytes of text",
         "way",
@@ -270,16 +278,15 @@ fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, 
         "primary item, bytes",
         "write units an item",
     ];
-    let mut table = table("payload by length", about, &columns);
+    let mut rows = Vec::new();
+    let [(_, maps), ..] = ways;
     for (from, to) in GROUPS {
         let bytes = |text: &CommentText| {
             let optional = |part: &Option<String>| part.as_ref().map_or(0, String::len);
             optional(&text.title) + text.body.len() + optional(&text.author)
         };
-        let places: Vec<usize> =
-            (0..).zip(&corpus.texts).filter(|(_, text)| (from..to).contains(&bytes(text))).map(|(at, _)| at).collect();
+        let places = corpus.texts.iter().positions(|text| (from..to).contains(&bytes(text))).collect_vec();
         let name = if to == usize::MAX { format!("{from} and more") } else { format!("{from} to {}", to - 1) };
-        let maps = ways.first().map(|(_, maps)| *maps);
         for (way, blobs) in ways {
             let of = |place: &usize| blobs.get(*place).copied().unwrap_or_default();
             let mean = |sum: usize| as_f64(sum as u64) / as_f64(places.len().max(1) as u64);
@@ -287,34 +294,27 @@ fn add_groups(report: &mut Report, about: &str, corpus: &Corpus, ways: &[(&str, 
             let value = mean(places.iter().map(of).sum());
             let primary = mean(places.iter().map(item).sum());
             let units = mean(places.iter().map(|place| write_units(item(place))).sum());
-            let smaller = places
-                .iter()
-                .filter(|place| maps.and_then(|maps| maps.get(**place)).is_some_and(|map| of(place) < *map));
+            let smaller = places.iter().filter(|place| maps.get(**place).is_some_and(|map| of(place) < *map));
             let compressed = 100.0 * mean(smaller.count());
-            let figures = [as_f64(places.len() as u64), value, compressed, primary, units];
-            let texts: [Cell; 2] = [name.as_str().into(), (*way).into()];
-            table.rows.push(texts.into_iter().chain(figures.map(Cell::from)).collect());
+            rows.push(row![name.as_str(), *way, places.len(), value, compressed, primary, units]);
         }
     }
-    report.table(table)
+    Table::new("payload by length", about, &columns, rows)
 }
 
 /// The time for one text, with the product's setting and at each level.
-fn add_times(report: &mut Report, about: &str, texts: &[CommentText]) -> anyhow::Result<()> {
-    let mut table = table("payload times", about, &["what", "p50, us", "p99, us"]);
-    let mut add = |what: &str, times: &Latencies| {
-        table.rows.push(vec![what.into(), times.p50_us().into(), times.p99_us().into()]);
-    };
+fn times_table(about: &str, texts: &[CommentText]) -> anyhow::Result<Table> {
+    let row = |what: &str, times: &Latencies| row![what, times.p50_us(), times.p99_us()];
+    let mut rows = Vec::new();
+    let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
     for level in LEVELS {
-        let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
         let times = timed(&contents, |content| Ok(zstd::bulk::compress(content, level)?))?;
-        add(&format!("compressing at level {level}"), &times);
+        rows.push(row(&format!("compressing at level {level}"), &times));
     }
-    let blobs: Vec<CommentBlob> = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd)).collect();
-    let compressed: Vec<CommentBlob> =
-        blobs.into_iter().filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
-    add("reading a compressed text", &timed(&compressed, |blob| Ok(blob.clone().into_text()?))?);
-    report.table(table)
+    let blobs = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd));
+    let compressed: Vec<CommentBlob> = blobs.filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
+    rows.push(row("reading a compressed text", &timed(&compressed, |blob| Ok(blob.clone().into_text()?))?));
+    Ok(Table::new("payload times", about, &["what", "p50, us", "p99, us"], rows))
 }
 
 fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Latencies> {

@@ -25,9 +25,7 @@ mod rebuild;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 use local_stack::engine::Engine;
 use model::{
     BlobFormat, Comment,
@@ -36,15 +34,15 @@ use model::{
 };
 use process::now;
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use table::{Table, TableConfig, capacity::Meter};
+use table::{Table, capacity::Meter};
 use tempfile::TempDir;
 
 pub(crate) use memory::{audit_by_binary, measure_memory};
 pub(crate) use rebuild::measure_rebuild;
 
 use crate::{
+    filled_stores::{Import, connect, start_engine},
     report::{Limit, Report, count as number},
-    shop::Import,
     statistics::{Rounds, as_f64},
     workload::{Comments, Redis, create_table_without_stream, folder},
 };
@@ -97,15 +95,9 @@ impl World {
     async fn load_table(comments: Vec<Comment>, with_index: bool, loaded: Loaded) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
-        let start = || Engine::start(&file, ([127, 0, 0, 1], 0).into());
-        let engine = start().await?;
-        match with_index {
-            true => create_table_without_stream(&connect(&engine).await).await?,
-            false => create(&connect(&engine).await).await?,
-        }
-        // The import bypasses the engine's server, and only one process may own the file.
-        engine.stop().await;
-        let mut import = Import::open(&file)?;
+        let engine = start_engine(&file).await?;
+        create_table_without_stream(&connect(TABLE, &engine.endpoint_url()).await, with_index).await?;
+        let mut import = Import::into_file_of(engine, &file).await?;
         for comments in comments.chunks(IMPORT_COMMENTS) {
             let items = comments.iter().flat_map(|comment| match loaded {
                 Loaded::AllItems => items_of(comment),
@@ -114,9 +106,8 @@ impl World {
             items.into_iter().try_for_each(|item| import.push(TABLE, &item))?;
             import.flush()?;
         }
-        drop(import);
-        let engine = start().await?;
-        let table = connect(&engine).await;
+        let (engine, _) = import.start_engine(&file).await?;
+        let table = connect(TABLE, &engine.endpoint_url()).await;
         Ok(Self { engine, table, redis: Redis::start().await?, comments, _folder: folder })
     }
 
@@ -130,16 +121,6 @@ impl World {
         self.redis.stop().await;
         self.engine.stop().await;
     }
-}
-
-async fn connect(engine: &Engine) -> Table {
-    Table::connect(&TableConfig {
-        // Long time-out, so that a busy machine does not end a measurement.
-        attempt_timeout: Duration::from_secs(60),
-        call_timeout: Duration::from_secs(120),
-        ..TableConfig::new(TABLE, Some(engine.endpoint_url()))
-    })
-    .await
 }
 
 /// Comments in the order in which they are drawn.
@@ -302,23 +283,4 @@ async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
             return Ok(items);
         }
     }
-}
-
-/// The project's table without its stream, its index, time to live and backups.
-async fn create(table: &Table) -> anyhow::Result<()> {
-    let text =
-        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
-    table
-        .client()
-        .create_table()
-        .table_name(table.name())
-        .attribute_definitions(text(attribute::PK)?)
-        .attribute_definitions(text(attribute::SK)?)
-        .key_schema(key(attribute::PK, KeyType::Hash)?)
-        .key_schema(key(attribute::SK, KeyType::Range)?)
-        .billing_mode(BillingMode::PayPerRequest)
-        .send()
-        .await?;
-    Ok(())
 }

@@ -1,8 +1,11 @@
 //! Parts that `report.md` and `report.html` share: the first paragraph, and the section of each measurement.
 
+use itertools::Itertools;
+
 use super::{
-    kept::{Figures, Kept, Ratio, Run},
-    number::{figure, seconds},
+    kept::{Kept, Ratio},
+    machine::Run,
+    number::seconds,
     plot::Plot,
     table::Table,
 };
@@ -14,7 +17,6 @@ pub(super) struct Section<'kept> {
     pub(super) taken: String,
     pub(super) tables: Vec<&'kept Table>,
     pub(super) plots: Vec<&'kept Plot>,
-    pub(super) figures: Vec<&'kept Figures>,
 }
 
 /// The first paragraph: where this design loses, and the limits that it misses.
@@ -27,26 +29,29 @@ pub(super) fn opening(kept: &Kept) -> String {
         sentences.extend(kept.losses.iter().map(|loss| sentence(&loss.sentence)));
     }
     let limits = kept.ratios.iter().filter(|ratio| ratio.holds.is_some()).count();
-    let missed: Vec<String> = kept.ratios.iter().filter(|ratio| ratio.holds == Some(false)).map(missed).collect();
-    match (missed.len(), limits) {
-        (_, 0) => {}
-        (0, limits) => sentences.push(format!("Of {limits} limits none is missed.")),
-        (count, limits) => sentences.push(format!("Missed limits, {count} of {limits}: {}.", missed.join(", "))),
+    let missed: Vec<&Ratio> = kept.ratios.iter().filter(|ratio| ratio.holds == Some(false)).collect();
+    match missed.len() {
+        0 if limits == 0 => {}
+        0 => sentences.push(format!("Of {limits} limits none is missed.")),
+        count => sentences.push(format!(
+            "Missed limits, {count} of {limits}: {}.",
+            missed.into_iter().map(text_of_missed).join(", ")
+        )),
     }
     for (name, run) in &kept.runs {
         if let Some(failure) = &run.failure {
-            sentences.push(format!("{name} failed, and what is told of it is not all: {}", sentence(failure)));
+            sentences.push(format!("{name} failed, so its results are incomplete: {}", sentence(failure)));
         }
     }
-    let quick: Vec<&str> = kept.runs.iter().filter(|(_, run)| run.is_quick).map(|(name, _)| name.as_str()).collect();
+    let quick = kept.runs.iter().filter(|(_, run)| run.is_quick).map(|(name, _)| name).join(", ");
     if !quick.is_empty() {
-        sentences.push(format!("Taken quickly, and so less exact: {}.", quick.join(", ")));
+        sentences.push(format!("Measured in a quick run, so less exact: {quick}."));
     }
     sentences.join(" ")
 }
 
-fn missed(ratio: &Ratio) -> String {
-    format!("{} ({} instead of {})", ratio.name, figure(ratio.value.unwrap_or(f64::NAN)), ratio.limit)
+fn text_of_missed(ratio: &Ratio) -> String {
+    format!("{} ({} instead of {})", ratio.name, ratio.text(), ratio.limit)
 }
 
 /// Makes a text end as a sentence.
@@ -58,24 +63,15 @@ fn sentence(text: &str) -> String {
 /// Names and values of the machine, versions and code behind the figures.
 pub(super) fn facts(kept: &Kept) -> Vec<(&'static str, String)> {
     let machine = &kept.machine;
-    let versions: Vec<String> = machine.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    let mut days: Vec<&str> = kept.runs.values().filter_map(|run| run.began.split('T').next()).collect();
-    let mut commits: Vec<String> = kept.runs.values().map(commit).collect();
-    let mut commands: Vec<&str> = kept.runs.values().map(|run| run.command.as_str()).collect();
-    for all in [&mut days, &mut commands] {
-        all.sort_unstable();
-        all.dedup();
-    }
-    commits.sort_unstable();
-    commits.dedup();
+    let runs = || kept.runs.values();
     vec![
-        ("Date", days.join(", ")),
+        ("Date", runs().filter_map(|run| run.began.split('T').next()).sorted().dedup().join(", ")),
         ("Processor", format!("{}, {} cores", machine.processor, machine.cores)),
         ("Memory", format!("{} GiB", machine.memory_gib)),
         ("System", format!("{}, kernel {}", machine.system, machine.kernel)),
-        ("Versions", versions.join(", ")),
-        ("Commit", commits.join(", ")),
-        ("Commands", commands.join("; ")),
+        ("Versions", machine.versions.iter().map(|(name, version)| format!("{name} {version}")).join(", ")),
+        ("Commit", runs().map(commit).sorted().dedup().join(", ")),
+        ("Commands", runs().map(|run| &run.command).sorted().dedup().join("; ")),
     ]
 }
 
@@ -98,7 +94,6 @@ pub(super) fn sections(kept: &Kept) -> Vec<Section<'_>> {
             taken: taken(run),
             tables: kept.tables.iter().filter(|table| table.of == *name).map(|table| &table.it).collect(),
             plots: kept.plots.iter().filter(|plot| plot.of == *name).map(|plot| &plot.it).collect(),
-            figures: kept.figures.iter().filter(|figures| figures.of == *name).collect(),
         })
         .collect()
 }
@@ -119,5 +114,5 @@ fn taken(run: &Run) -> String {
 /// A name as part of a URL.
 pub(super) fn anchor(name: &str) -> String {
     let words = name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+    words.map(str::to_lowercase).join("-")
 }

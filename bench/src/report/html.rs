@@ -3,11 +3,10 @@
 use askama::Template;
 
 use super::{
-    anchor, chart,
+    anchor,
     document::{Section, facts, opening, sections},
     kept::{Kept, Ratio},
     limit::verdict,
-    number::figure,
     plot::Plot,
     table::Table,
 };
@@ -17,15 +16,8 @@ use super::{
 struct Page<'kept> {
     opening: String,
     facts: Vec<(&'static str, String)>,
-    ratios: Vec<Row<'kept>>,
+    ratios: &'kept [Ratio],
     sections: Vec<Part<'kept>>,
-}
-
-/// A ratio.
-struct Row<'kept> {
-    ratio: &'kept Ratio,
-    value: String,
-    verdict: &'static str,
 }
 
 /// A section with its plots drawn.
@@ -33,6 +25,12 @@ struct Part<'kept> {
     anchor: String,
     section: Section<'kept>,
     plots: Vec<(&'kept Plot, String)>,
+}
+
+impl Ratio {
+    fn verdict(&self) -> &'static str {
+        verdict(self.holds)
+    }
 }
 
 impl Table {
@@ -49,20 +47,15 @@ impl Table {
 
 /// The whole report.
 pub(super) fn html(kept: &Kept) -> anyhow::Result<String> {
-    let row = |ratio: &'_ Ratio| figure(ratio.value.unwrap_or(f64::NAN));
     let parts = sections(kept).into_iter().map(|section| {
-        let plots = section.plots.iter().map(|plot| Ok((*plot, chart::svg(plot, false)?)));
+        let plots = section.plots.iter().map(|plot| Ok((*plot, plot.svg()?)));
         let plots = plots.collect::<anyhow::Result<_>>()?;
         Ok(Part { anchor: anchor(section.name), plots, section })
     });
     let page = Page {
         opening: opening(kept),
         facts: facts(kept),
-        ratios: kept
-            .ratios
-            .iter()
-            .map(|ratio| Row { ratio, value: row(ratio), verdict: verdict(ratio.holds) })
-            .collect(),
+        ratios: &kept.ratios,
         sections: parts.collect::<anyhow::Result<_>>()?,
     };
     Ok(page.render()?)
@@ -93,6 +86,6 @@ mod tests {
         let first = all("p").next().unwrap();
         assert_eq!(first.text().unwrap(), opening(&sample()));
         // A measurement's text is escaped, not markup.
-        assert!(text.contains("walk by &#60;cursor&#62;"), "{text}");
+        assert!(text.contains("walk by &lt;cursor&gt;"), "{text}");
     }
 }

@@ -5,8 +5,6 @@ use std::{env, fs, path::Path, process::Command};
 use local_stack::redis_server;
 use serde::{Deserialize, Serialize};
 
-use super::kept::Run;
-
 /// The file with the versions of dependencies.
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 const GIB: f64 = 1_048_576.0;
@@ -42,13 +40,32 @@ impl Machine {
             versions: versions(),
         }
     }
-}
 
-impl Machine {
     /// Whether measurements on the two machines are comparable.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (&self.processor, self.cores) == (&other.processor, other.cores)
     }
+}
+
+/// The time, settings and code of a measurement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// RFC 3339, UTC.
+    pub(crate) began: String,
+    pub(crate) took_s: f64,
+    /// Load averages of the last minute at the start and at the end. The one at the end includes the measurement's own
+    /// work.
+    pub(crate) load_before: Option<f64>,
+    pub(crate) load_after: Option<f64>,
+    pub(crate) is_quick: bool,
+    pub(crate) command: String,
+    /// The git commit; empty without git.
+    pub(crate) commit: String,
+    /// Whether the code had uncommitted changes.
+    pub(crate) is_dirty: bool,
+    /// Why it ended early, if it did.
+    #[serde(default)]
+    pub(crate) failure: Option<String>,
 }
 
 fn known(text: Option<String>) -> String {

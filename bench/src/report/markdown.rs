@@ -5,9 +5,8 @@ use std::fmt::Write;
 use super::{
     anchor,
     document::{Section, facts, opening, sections},
-    kept::{Figures, Kept, Ratio},
+    kept::{Kept, Ratio},
     limit::verdict,
-    number::figure,
 };
 
 /// The folder of the plot files, beside the report.
@@ -41,12 +40,6 @@ fn section(text: &mut String, section: &Section<'_>) -> std::fmt::Result {
         let is_of_figures: Vec<bool> = (0..shown.columns.len()).map(|column| shown.is_of_figures(column)).collect();
         table(text, &shown.columns, &is_of_figures, &shown.texts())?;
     }
-    for Figures { name, about, figures, .. } in section.figures.iter().copied() {
-        writeln!(text, "\n### {}\n\n{}\n", escaped(name), escaped(about))?;
-        let row = |figure: &super::kept::NamedFigure| vec![figure.name.clone(), figure.text(), figure.unit.clone()];
-        let rows: Vec<Vec<String>> = figures.iter().map(row).collect();
-        table(text, &["", "figure", "unit"], &[false, true, false], &rows)?;
-    }
     Ok(())
 }
 
@@ -57,7 +50,7 @@ fn ratio_row(ratio: &Ratio) -> Vec<String> {
     };
     let limit = [ratio.limit.to_string(), ratio.note.clone()].into_iter().filter(|text| !text.is_empty());
     let limit: Vec<String> = limit.collect();
-    vec![format!("`{}`", ratio.name), figure(ratio.value.unwrap_or(f64::NAN)), limit.join("; "), verdict]
+    vec![format!("`{}`", ratio.name), ratio.text(), limit.join("; "), verdict]
 }
 
 fn table(

@@ -4,8 +4,6 @@
 //! A new run of a measurement replaces all results of its earlier run. Each result belongs to the current measurement
 //! (`begin`), which is a section of the report.
 
-mod axis;
-mod chart;
 mod document;
 mod html;
 mod kept;
@@ -14,6 +12,7 @@ mod machine;
 mod markdown;
 mod number;
 mod plot;
+mod progress;
 #[cfg(test)]
 mod sample;
 mod table;
@@ -22,8 +21,9 @@ pub(crate) use kept::Ratio;
 pub(crate) use limit::Limit;
 pub(crate) use machine::{Machine, beginning};
 pub(crate) use number::{count, figure, seconds};
-pub(crate) use plot::{Axis, Plot, Series};
-pub(crate) use table::{Cell, Table};
+pub(crate) use plot::{Plot, Series};
+pub(crate) use progress::Progress;
+pub(crate) use table::{Cell, Table, row};
 
 use std::{
     fs,
@@ -32,10 +32,10 @@ use std::{
 
 use anyhow::Context;
 
-use crate::progress::Progress;
 use document::anchor;
-use kept::{Figures, Kept, Loss, NamedFigure, Of, Run};
+use kept::{Kept, Loss, Of};
 use limit::verdict;
+use machine::Run;
 
 /// All results so far, including earlier runs.
 pub(crate) struct Report {
@@ -55,10 +55,7 @@ impl Report {
     pub(crate) fn open() -> anyhow::Result<Self> {
         // The workspace's folder, independent of the current directory.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-        Self::open_in(&root.join("target/bench"))
-    }
-
-    fn open_in(folder: &Path) -> anyhow::Result<Self> {
+        let folder = root.join("target/bench");
         let path = folder.join("report.json");
         let kept: Kept = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -66,7 +63,7 @@ impl Report {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
-        Ok(Self { folder: folder.to_owned(), kept, of: String::new(), run: Run::default(), progress: Progress::none() })
+        Ok(Self { folder, kept, of: String::new(), run: Run::default(), progress: Progress::none() })
     }
 
     /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results.
@@ -96,17 +93,9 @@ impl Report {
         self.progress.step(what);
     }
 
-    /// Prints and stores a result.
-    pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
-        let named = |(what, value, unit): &Figure<_>| NamedFigure::new(AsRef::as_ref(what), *value, unit);
-        let added = Figures {
-            of: self.of.clone(),
-            name: name.to_owned(),
-            about: about.to_owned(),
-            figures: figures.iter().map(named).collect(),
-        };
-        self.progress.print(&format!("\n{added}"));
-        replace(&mut self.kept.figures, added, |kept| &kept.name);
+    /// Prints and stores figures of different units.
+    pub(crate) fn add(&mut self, name: &str, about: &str, named: &[Figure<impl AsRef<str>>]) {
+        self.table(figures(name, about, named));
     }
 
     /// Prints and stores a figure that has a limit.
@@ -132,18 +121,16 @@ impl Report {
     }
 
     /// Prints a table and stores it under its name.
-    pub(crate) fn table(&mut self, table: Table) -> anyhow::Result<()> {
+    pub(crate) fn table(&mut self, table: Table) {
         self.progress.print(&format!("\n{table}"));
         let table = Of { of: self.of.clone(), it: table };
         replace(&mut self.kept.tables, table, |kept| &kept.it.name);
-        Ok(())
     }
 
     /// Stores a plot under its name.
-    pub(crate) fn plot(&mut self, plot: Plot) -> anyhow::Result<()> {
+    pub(crate) fn plot(&mut self, plot: Plot) {
         let plot = Of { of: self.of.clone(), it: plot };
         replace(&mut self.kept.plots, plot, |kept| &kept.it.name);
-        Ok(())
     }
 
     /// Stores a sentence about where this design loses. It replaces an earlier sentence of the same name.
@@ -160,16 +147,22 @@ impl Report {
         let write = |path: PathBuf, text: String| fs::write(&path, text).with_context(|| path.display().to_string());
         write(self.folder.join("report.json"), format!("{}\n", serde_json::to_string_pretty(&self.kept)?))?;
         for Of { it: plot, .. } in &self.kept.plots {
-            write(plots.join(format!("{}.svg", anchor(&plot.name))), chart::svg(plot, true)?)?;
+            write(plots.join(format!("{}.svg", anchor(&plot.name))), plot.svg()?)?;
         }
         write(self.folder.join("report.md"), markdown::markdown(&self.kept)?)?;
         write(self.folder.join("report.html"), html::html(&self.kept)?)
     }
 
     /// Prints the path of the report.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn print_path(&self) {
         println!("\nmerged into {}, report.md and report.json", self.folder.join("report.html").display());
     }
+}
+
+/// The table of figures with different units.
+fn figures(name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) -> Table {
+    let rows = figures.iter().map(|(what, value, unit)| row![what.as_ref(), *value, *unit]);
+    Table::new(name, about, &["", table::OF_ANY_UNIT, "unit"], rows)
 }
 
 /// Replaces the element of the same name, or appends the new one.

@@ -1,6 +1,23 @@
-//! Plots of a result.
+//! Plots of a result: lines over logarithmic axes, drawn by plotters.
 
+use anyhow::anyhow;
+use plotters::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use super::number::figure;
+
+/// Size of the picture without its legend.
+const WIDTH: u32 = 640;
+const HEIGHT: u32 = 360;
+/// Height of a line of the legend, which has one for each series.
+const LEGEND_LINE: u32 = 22;
+/// Space beside the axes for their labels. The legend begins there.
+const LEFT: i32 = 80;
+const BELOW: u32 = 44;
+const MARGIN: u32 = 12;
+const FONT: (&str, u32) = ("sans-serif", 14);
+/// Radius of the circle at each measured point.
+const POINT: u32 = 3;
 
 /// A plot of lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -9,18 +26,10 @@ pub(crate) struct Plot {
     pub(crate) name: String,
     /// The title of the plot.
     pub(crate) title: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
+    /// The measured quantity of each axis with its unit, such as "page number" and "latency p50, us".
+    pub(crate) x: String,
+    pub(crate) y: String,
     pub(crate) series: Vec<Series>,
-}
-
-/// An axis of a plot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Axis {
-    /// The measured quantity with its unit, such as "page number", "latency p50, us".
-    pub(crate) label: String,
-    /// Whether the axis is logarithmic. Then all values are positive.
-    pub(crate) is_log: bool,
 }
 
 /// A line of a plot.
@@ -28,6 +37,119 @@ pub(crate) struct Axis {
 pub(crate) struct Series {
     /// The name of the line, such as "four indexes, walk by cursor".
     pub(crate) name: String,
-    /// x and y, ordered by x.
+    /// x and y, ordered by x. A point without a place on a logarithmic axis is not drawn.
     pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
+        let has_place = |value: f64| value.is_finite() && value > 0.0;
+        self.points.iter().copied().filter(move |(x, y)| has_place(*x) && has_place(*y))
+    }
+}
+
+impl Plot {
+    /// The plot as SVG, on a white ground.
+    pub(super) fn svg(&self) -> anyhow::Result<String> {
+        let mut svg = String::new();
+        self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
+        Ok(svg)
+    }
+
+    fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let legend_height = LEGEND_LINE * u32::try_from(self.series.len())? + MARGIN;
+        let area = SVGBackend::with_string(svg, (WIDTH, HEIGHT + legend_height)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let (above, legend) = area.split_vertically(HEIGHT);
+        let points = || self.series.iter().flat_map(Series::drawn);
+        let mut chart = ChartBuilder::on(&above)
+            .margin(MARGIN)
+            .x_label_area_size(BELOW)
+            .y_label_area_size(LEFT)
+            .build_cartesian_2d(
+                decades(points().map(|(x, _)| x)).log_scale(),
+                decades(points().map(|(_, y)| y)).log_scale(),
+            )?;
+        let label = |value: &f64| figure(*value);
+        chart
+            .configure_mesh()
+            .x_desc(&self.x)
+            .y_desc(&self.y)
+            .x_label_formatter(&label)
+            .y_label_formatter(&label)
+            .label_style(FONT)
+            .draw()?;
+        for (place, series) in self.series.iter().enumerate() {
+            let colour = Palette99::pick(place).to_rgba();
+            chart.draw_series(LineSeries::new(series.drawn(), colour.stroke_width(2)).point_size(POINT))?;
+            let y = i32::try_from(LEGEND_LINE)? * i32::try_from(place)?;
+            legend.draw(&Rectangle::new([(LEFT, y + 6), (LEFT + 24, y + 10)], colour.filled()))?;
+            legend.draw(&Text::new(series.name.as_str(), (LEFT + 32, y), FONT))?;
+        }
+        area.present()?;
+        Ok(())
+    }
+}
+
+/// The whole powers of ten around values; one decade without any.
+fn decades(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return 1.0..10.0;
+    }
+    let power = |value: f64| 10_f64.powf(value);
+    let first = low.log10().floor();
+    power(first)..power(high.log10().ceil().max(first + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(points: &[(f64, f64)]) -> Plot {
+        Plot {
+            name: "depth".to_owned(),
+            title: "Latency by depth".to_owned(),
+            x: "page number".to_owned(),
+            y: "latency p50, us".to_owned(),
+            series: vec![Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() }],
+        }
+    }
+
+    #[test]
+    fn a_plot_shows_axes_points_and_the_name_of_each_line() {
+        let svg = plot(&[(1.0, 800.0), (1_000.0, 812.0), (50_000.0, f64::NAN)]).svg().unwrap();
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+        for text in ["page number", "latency p50, us", "walk by <cursor>", "1,000"] {
+            assert!(texts.contains(&text), "{text} is missing: {texts:?}");
+        }
+        assert_eq!(
+            document.descendants().filter(|node| node.has_tag_name("circle")).count(),
+            2,
+            "a point without a place"
+        );
+    }
+
+    #[test]
+    fn an_axis_covers_whole_decades() {
+        for (values, range) in [
+            (vec![], 1.0..10.0),
+            (vec![5.0], 1.0..10.0),
+            (vec![1.0], 1.0..10.0),
+            (vec![0.02, 300.0], 0.01..1_000.0),
+            (vec![10.0, 1_000.0], 10.0..1_000.0),
+        ] {
+            let found = decades(values.iter().copied());
+            assert!(
+                (found.start / range.start - 1.0).abs() < 1e-9 && (found.end / range.end - 1.0).abs() < 1e-9,
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plot_without_points_is_drawn_empty() {
+        assert!(plot(&[]).svg().unwrap().contains("page number"));
+    }
 }

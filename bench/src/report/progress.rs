@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::report::seconds;
+use super::number::seconds;
 
 /// Interval between two drawings of the line: long, because drawing takes processor time from the measurement.
 const DRAW_EVERY: Duration = Duration::from_secs(1);

@@ -1,9 +1,10 @@
 //! A small report for tests.
 
 use super::{
-    Axis, Cell, Limit, Plot, Series, Table,
-    kept::{Figures, Kept, Loss, NamedFigure, Of, Ratio, Run},
-    machine::Machine,
+    Cell, Limit, Plot, Series, Table, figures,
+    kept::{Kept, Loss, Of, Ratio},
+    machine::{Machine, Run},
+    row,
 };
 
 pub(super) fn sample() -> Kept {
@@ -16,17 +17,6 @@ pub(super) fn sample() -> Kept {
         holds: limit.holds(value),
         note: note.to_owned(),
     };
-    let run = Run {
-        began: "2026-11-20T21:04:05.123Z".to_owned(),
-        took_s: 42.3,
-        load_before: Some(0.31),
-        load_after: None,
-        is_quick: false,
-        command: "bench --only depth".to_owned(),
-        commit: "0123456789abcdef".to_owned(),
-        is_dirty: true,
-        failure: None,
-    };
     Kept {
         machine: Machine {
             processor: "A processor".to_owned(),
@@ -36,38 +26,38 @@ pub(super) fn sample() -> Kept {
             system: "Debian".to_owned(),
             versions: vec![("bench".to_owned(), "0.1.0".to_owned())],
         },
-        runs: [(of(), run)].into(),
-        figures: vec![Figures {
-            of: of(),
-            name: "storage".to_owned(),
-            about: "10 comments".to_owned(),
-            figures: vec![
-                NamedFigure::new("items", 320.0, ""),
-                NamedFigure::new("table", 12_345.6, "bytes"),
-                NamedFigure::new("nothing", f64::NAN, "s"),
-            ],
-        }],
+        runs: [(of(), run())].into(),
         ratios: vec![
             ratio("last_page_vs_page_2_p50", 1.004, Limit::AtMost(1.15), "at each size"),
             ratio("index_vs_pipeline", 0.56, Limit::AtLeast(0.7), ""),
             ratio("bytes_vs_32_sets", 0.136, Limit::None, "the less the better"),
         ],
-        tables: vec![Of {
-            of: of(),
-            it: Table {
-                name: "read".to_owned(),
-                about: "Pages of 20.".to_owned(),
-                columns: ["design", "p50, us"].map(str::to_owned).to_vec(),
-                rows: vec![vec!["Pagemark".into(), 1_240.4.into()], vec!["one | other".into(), Cell::None]],
+        tables: vec![
+            Of {
+                of: of(),
+                it: Table::new(
+                    "read",
+                    "Pages of 20.",
+                    &["design", "p50, us"],
+                    [row!["Pagemark", 1_240.4], row!["one | other", Cell::None]],
+                ),
             },
-        }],
+            Of {
+                of: of(),
+                it: figures(
+                    "storage",
+                    "10 comments",
+                    &[("items", 320.0, ""), ("table", 12_345.6, "bytes"), ("nothing", f64::NAN, "s")],
+                ),
+            },
+        ],
         plots: vec![Of {
             of: of(),
             it: Plot {
                 name: "latency by depth".to_owned(),
                 title: "Latency by depth".to_owned(),
-                x: Axis { label: "page".to_owned(), is_log: true },
-                y: Axis { label: "p50, us".to_owned(), is_log: true },
+                x: "page".to_owned(),
+                y: "p50, us".to_owned(),
                 series: vec![Series {
                     name: "walk by <cursor>".to_owned(),
                     points: vec![(1.0, 900.0), (100.0, 90_000.0)],
@@ -79,5 +69,19 @@ pub(super) fn sample() -> Kept {
             name: "writes".to_owned(),
             sentence: "An insert costs 16 times as many write units".to_owned(),
         }],
+    }
+}
+
+fn run() -> Run {
+    Run {
+        began: "2026-11-20T21:04:05.123Z".to_owned(),
+        took_s: 42.3,
+        load_before: Some(0.31),
+        load_after: None,
+        is_quick: false,
+        command: "bench --only depth".to_owned(),
+        commit: "0123456789abcdef".to_owned(),
+        is_dirty: true,
+        failure: None,
     }
 }

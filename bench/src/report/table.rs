@@ -2,9 +2,17 @@
 
 use std::fmt;
 
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 use serde::{Deserialize, Serialize};
 
 use super::number::{column, figure};
+use crate::statistics::as_f64;
+
+/// Width of a table on a terminal. Longer headings and texts take several lines.
+const TERMINAL_WIDTH: u16 = 140;
+
+/// The heading of a column whose figures have different units, so each has digits of its own.
+pub(super) const OF_ANY_UNIT: &str = "figure";
 
 /// A table with one row per case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,9 +39,33 @@ pub(crate) enum Cell {
     None,
 }
 
+/// A row of cells from figures, counts and texts.
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$($crate::report::Cell::from($cell)),*] };
+}
+pub(crate) use row;
+
 impl From<f64> for Cell {
     fn from(figure: f64) -> Self {
         Self::Figure(figure)
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(figure: Option<f64>) -> Self {
+        figure.map_or(Self::None, Self::Figure)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(count: u64) -> Self {
+        Self::Figure(as_f64(count))
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Self {
+        Self::Figure(as_f64(count as u64))
     }
 }
 
@@ -60,11 +92,23 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
+    pub(crate) fn new(
+        name: &str,
+        about: impl Into<String>,
+        columns: &[impl AsRef<str>],
+        rows: impl IntoIterator<Item = Vec<Cell>>,
+    ) -> Self {
+        let columns = columns.iter().map(|column| column.as_ref().to_owned()).collect();
+        Self { name: name.to_owned(), about: about.into(), columns, rows: rows.into_iter().collect() }
+    }
+
     /// The cells as text, row by row.
     pub(crate) fn texts(&self) -> Vec<Vec<String>> {
         let mut texts: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
-        for place in (0..self.columns.len()).filter(|place| self.is_of_figures(*place)) {
+        let is_of_one_unit =
+            |(place, heading): &(usize, &String)| *heading != OF_ANY_UNIT && self.is_of_figures(*place);
+        for (place, _) in self.columns.iter().enumerate().filter(is_of_one_unit) {
             let value = |row: &Vec<Cell>| match row.get(place) {
                 Some(Cell::Figure(value)) => *value,
                 Some(Cell::Text(_) | Cell::None) | None => f64::NAN,
@@ -84,62 +128,17 @@ impl Table {
     }
 }
 
-/// Aligned columns. A heading that is wider than its column's cells takes several lines.
+/// The table on a terminal.
 impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.name, self.about)?;
-        let rows = self.texts();
-        let columns: Vec<Column> = (0..)
-            .zip(&self.columns)
-            .map(|(place, heading)| {
-                let widest = rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.chars().count()).max();
-                Column::new(heading, widest.unwrap_or(0), self.is_of_figures(place))
-            })
-            .collect();
-        let lines = columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);
-        let heading = |line: usize| columns.iter().map(|column| column.heading_line(line, lines)).collect::<Vec<_>>();
-        let rule: Vec<String> = columns.iter().map(|column| "-".repeat(column.width)).collect();
-        for row in (0..lines).map(heading).chain([rule]).chain(rows) {
-            let cells: Vec<String> = columns.iter().zip(&row).map(|(column, cell)| column.pad(cell)).collect();
-            write!(formatter, "\n  {}", cells.join("  ").trim_end())?;
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::ASCII_MARKDOWN).set_width(TERMINAL_WIDTH);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_header(&self.columns).add_rows(self.texts());
+        for (place, column) in table.column_iter_mut().enumerate() {
+            let alignment = if self.is_of_figures(place) { CellAlignment::Right } else { CellAlignment::Left };
+            column.set_cell_alignment(alignment);
         }
-        Ok(())
-    }
-}
-
-/// The layout of a column on a terminal.
-struct Column {
-    heading: Vec<String>,
-    width: usize,
-    is_of_figures: bool,
-}
-
-impl Column {
-    fn new(heading: &str, widest_cell: usize, is_of_figures: bool) -> Self {
-        let longest_word = heading.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
-        let width = widest_cell.max(longest_word);
-        let mut lines: Vec<String> = Vec::new();
-        for word in heading.split(' ') {
-            match lines.last_mut() {
-                Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                    line.push(' ');
-                    line.push_str(word);
-                }
-                _ => lines.push(word.to_owned()),
-            }
-        }
-        Self { heading: lines, width, is_of_figures }
-    }
-
-    /// One line of the heading. Headings are aligned to the bottom of `lines` lines.
-    fn heading_line(&self, line: usize, lines: usize) -> String {
-        let above = lines - self.heading.len();
-        line.checked_sub(above).and_then(|line| self.heading.get(line)).cloned().unwrap_or_default()
-    }
-
-    fn pad(&self, cell: &str) -> String {
-        let width = self.width;
-        if self.is_of_figures { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        write!(formatter, "{}: {}\n{table}", self.name, self.about)
     }
 }
 
@@ -150,29 +149,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_long_headings_wrapped() {
-        let row = |name: &str, cells: [Cell; 3]| [Cell::from(name)].into_iter().chain(cells).collect();
-        let table = Table {
-            name: "read".to_owned(),
-            about: "pages of 20".to_owned(),
-            columns: ["design", "p50, us", "read and thrown away, items", "cursor, bytes"].map(str::to_owned).to_vec(),
-            rows: vec![
-                row("Pagemark", [1_240.4.into(), 0.0.into(), Cell::None]),
-                row("four indexes", [980.25.into(), 12.5.into(), 1_048.0.into()]),
-                row("naïve", [Cell::None, Cell::None, Cell::None]),
-            ],
-        };
-        expect![[r#"
+    fn columns_are_aligned_and_figures_have_the_same_decimals() {
+        let columns = ["design", "p50, us", "read and thrown away, items", "cursor, bytes"];
+        let rows = vec![
+            row!["Pagemark", 1_240.4, 0.0, Cell::None],
+            row!["four indexes", 980.25, 12.5, 1_048_u64],
+            row!["naïve", Cell::None, Cell::None, Cell::None],
+        ];
+        expect![[r"
             read: pages of 20
-                                     read
-                                      and
-                                   thrown
-                             p50,   away,  cursor,
-              design           us   items    bytes
-              ------------  -----  ------  -------
-              Pagemark      1,240     0.0        -
-              four indexes    980    12.5    1,048
-              naïve             -       -        -"#]]
-        .assert_eq(&table.to_string());
+            | design       | p50, us | read and thrown away, items | cursor, bytes |
+            |--------------|---------|-----------------------------|---------------|
+            | Pagemark     |   1,240 |                         0.0 |             - |
+            | four indexes |     980 |                        12.5 |         1,048 |
+            | naïve        |       - |                           - |             - |"]]
+        .assert_eq(&Table::new("read", "pages of 20", &columns, rows).to_string());
     }
 }

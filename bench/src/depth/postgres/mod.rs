@@ -16,7 +16,7 @@ use super::{
     race::{Contestant, Walker},
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
 };
-use crate::shop::{Listing, drawn_in_time};
+use crate::{dataset::drawn_in_time, listing::Listing};
 use server::{SETTINGS, Server};
 
 /// The rating is in the index, but not part of its order.
@@ -76,7 +76,7 @@ impl Postgres {
         listing: &'store Listing,
         way: Way,
     ) -> anyhow::Result<PostgresCaller<'store>> {
-        let statement = self.client.prepare(&way.statement(&listing.filter)).await?;
+        let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
         Ok(PostgresCaller { client: &self.client, statement, listing, way })
     }
 
@@ -93,7 +93,7 @@ impl Postgres {
 
     /// The number of comments in the listing, as a page bar needs it.
     pub(super) async fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
-        let row = self.client.query_one(&count(&listing.filter), &[&listing.key.product.as_str()]).await?;
+        let row = self.client.query_one(&count(&listing.key.filter), &[&listing.key.product.as_str()]).await?;
         Ok(u64::try_from(row.try_get::<_, i64>(0)?)?)
     }
 }
@@ -128,7 +128,7 @@ impl Contestant for PostgresCaller<'_> {
         match self.way {
             Way::Offset => "PostgreSQL OFFSET",
             Way::Deferred => "PostgreSQL OFFSET on the index",
-            Way::Keyset => "PostgreSQL keyset, told where",
+            Way::Keyset => "PostgreSQL keyset, start known",
         }
     }
 

@@ -1,0 +1,266 @@
+//! Stores that are filled with many comments in little time, and readers of their pages.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail, ensure};
+use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue as SdkValue};
+use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
+use four_index::{FourIndexTable, Tally};
+use local_stack::engine::Engine;
+use model::{
+    BlobFormat, Cd, Comment, FilterKey, Order,
+    item::{CommentItem, Image, attribute, comment_pk},
+    plan::{IndexEdit, index_edits},
+};
+use page_index::{PageIndex, PageStartQuery};
+use serde_dynamo::AttributeValue;
+use table::{GSI, PageQuery, Table, TableConfig};
+use tempfile::TempDir;
+
+use crate::{
+    listing::{Listing, PAGE_SIZE},
+    statistics::as_f64,
+    workload::{Redis, create_table_without_stream, folder},
+};
+
+/// The tables' names.
+const TABLE: &str = "bench";
+pub(crate) const FOUR_INDEX: &str = "four-index";
+/// Number of comments generated and loaded at once, so that a million need little memory here.
+const CHUNK: usize = 10_000;
+/// Long time-out, so that a busy machine does not end a measurement.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// An engine on a file.
+pub(crate) async fn start_engine(file: &Path) -> anyhow::Result<Engine> {
+    Ok(Engine::start(file, ([127, 0, 0, 1], 0).into()).await?)
+}
+
+/// A client of a table like the API's, but with long time-outs.
+pub(crate) async fn connect(name: &str, url: &str) -> Table {
+    Table::connect(&TableConfig {
+        attempt_timeout: TIMEOUT,
+        call_timeout: TIMEOUT * 2,
+        ..TableConfig::new(name, Some(url.to_owned()))
+    })
+    .await
+}
+
+/// The four-index design's table, with the client of another table.
+pub(crate) fn four_index_table(table: &Table, name: &str) -> FourIndexTable {
+    FourIndexTable::new(table.client().clone(), name)
+}
+
+/// An engine and a Redis with the same comments.
+pub(crate) struct FilledStores {
+    pub(crate) table: Table,
+    table_id: Arc<str>,
+    pub(crate) engine: Engine,
+    pub(crate) redis: Redis,
+    /// Number of items in all tables.
+    pub(crate) items: u64,
+    /// Bytes per comment in the page index.
+    pub(crate) redis_bytes: f64,
+    _folder: TempDir,
+}
+
+impl FilledStores {
+    /// Starts fresh stores and fills them: the table with the items of these listings and every primary item, the page
+    /// index with every comment, and on request the table of the four-index design with every comment and its counters.
+    /// Returns the complete listings.
+    pub(crate) async fn fill(
+        mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
+        mut listings: Vec<Listing>,
+        with_four_index: bool,
+    ) -> anyhow::Result<(Self, Vec<Arc<Listing>>)> {
+        let folder = folder()?;
+        let file = folder.path().join("table");
+        let engine = start_engine(&file).await?;
+        let table = connect(TABLE, &engine.endpoint_url()).await;
+        create_table_without_stream(&table, true).await?;
+        if with_four_index {
+            four_index_table(&table, FOUR_INDEX).create().await?;
+        }
+        let mut import = Import::into_file_of(engine, &file).await?;
+        let mut redis = Redis::start().await?;
+        let empty_bytes = redis.memory_bytes().await?;
+        let rebuild = redis.index.begin_rebuild().await?;
+        let (mut count, mut tally) = (0, Tally::default());
+        loop {
+            let mut edits: Vec<IndexEdit> = Vec::new();
+            for comment in comments.by_ref().take(CHUNK) {
+                let comment = comment?;
+                import.push_comment(&comment, &mut listings)?;
+                if with_four_index {
+                    import.push(FOUR_INDEX, &four_index::comment_item(&comment))?;
+                    tally.add(&comment);
+                }
+                edits.extend(index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[]));
+                count += 1;
+            }
+            if edits.is_empty() {
+                break;
+            }
+            import.flush()?;
+            redis.index.apply(&edits).await?;
+        }
+        tally.items().iter().try_for_each(|item| import.push(FOUR_INDEX, item))?;
+        let redis_bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
+        let (engine, items) = import.start_engine(&file).await?;
+        let table = connect(TABLE, &engine.endpoint_url()).await;
+        let table_id = table.describe().await?.id;
+        redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
+        let listings = listings.into_iter().map(Listing::sorted).collect::<anyhow::Result<_>>()?;
+        let table_id = table_id.into();
+        Ok((Self { table, table_id, engine, redis, items, redis_bytes, _folder: folder }, listings))
+    }
+
+    /// A reader of pages.
+    pub(crate) fn reader(&self) -> PageReader {
+        self.reader_through(self.table.clone(), self.redis.index.clone())
+    }
+
+    /// A reader of pages that reaches the stores by other connections.
+    pub(crate) fn reader_through(&self, table: Table, index: PageIndex) -> PageReader {
+        PageReader { table, index, table_id: self.table_id.clone() }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.redis.stop().await;
+        self.engine.stop().await;
+    }
+}
+
+/// Reads pages by their number like the API, without HTTP: the page's start from the page index, its comments by one
+/// Query.
+#[derive(Clone)]
+pub(crate) struct PageReader {
+    pub(crate) table: Table,
+    index: PageIndex,
+    table_id: Arc<str>,
+}
+
+impl PageReader {
+    /// The same with separate connections.
+    pub(crate) fn with_own_connections(&self) -> Self {
+        let (table, index) = (self.table.with_own_connections(), self.index.with_own_connections());
+        Self { table, index, table_id: self.table_id.clone() }
+    }
+
+    /// The comment before a page; `None` for page 1.
+    pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+        let FilterKey { product, filter } = &listing.key;
+        let skip = (page - 1) * PAGE_SIZE as u64;
+        let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
+        let start = match self.index.page_start(&query, &self.table_id, process::now()).await? {
+            Ok(start) => start,
+            Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
+        };
+        ensure!(start.total == listing.total(), "{} comments instead of {}", start.total, listing.total());
+        ensure!(start.before.is_some() == (page > 1), "page {page} starts after {:?}", start.before);
+        Ok(start.before)
+    }
+
+    /// The comments of a page.
+    pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
+        let start = self.start(listing, page).await?;
+        let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
+        Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
+    }
+}
+
+/// The Query that a page takes, ready to be sent by the bare SDK.
+pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {
+    let text = |text: String| SdkValue::S(text);
+    let start = before.map(|cd| {
+        [(attribute::PK, comment_pk(&cd.id)), (attribute::SK, key.to_string()), (attribute::CD, cd.to_string())]
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .into()
+    });
+    let query = table.client().query().table_name(table.name()).index_name(GSI);
+    Ok(query
+        .key_condition_expression("sk = :sk")
+        .expression_attribute_values(":sk", text(key.to_string()))
+        .scan_index_forward(false)
+        .limit(i32::try_from(PAGE_SIZE)?)
+        .set_exclusive_start_key(start))
+}
+
+/// Puts items into the tables of an engine that is not running, some thousand per transaction. It creates no stream
+/// records.
+pub(crate) struct Import {
+    database: Database,
+    waiting: BTreeMap<String, Vec<dynoxide::Item>>,
+    /// Number of items put so far, in all tables.
+    items: u64,
+}
+
+impl Import {
+    /// Stops an engine and opens its file: the import bypasses the engine's server, and only one process may own the
+    /// file.
+    pub(crate) async fn into_file_of(engine: Engine, file: &Path) -> anyhow::Result<Self> {
+        engine.stop().await;
+        let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
+        // This setting ends with the connection.
+        database.enable_bulk_loading()?;
+        Ok(Self { database, waiting: BTreeMap::new(), items: 0 })
+    }
+
+    /// Queues an item for the next flush.
+    pub(crate) fn push(&mut self, table: &str, item: &serde_dynamo::Item) -> anyhow::Result<()> {
+        self.waiting.entry(table.to_owned()).or_default().push(engine_item(item.iter())?);
+        Ok(())
+    }
+
+    /// Adds the comment to the listings that show it. Queues its primary item, and the duplicates of these listings.
+    fn push_comment(&mut self, comment: &Comment, listings: &mut [Listing]) -> anyhow::Result<()> {
+        let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+        let image = Image::of_primary(&primary)?;
+        for listing in listings {
+            if listing.add(comment) && !listing.key.is_primary() {
+                self.push(TABLE, &image.duplicate(&listing.key))?;
+            }
+        }
+        self.push(TABLE, &primary)
+    }
+
+    /// Writes the queued items.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        for (table, items) in std::mem::take(&mut self.waiting) {
+            self.items += items.len() as u64;
+            self.database.import_items(&table, items, ImportOptions::default())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the queued items and starts an engine on the file. Also returns the number of items put.
+    pub(crate) async fn start_engine(mut self, file: &Path) -> anyhow::Result<(Engine, u64)> {
+        self.flush()?;
+        let items = self.items;
+        drop(self);
+        Ok((start_engine(file).await?, items))
+    }
+}
+
+/// Converts directly, because a conversion through JSON takes several times as long.
+fn engine_item<'item>(
+    item: impl Iterator<Item = (&'item String, &'item AttributeValue)>,
+) -> anyhow::Result<dynoxide::Item> {
+    item.map(|(name, value)| Ok((name.clone(), engine_value(value)?))).collect()
+}
+
+/// Converts a value of the types that occur here.
+fn engine_value(value: &AttributeValue) -> anyhow::Result<EngineValue> {
+    Ok(match value {
+        AttributeValue::S(text) => EngineValue::S(text.clone()),
+        AttributeValue::N(digits) => EngineValue::N(digits.clone()),
+        AttributeValue::B(bytes) => EngineValue::B(bytes.clone()),
+        AttributeValue::Bool(truth) => EngineValue::BOOL(*truth),
+        AttributeValue::M(fields) => EngineValue::M(engine_item(fields.iter())?),
+        AttributeValue::Null(_)
+        | AttributeValue::L(_)
+        | AttributeValue::Ss(_)
+        | AttributeValue::Ns(_)
+        | AttributeValue::Bs(_) => bail!("no item has a value of this kind: {value:?}"),
+    })
+}
