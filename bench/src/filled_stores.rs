@@ -65,9 +65,11 @@ pub(crate) struct FilledStores {
 }
 
 impl FilledStores {
-    /// Starts fresh stores and fills them: the table with the items of these listings and every primary item, the page
-    /// index with every comment, and on request the table of the four-index design with every comment and its counters.
-    /// Returns the complete listings.
+    /// Starts fresh stores and fills them. Returns the complete listings.
+    ///
+    /// - The table gets every primary item, and the duplicates of these listings.
+    /// - The page index gets every comment.
+    /// - On request, the table of the four-index design gets every comment and its counters.
     pub(crate) async fn fill(
         mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
         mut listings: Vec<Listing>,
@@ -141,7 +143,7 @@ pub(crate) struct PageReader {
 }
 
 impl PageReader {
-    /// The same with separate connections.
+    /// A copy of the reader with separate connections.
     pub(crate) fn with_own_connections(&self) -> Self {
         let (table, index) = (self.table.with_own_connections(), self.index.with_own_connections());
         Self { table, index, table_id: self.table_id.clone() }

@@ -1,8 +1,8 @@
 //! Measures the duration of requests while a store accepts requests but answers nothing.
 //!
 //! The API reaches its stores through proxies that stop forwarding. All callers send one request at the same moment,
-//! because later requests may find the circuit breaker of the store open. The statuses must be those of a store that is
-//! down: without the page index, page 1 is answered and page 2 is not; without the table, nothing is.
+//! because later requests may find the circuit breaker of the store open. The API must answer as it does while a store
+//! is down. Without the page index, it answers page 1 but not page 2. Without the table, it answers no page.
 
 use std::{
     net::SocketAddr,
