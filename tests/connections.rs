@@ -193,7 +193,7 @@ async fn unread(http: &Http, target: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn unread_answers_hold_a_bounded_memory_and_give_it_back() {
+async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     const ANSWER_MEMORY_MIB: u64 = 64;
     const READERS: usize = 60;
     const WAVES: usize = 3;

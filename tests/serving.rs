@@ -334,7 +334,7 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
 }
 
 #[tokio::test]
-async fn an_empty_page_is_checked_before_it_is_answered() {
+async fn an_empty_page_is_looked_into() {
     let stores = Stores::start().await;
     stores.fill(45).await;
     let api = Served::of(&stores);
