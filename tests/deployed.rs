@@ -14,7 +14,7 @@ use crate::fixture::{
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
     runtime_api::Outcome,
-    s3::S3,
+    s3::{BUCKET, S3},
     stores::{Stores, json_files},
     wait_for,
 };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_lambda_events::dynamodb::EventRecord;
 use aws_sdk_dynamodb::types::AttributeValue;
 use functions::{invocation::Handled, metrics::Metric};
-use model::{BaseSet, Timestamp};
+use model::BaseSet;
 use page_indexer::PageIndexer;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};

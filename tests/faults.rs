@@ -12,7 +12,7 @@ use functions::invocation::Handled;
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::Handler;
 use model::{
-    BaseSet, FilterKey, Timestamp,
+    BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
 };
 use page_indexer::PageIndexer;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
-use model::{CommentId, Timestamp, record::decode_batch};
+use model::{CommentId, record::decode_batch};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{
-    Comment, CommentId, CommentText, Placement, Revision, Timestamp,
+    Comment, CommentId, CommentText, Placement, Revision,
     journal::JournalEntry,
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},

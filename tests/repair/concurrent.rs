@@ -25,9 +25,7 @@ use aws_lambda_events::{
 };
 use futures_util::{FutureExt, StreamExt, stream};
 use local_stack::event_source_mapping::Handler;
-use model::{
-    Comment, CommentId, CommentText, Filter, FilterKey, Order, ProductId, RatingSet, Timestamp, record::decode_batch,
-};
+use model::{Comment, CommentId, CommentText, Filter, FilterKey, Order, ProductId, RatingSet, record::decode_batch};
 use page_index::{PageIndex, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;

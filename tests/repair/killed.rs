@@ -14,7 +14,7 @@ use super::{
 };
 use crate::fixture::{
     gate::{self, Gate},
-    s3::S3,
+    s3::{BUCKET, S3},
     stores::Stores,
     wait_for,
 };
