@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use api::{ApiSettings, PastTheEnd, SiteArgs, SiteSettings};
 use model::{Comment, ProductId, plan::index_edits};
-use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -13,15 +12,12 @@ use stream_writer::{FanOut, StreamWriter};
 
 use crate::fixture::{
     api::{Served, metric},
-    gate::Gate,
-    http::{Answer, Http, encoded, ids, product_path},
+    data::{self, PRODUCT},
+    gate::{self, Gate},
+    http::{Answer, Http, encoded, ids, listing, product_path},
     redis_server::OwnRedis,
     stores::{INVOCATION, Stores, event},
-    wait_for,
 };
-
-/// The product of these tests.
-const PRODUCT: &str = "a/b";
 
 /// Time for a handful of attempts at a server that accepts no writes.
 const SHORT: Duration = Duration::from_millis(600);
@@ -30,17 +26,12 @@ const SHORT: Duration = Duration::from_millis(600);
 const COMMENTS: u64 = 45;
 const RANKED: u64 = 20;
 
-fn product(name: &str) -> ProductId {
-    ProductId::parse(name).unwrap()
-}
-
-fn listing(query: &str) -> String {
-    format!("{}/comments?{query}", product_path(PRODUCT))
+fn product(_number: u64) -> ProductId {
+    data::product(PRODUCT)
 }
 
 fn assert_not_yet_listed(answer: &Answer) {
-    assert_eq!(answer.status, 503, "{answer:?}");
-    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    answer.assert_later();
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:not-yet-listed", "{answer:?}");
 }
 
@@ -96,19 +87,14 @@ async fn assert_walks(http: &Http, comments: &[Comment], by: By) {
 async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    let mut comments = Vec::new();
-    for number in 0..RANKED {
-        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
-        stores.create_numbered(1000 + number, product("ranked")).await;
-    }
+    let mut comments = stores.create_all(0..RANKED, product).await;
+    stores.create_all(1000..1000 + RANKED, |_| data::product("ranked")).await;
     stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    redis::cmd("CONFIG").arg(&["SET", "maxmemory", "1"]).exec_async(&mut redis.connection().await).await.unwrap();
+    stores.rebuild().await;
+    redis.ask::<()>("CONFIG SET maxmemory 1").await;
 
     let before = stores.records().await.len();
-    for number in RANKED..COMMENTS {
-        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
-    }
+    comments.extend(stores.create_all(RANKED..COMMENTS, product).await);
     let records = stores.records().await.split_off(before);
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
     let fanned_out = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
@@ -121,9 +107,9 @@ async fn full_since() -> (OwnRedis, Stores, Vec<Comment>) {
 }
 
 #[tokio::test]
-async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() {
+async fn with_a_full_redis_pages_that_exist_are_503_and_cursors_lead_to_all_comments() {
     let (redis, stores, comments) = full_since().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     let http = &api.http;
 
     let first = http.get(&listing("page=1")).await.expect(200);
@@ -162,7 +148,7 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
     assert_eq!((ids(&nothing).len(), &nothing["total"], &nothing["cursor"]["next"]), (0, &json!(0), &Value::Null));
 
     // The server has room again.
-    redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).exec_async(&mut redis.connection().await).await.unwrap();
+    redis.ask::<()>("CONFIG SET maxmemory 0").await;
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("page=3")).await.expect(200)["total"], COMMENTS);
     assert_past_the_end(&http.get(&listing("page=4")).await);
@@ -171,19 +157,18 @@ async fn with_a_full_redis_pages_that_exist_are_later_and_cursors_lead_to_all() 
 }
 
 #[tokio::test]
-async fn with_a_full_redis_people_are_told_later_and_never_led_back() {
+async fn with_a_full_redis_html_pages_that_exist_are_503_and_never_redirect_back() {
     let (_redis, stores, _) = full_since().await;
     for past_the_end in [PastTheEnd::NotFound, PastTheEnd::Redirect] {
         let choices = SiteArgs { past_the_end, ..SiteArgs::default() };
         let site = SiteSettings { choices, ..SiteSettings::default() };
-        let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings { site, ..Default::default() });
+        let api = Served::with(&stores, ApiSettings { site, ..Default::default() });
         let first = api.http.get("/product/a%2Fb/comments").await;
         assert_eq!(first.status, 200, "{first:?}");
         assert!(first.body.contains(r#"rel="next" href="/product/a%2Fb/comments?page=2""#), "{first:?}");
         for page in ["?page=2", "?page=1000", "/en?page=2", "?order=oldest&page=2"] {
             let answer = api.http.get(&format!("/product/a%2Fb/comments{page}")).await;
-            assert_eq!((answer.status, answer.header("cache-control")), (503, Some("no-store")), "{answer:?}");
-            assert!(answer.header("retry-after").is_some(), "{answer:?}");
+            answer.assert_later();
             assert!(answer.body.contains("still being put into its pages"), "{answer:?}");
         }
         api.finish().await;
@@ -192,16 +177,10 @@ async fn with_a_full_redis_people_are_told_later_and_never_led_back() {
 }
 
 #[tokio::test]
-async fn ranks_lost_at_either_end_make_a_page_later_and_hide_nothing_from_cursors() {
+async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors() {
     let stores = Stores::start().await;
-    let mut comments = Vec::new();
-    for number in 0..COMMENTS {
-        comments.push(stores.create_numbered(number, product(PRODUCT)).await);
-    }
-    comments.reverse();
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = stores.fill(COMMENTS).await;
+    let api = Served::of(&stores);
     let http = &api.http;
     let lost: [(&str, &[Comment]); 4] =
         [("newest", &comments[..10]), ("oldest", &comments[35..]), ("all", &comments), ("middle", &comments[15..25])];
@@ -227,16 +206,11 @@ async fn ranks_lost_at_either_end_make_a_page_later_and_hide_nothing_from_cursor
 }
 
 #[tokio::test]
-async fn a_page_whose_ranks_come_while_it_is_asked_for_is_later() {
+async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
     let stores = Stores::start().await;
-    for number in 0..RANKED {
-        stores.create_numbered(number, product(PRODUCT)).await;
-    }
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    let gate = Gate::for_scripts(&stores.redis_url).await;
-    let config = PageIndexConfig { url: gate.url.clone(), ..stores.index_config.clone() };
-    let index = PageIndex::connect(&config).unwrap();
+    stores.fill(RANKED).await;
+    let gate = Gate::start(&stores.redis_url, gate::SCRIPTS).await;
+    let index = stores.index_at(&gate.url);
     let api = Served::start(stores.table.clone(), index, ApiSettings::default());
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
 
@@ -245,8 +219,8 @@ async fn a_page_whose_ranks_come_while_it_is_asked_for_is_later() {
     gate.hold_after(1);
     let http = api.http.clone();
     let asked = tokio::spawn(async move { http.get(&listing("page=2")).await });
-    wait_for("the look at both ends", async || if gate.is_holding() { Ok(()) } else { Err("not asked yet") }).await;
-    stores.create_numbered(RANKED, product(PRODUCT)).await;
+    gate.wait_until_holding("the look at both ends").await;
+    stores.create_numbered(RANKED, product(RANKED)).await;
     stores.deliver_all().await;
     gate.open();
     assert_not_yet_listed(&asked.await.unwrap());
@@ -256,19 +230,13 @@ async fn a_page_whose_ranks_come_while_it_is_asked_for_is_later() {
 }
 
 #[tokio::test]
-async fn an_item_that_no_page_shows_does_not_keep_the_end_away() {
+async fn an_invalid_item_does_not_make_a_page_past_the_end_503() {
     let stores = Stores::start().await;
-    for number in 0..5 {
-        stores.create_numbered(number, product(PRODUCT)).await;
-    }
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
-    let newest = stores.create_numbered(100, product(PRODUCT)).await;
+    stores.fill(5).await;
+    let api = Served::of(&stores);
+    let newest = stores.create_numbered(100, product(100)).await;
     assert_not_yet_listed(&api.http.get(&listing("page=2")).await);
-    let mut item = stores.table.raw_primary_item(&newest.id).await.unwrap().unwrap().into_inner();
-    item.insert("language".to_owned(), AttributeValue::S("?".to_owned()));
-    stores.put_raw(item.into()).await;
+    stores.break_primary_item(&newest.id, "language", Some(AttributeValue::S("?".to_owned()))).await;
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
     api.finish().await;
     stores.index.clear().await.unwrap();

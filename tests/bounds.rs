@@ -9,38 +9,18 @@ use std::{
 use api::ApiSettings;
 use flate2::read::GzDecoder;
 use futures_util::future::join_all;
-use model::ProductId;
 use serde_json::Value;
-use table::{CommentPatch, TableConfig};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use table::CommentPatch;
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
-    faults::table::{TableFault, chosen_faults_table},
-    http::{WRITE_TOKEN, ids, product_path},
+    data::{self, PRODUCT},
+    faults::table::stalled_table,
+    http::{WRITE_TOKEN, ids, listing},
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
 };
-
-/// The product in these tests.
-const PRODUCT: &str = "a/b";
-
-fn listing(query: &str) -> String {
-    format!("{}/comments?{query}", product_path(PRODUCT))
-}
-
-/// Fills the stores with 45 comments, fanned out and indexed, and makes the page index ready.
-async fn filled(stores: &Stores) {
-    for number in 0..45 {
-        stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;
-    }
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-}
 
 /// Decompresses a body.
 fn decoded(coding: &str, bytes: &[u8]) -> String {
@@ -56,8 +36,8 @@ fn decoded(coding: &str, bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_compressed_answer_is_whole_before_it_is_sent() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     let as_of = api.http.get(&listing("page=1")).await.expect(200)["as_of"].as_str().unwrap().to_owned();
     let listing = listing(&format!("page_size=40&as_of={as_of}"));
     for target in [listing.as_str(), "/product/a%2Fb/comments", "/static/style.css", "/openapi.json"] {
@@ -85,10 +65,10 @@ async fn a_compressed_answer_is_whole_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn who_accepts_no_coding_that_there_is_gets_a_plain_answer() {
+async fn a_client_that_accepts_no_known_coding_gets_a_plain_answer() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     for accepted in ["identity;q=0", "*;q=0", "identity;q=0, zstd", "compress", "br;q=0, *;q=0", "no such thing at all"]
     {
         for target in [listing("page=2").as_str(), "/product/a%2Fb/comments"] {
@@ -116,12 +96,12 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     const READS: usize = 10;
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    filled(&stores).await;
+    stores.fill(45).await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let ready = api.http.get(&listing("page=1")).await.expect(200);
     redis.signal("STOP");
     let first = api.http.get(&listing("page=1")).await.expect(200);
-    assert_eq!((&first["total"], ids(&first)), (&Value::Null, ids(&ready)), "this one finds out");
+    assert_eq!((&first["total"], ids(&first)), (&Value::Null, ids(&ready)), "the first reader waits");
 
     let began = Instant::now();
     let (target, api) = (listing("page=1"), &api);
@@ -137,14 +117,14 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     // A call takes half a second. One reader per second waits for it, as the first one did, and a busy machine may
     // delay some.
     let seconds = began.elapsed().as_secs_f64();
-    println!("{at_once} of {all} were told at once, in {seconds:.1} s");
+    println!("{at_once} of {all} failed at once, in {seconds:.1} s");
     let waited = all - at_once;
     assert!(waited <= seconds + 2.0 + 0.05 * all, "{waited} of {all} readers waited, in {seconds:.1} s");
     assert_eq!(api.metric("pagemark_http_requests_shed_total").await, 0.0);
 
     // The service notices when Redis answers again, and other users of Redis were not affected.
     redis.signal("CONT");
-    stores.create_numbered(1_000, ProductId::parse(PRODUCT).unwrap()).await;
+    stores.create_numbered(1_000, data::product(PRODUCT)).await;
     stores.deliver_all().await;
     let again = wait_for("totals again", async || {
         let page = api.http.get(&listing("page=1")).await.expect(200);
@@ -155,24 +135,11 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     stores.finish().await;
 }
 
-/// Sends a raw request and returns the answer, up to the end of the connection.
-async fn answer_by_hand(api: &Served, sent: &str) -> String {
-    let mut stream = connect(api).await;
-    stream.write_all(sent.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
-async fn connect(api: &Served) -> TcpStream {
-    TcpStream::connect(api.http.authority()).await.unwrap()
-}
-
 #[tokio::test]
-async fn who_sends_a_body_too_slowly_is_told_so_and_the_connection_ends() {
+async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
     let stores = Stores::start().await;
     let settings = ApiSettings { body_timeout: Duration::from_millis(300), ..ApiSettings::default() };
-    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let api = Served::with(&stores, settings);
     let head = format!(
         "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {WRITE_TOKEN}\r\nContent-Type: application/json\r\n\
          Content-Length: 60\r\n\r\n",
@@ -180,7 +147,7 @@ async fn who_sends_a_body_too_slowly_is_told_so_and_the_connection_ends() {
         api.http.authority()
     );
     for begun in ["", "{\"language\": \"en\", "] {
-        let answer = answer_by_hand(&api, &format!("{head}{begun}")).await;
+        let answer = api.http.answer_to_bytes(&format!("{head}{begun}")).await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
         assert!(head.starts_with("HTTP/1.1 408 "), "{answer}");
         let head = head.to_ascii_lowercase();
@@ -200,21 +167,15 @@ async fn who_sends_a_body_too_slowly_is_told_so_and_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_later_with_the_headers_of_any_other_answer() {
+async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let long = Duration::from_secs(600);
-    let config = TableConfig {
-        attempt_timeout: long,
-        call_timeout: long,
-        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
-    };
-    let stalled = chosen_faults_table(&config, |_| Some(TableFault::Stall)).await;
+    stores.fill(45).await;
+    let stalled = stalled_table(&stores.table, &stores.engine_url()).await;
     let settings = ApiSettings { request_timeout: Duration::from_millis(300), ..ApiSettings::default() };
     let api = Served::start(stalled, stores.index.clone(), settings);
     let by_the_load = {
         let settings = ApiSettings { in_flight_max: 0, ..ApiSettings::default() };
-        let full = Served::start(stores.table.clone(), stores.index.clone(), settings);
+        let full = Served::with(&stores, settings);
         let answer = full.http.get(&listing("page=1")).await;
         full.finish().await;
         answer
@@ -235,32 +196,38 @@ async fn a_request_that_takes_too_long_is_later_with_the_headers_of_any_other_an
         }
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
-    assert_eq!(metric(&api.http, "pagemark_http_requests_in_flight").await, 0.0, "what was given up is not under way");
+    assert_eq!(
+        metric(&api.http, "pagemark_http_requests_in_flight").await,
+        0.0,
+        "a request that timed out is not in flight"
+    );
     api.finish().await;
     stores.finish().await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn who_does_not_read_an_answer_loses_the_connection() {
+async fn a_client_that_does_not_read_its_answer_loses_the_connection() {
     let stores = Stores::start().await;
     // A page of half a megabyte. Repeated requests exceed the buffers of both sides.
-    let body = "x".repeat(10_000);
-    for number in 0..45 {
-        stores.create_numbered(number, ProductId::parse(PRODUCT).unwrap()).await;
-        let patch = CommentPatch { body: Some(body.clone()), ..CommentPatch::default() };
-        stores.table.patch_comment(&format!("c{number:04}").try_into().unwrap(), None, &patch).await.unwrap();
+    let patch = CommentPatch { body: Some("x".repeat(10_000)), ..CommentPatch::default() };
+    for comment in stores.create_all(0..45, |_| data::product(PRODUCT)).await {
+        stores.table.patch_comment(&comment.id, None, &patch).await.unwrap();
     }
     let settings = ApiSettings { unread_timeout: Duration::from_millis(500), ..ApiSettings::default() };
-    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let api = Served::with(&stores, settings);
     let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", listing("page_size=100"), api.http.authority());
-    let stream = connect(&api).await;
+    let stream = api.http.connect().await;
     wait_for("the end of the connection", async || match stream.try_write(request.as_bytes()) {
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(()),
         other => Err(other),
     })
     .await;
-    assert_eq!(ids(&api.http.get(&listing("page_size=100")).await.expect(200)).len(), 45, "who reads is answered");
+    assert_eq!(
+        ids(&api.http.get(&listing("page_size=100")).await.expect(200)).len(),
+        45,
+        "a client that reads is answered"
+    );
     api.finish().await;
     stores.index.clear().await.unwrap();
 }

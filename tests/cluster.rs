@@ -7,7 +7,7 @@ use std::{
 
 use itertools::Itertools;
 use model::{
-    BaseSet, CommentId, Filter, Language, Order, ProductId, Rating, RatingSet,
+    Filter, Order, ProductId, RatingSet,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
@@ -15,21 +15,21 @@ use process::{StoreError, now};
 use rand::{SeedableRng, rngs::StdRng};
 
 use crate::{
-    fixture::{redis_cluster::RedisCluster, stores::Stores, wait_for},
+    fixture::{
+        data,
+        redis_cluster::RedisCluster,
+        redis_server::{TABLE_ID, make_ready},
+        stores::Stores,
+        wait_for,
+    },
     selection::{check_positions, check_product, check_starts, check_stats, fill, products},
 };
-
-const TABLE_ID: &str = "the-table";
 
 /// Enough products that every master serves some, whichever partitions they fall into.
 const PRODUCTS: u64 = 24;
 
 fn product(number: u64) -> ProductId {
-    ProductId::parse(&format!("product {number}")).unwrap()
-}
-
-fn whole(product: &ProductId) -> BaseSet {
-    BaseSet { product: product.clone(), language: None, rating: None }
+    data::product(&format!("product {number}"))
 }
 
 async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result<u64, StoreError> {
@@ -39,7 +39,7 @@ async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result
 }
 
 #[tokio::test]
-async fn what_a_cluster_answers_equals_a_brute_force_sort() {
+async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
     let cluster = RedisCluster::start().await;
     let index = cluster.index();
     let mut random = StdRng::seed_from_u64(11);
@@ -62,12 +62,10 @@ async fn what_a_cluster_answers_equals_a_brute_force_sort() {
 }
 
 #[tokio::test]
-async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
+async fn a_rebuild_fills_a_cluster_and_refuses_masters_that_may_evict() {
     let cluster = RedisCluster::start().await;
     let stores = Stores::start_with(cluster.config()).await;
-    for number in 0..48 {
-        stores.create_numbered(number, product(number % PRODUCTS)).await;
-    }
+    stores.create_all(0..48, |number| product(number % PRODUCTS)).await;
     let (first, last) = (0, 2);
     for evicting in [first, last] {
         cluster.ask::<()>(evicting, "CONFIG SET maxmemory-policy allkeys-lru").await;
@@ -86,7 +84,7 @@ async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
         stores.deliver_all().await;
         stores.assert_invariants().await;
         // The next rebuild removes entries that the table does not imply.
-        let stray = index_edits(&CommentId::parse("nobody").unwrap(), Some((&placement(5, "fr"), now())), &[]);
+        let stray = data::index_comment(&data::comment_id("nobody"), &placement(5, "fr"), now());
         stores.index.apply(&stray).await.unwrap();
     }
     repair_job::rebuild(&stores.table, &stores.index, 2).await.unwrap();
@@ -94,11 +92,7 @@ async fn a_rebuild_fills_a_cluster_none_of_whose_masters_may_evict() {
 }
 
 fn placement(of_product: u64, language: &str) -> model::Placement {
-    model::Placement {
-        product: product(of_product),
-        language: Language::parse(language).unwrap(),
-        rating: Rating::new(3).unwrap(),
-    }
+    data::placement(&product(of_product), language, 3)
 }
 
 #[tokio::test]
@@ -154,11 +148,9 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     // The time-out of a deployment: a master that hangs must be noticed.
     let config = PageIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
     let stores = Stores::start_with(config).await;
-    for number in 0..2 * PRODUCTS {
-        stores.create_numbered(number, product(number % PRODUCTS)).await;
-    }
+    stores.create_all(0..2 * PRODUCTS, |number| product(number % PRODUCTS)).await;
     stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     let table_id = stores.table.describe().await.unwrap().id;
     let totals = vec![2; usize::try_from(PRODUCTS).unwrap()];
     // The replicas must hold everything that is requested later. Otherwise the test would be about lost writes.
@@ -166,14 +158,14 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
         cluster.ask::<u64>(master, "WAIT 1 10000").await;
     }
 
-    let victim = cluster.master_of(&stores.index.key_name(&whole(&product(0)))).await;
+    let victim = cluster.master_of(&stores.index.key_name(&data::all_of(&product(0)))).await;
     let go_on = AtomicBool::new(true);
     let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
     let writes = async {
         lose(&cluster, victim).await;
         wait_for("an edit that fails", async || {
             // An edit about a comment that never existed, in the product whose master is lost.
-            let edits = index_edits(&CommentId::parse("nobody").unwrap(), None, &[placement(0, "en")]);
+            let edits = index_edits(&data::comment_id("nobody"), None, &[placement(0, "en")]);
             match stores.index.apply(&edits).await {
                 Ok(()) => Err("all edits succeed"),
                 Err(error) if error.is_unavailable() => Ok(()),
@@ -181,9 +173,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
             }
         })
         .await;
-        for number in 2 * PRODUCTS..3 * PRODUCTS {
-            stores.create_numbered(number, product(number % PRODUCTS)).await;
-        }
+        stores.create_all(2 * PRODUCTS..3 * PRODUCTS, |number| product(number % PRODUCTS)).await;
         // The handler retries until the replica has taken over.
         stores.deliver_all().await;
         wait_for("all products", async || {
@@ -205,12 +195,12 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
 }
 
 #[tokio::test]
-async fn a_killed_master_is_replaced_and_the_index_ends_right() {
+async fn a_killed_master_is_replaced_and_the_index_ends_correct() {
     check_fail_over(async |cluster, victim| cluster.kill(victim).await).await;
 }
 
 #[tokio::test]
-async fn a_process_that_only_asks_whether_the_cluster_is_there_notices_a_fail_over() {
+async fn a_process_that_only_pings_the_cluster_notices_a_fail_over() {
     let cluster = RedisCluster::start().await;
     let index = cluster.index();
     index.ping().await.unwrap();
@@ -221,24 +211,23 @@ async fn a_process_that_only_asks_whether_the_cluster_is_there_notices_a_fail_ov
 }
 
 #[tokio::test]
-async fn a_master_that_hangs_is_replaced_and_the_index_ends_right() {
+async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
     check_fail_over(async |cluster, victim| cluster.hang(victim)).await;
 }
 
 #[tokio::test]
-async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
+async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     let cluster = RedisCluster::start().await;
     let index = cluster.index();
-    let rebuild = index.begin_rebuild().await.unwrap();
-    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    make_ready(&index, now()).await;
     let edit = |number: u64| -> Vec<IndexEdit> {
-        let id = CommentId::parse(&format!("c{number:04}")).unwrap();
-        index_edits(&id, Some((&placement(number % PRODUCTS, "en"), now())), &[])
+        let id = data::comment_id(&format!("c{number:04}"));
+        data::index_comment(&id, &placement(number % PRODUCTS, "en"), now())
     };
     for number in 0..2 * PRODUCTS {
         index.apply(&edit(number)).await.unwrap();
     }
-    let key = index.key_name(&whole(&product(0)));
+    let key = index.key_name(&data::all_of(&product(0)));
     let (slot, from) = (cluster.slot_of(&key).await, cluster.master_of(&key).await);
     let to = cluster.masters().await.into_iter().find(|master| *master != from).unwrap();
 
@@ -253,18 +242,11 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
         let error = index.key_names().await.unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         assert!(!index.is_sweep_valid(&sweep).await.unwrap());
-        let mut raw = cluster.connection(from).await;
-        let keys: Vec<String> = redis::cmd("CLUSTER")
-            .arg(&["GETKEYSINSLOT", &slot.to_string(), "1000"])
-            .query_async(&mut raw)
-            .await
-            .unwrap();
+        let keys: Vec<String> = cluster.ask(from, &format!("CLUSTER GETKEYSINSLOT {slot} 1000")).await;
         assert!(keys.contains(&key));
         let mut refused = 0;
         for (moved, key) in keys.iter().enumerate() {
-            let mut command = redis::cmd("MIGRATE");
-            command.arg("127.0.0.1").arg(cluster.port_of(to)).arg(key).arg(0).arg(10_000);
-            command.exec_async(&mut raw).await.unwrap();
+            cluster.ask::<()>(from, &format!("MIGRATE 127.0.0.1 {} {key} 0 10000", cluster.port_of(to))).await;
             if moved + 1 < keys.len() {
                 // The keys of the slot are in two places. An edit runs completely in one place or not at all.
                 if let Err(error) = index.apply(&edit(0)).await {
@@ -292,7 +274,7 @@ async fn a_slot_that_is_moved_under_edits_and_pages_ends_right() {
     assert!(answers > 0);
     assert_eq!(cluster.master_of(&key).await, to);
     for number in 0..PRODUCTS {
-        let members = index.members(&whole(&product(number))).await.unwrap();
+        let members = index.members(&data::all_of(&product(number))).await.unwrap();
         let expected = (0..3).map(|round| format!("c{:04}", number + round * PRODUCTS)).collect_vec();
         assert_eq!(members.into_iter().map(|(member, _)| member).sorted().collect_vec(), expected);
     }

@@ -5,25 +5,21 @@ use std::{io::ErrorKind, time::Duration};
 
 use api::ApiSettings;
 use futures_util::future::join_all;
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
-use table::{NewComment, TableConfig};
+use table::NewComment;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
 use crate::fixture::{
-    WAIT_MAX,
     api::{ApiProcess, Served, api_variables},
-    faults::table::{TableFault, chosen_faults_table},
-    function::Variables,
-    http::{ids, product_path},
+    data::{self, PRODUCT},
+    faults::table::stalled_table,
+    function::with,
+    http::{Http, ids, listing, product_path},
     stores::Stores,
     wait_for,
 };
-
-/// The product of these tests.
-const PRODUCT: &str = "long";
 
 /// Number of comments on a page.
 const COMMENTS: usize = 100;
@@ -32,13 +28,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Starts the API with additional settings.
 async fn api_with(stores: &Stores, settings: &[(&'static str, &str)]) -> ApiProcess {
-    let mut variables: Variables = api_variables(stores);
-    variables.extend(settings.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    ApiProcess::start(variables).await
-}
-
-async fn connect(authority: &str) -> TcpStream {
-    TcpStream::connect(authority).await.unwrap()
+    ApiProcess::start(with(api_variables(stores), settings)).await
 }
 
 /// The bytes from a client that occupies a connection.
@@ -90,21 +80,12 @@ async fn silent_and_dripping_connections_end_and_make_way() {
     let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &places), ("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let mut attackers = Vec::new();
     for attack in ATTACKS.into_iter().cycle().take(ATTACKS.len() * EACH) {
-        attackers.push(outlive(connect(api.http.authority()).await, attack));
+        attackers.push(outlive(api.http.connect().await, attack));
     }
     let reader = async { assert_eq!(api.http.get("/robots.txt").await.status, 200) };
     tokio::join!(join_all(attackers), reader);
     assert_eq!(api.operations.get("/livez").await.status, 200);
     stores.index.clear().await.unwrap();
-}
-
-/// The answer to a client that sends these bytes and then nothing more.
-async fn answer_to(api: &ApiProcess, sent: &str) -> String {
-    let mut stream = connect(api.http.authority()).await;
-    stream.write_all(sent.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    tokio::time::timeout(WAIT_MAX, stream.read_to_string(&mut answer)).await.expect("the end of the answer").unwrap();
-    answer
 }
 
 #[tokio::test]
@@ -114,7 +95,7 @@ async fn idle_connections_make_way_when_places_are_scarce() {
     let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
     let mut idle = Vec::new();
     for _ in 0..PLACES {
-        let mut stream = connect(api.http.authority()).await;
+        let mut stream = api.http.connect().await;
         stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut answer = [0; 1024];
         assert!(stream.read(&mut answer).await.unwrap() > 0);
@@ -132,15 +113,15 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
         format!("GET /robots.txt HTTP/1.1\r\nHost: a\r\n{}: {}\r\n\r\n", "n".repeat(name), "v".repeat(value))
     };
     for (name, value) in [(1, 30_000), (30_000, 1)] {
-        let answer = answer_to(&api, &head(name, value)).await;
+        let answer = api.http.answer_to_bytes(&head(name, value)).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "a name of {name} bytes, a value of {value}: {answer}");
     }
     for (name, value) in [(65_536, 1), (1, 65_536), (100_000, 1), (1, 200_000)] {
-        let answer = answer_to(&api, &head(name, value)).await;
+        let answer = api.http.answer_to_bytes(&head(name, value)).await;
         assert!(answer.starts_with("HTTP/1.1 431 "), "a name of {name} bytes, a value of {value}: {answer:?}");
         assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
     }
-    let after = async |before: &str| answer_to(&api, &format!("{before}{}", head(65_536, 1))).await;
+    let after = async |before: &str| api.http.answer_to_bytes(&format!("{before}{}", head(65_536, 1))).await;
     let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
     // The connection ends after an answer to a request whose body was not read.
@@ -152,7 +133,7 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
 }
 
 #[tokio::test]
-async fn who_sends_a_body_in_vain_reads_one_answer() {
+async fn a_refused_body_gets_one_answer() {
     let stores = Stores::start().await;
     let api = api_with(&stores, &[("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let target = format!("{}/comments", product_path(PRODUCT));
@@ -162,7 +143,7 @@ async fn who_sends_a_body_in_vain_reads_one_answer() {
         format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()),
         format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
     ] {
-        let answer = answer_to(&api, &request).await;
+        let answer = api.http.answer_to_bytes(&request).await;
         assert!(answer.starts_with("HTTP/1.1 401 ") && answer.matches("HTTP/1.1 ").count() == 1, "{answer:?}");
     }
     stores.index.clear().await.unwrap();
@@ -171,20 +152,11 @@ async fn who_sends_a_body_in_vain_reads_one_answer() {
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused_after_the_answer_before_it() {
     let stores = Stores::start().await;
-    let long = Duration::from_secs(600);
-    let config = TableConfig {
-        attempt_timeout: long,
-        call_timeout: long,
-        ..TableConfig::new(stores.table.name(), Some(stores.engine_url()))
-    };
-    let stalled = chosen_faults_table(&config, |_| Some(TableFault::Stall)).await;
+    let stalled = stalled_table(&stores.table, &stores.engine_url()).await;
     let settings = ApiSettings { request_timeout: Duration::from_secs(1), ..ApiSettings::default() };
     let api = Served::start(stalled, stores.index.clone(), settings);
-    let mut stream = connect(api.http.authority()).await;
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{}: v\r\n\r\n", "n".repeat(65_536));
-    stream.write_all(format!("GET /api/v1/comments/c1 HTTP/1.1\r\nHost: a\r\n\r\n{head}").as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    tokio::time::timeout(WAIT_MAX, stream.read_to_string(&mut answer)).await.expect("the end of the answer").unwrap();
+    let answer = api.http.answer_to_bytes(&format!("GET /api/v1/comments/c1 HTTP/1.1\r\nHost: a\r\n\r\n{head}")).await;
     // Nothing is read ahead, so the request that is handled is answered first.
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 2, "{answer:?}");
@@ -195,14 +167,11 @@ async fn a_head_that_is_too_large_is_refused_after_the_answer_before_it() {
 
 /// Fills the table with 100 comments of the longest text: a page of 4.1 MB.
 async fn fill_with_the_longest(stores: &Stores) {
-    let body = "\u{1f600}".repeat(10_000);
+    let text = data::body(&"\u{1f600}".repeat(10_000));
     let comments = (0..COMMENTS).map(|number| NewComment {
-        id: CommentId::parse(&format!("c{number:04}")).unwrap(),
-        product: ProductId::parse(PRODUCT).unwrap(),
-        language: Language::parse("en").unwrap(),
-        rating: Rating::new(5).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
-        text: CommentText::new(None, body.clone(), None).unwrap(),
+        created_at: data::at_ms(data::CREATED_MS + i64::try_from(number).unwrap()),
+        text: text.clone(),
+        ..data::new_comment(&format!("c{number:04}"), &data::product(PRODUCT), "en", 5)
     });
     stores.put_primary_items(comments.collect()).await;
     stores.deliver_all().await;
@@ -210,8 +179,8 @@ async fn fill_with_the_longest(stores: &Stores) {
 
 /// A client that sends a request and does not read the answer. Returns its connection and the head of the waiting
 /// answer.
-async fn unread(authority: &str, target: &str) -> (TcpStream, String) {
-    let mut stream = connect(authority).await;
+async fn unread(http: &Http, target: &str) -> (TcpStream, String) {
+    let mut stream = http.connect().await;
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = [0; 1024];
@@ -233,15 +202,15 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;
     let api = api_with(&stores, &[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;
-    let target = format!("{}/comments?page_size=100", product_path(PRODUCT));
+    let target = listing("page_size=100");
     assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
     let before = api.resident_bytes();
     for wave in 0..WAVES {
         // Half of the readers come at once. The others follow one by one, and soon find no room.
-        let at_once = (0..READERS / 2).map(|_| unread(api.http.authority(), &target));
+        let at_once = (0..READERS / 2).map(|_| unread(&api.http, &target));
         let mut readers = join_all(at_once).await;
         while readers.len() < READERS {
-            readers.push(unread(api.http.authority(), &target).await);
+            readers.push(unread(&api.http, &target).await);
         }
         let (held, refused): (Vec<_>, Vec<_>) =
             readers.iter().map(|(_, head)| head).partition(|head| head.starts_with("HTTP/1.1 200 "));
@@ -254,13 +223,9 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
         println!("wave {wave}: {} answers held, {} MiB more at most", held.len(), grown / MIB);
         assert!(grown <= ANSWER_MEMORY_MIB * MIB + SLACK, "wave {wave}: {} MiB more", grown / MIB);
         assert_eq!(api.operations.get("/livez").await.status, 200);
-        assert_eq!(api.http.get("/robots.txt").await.status, 200, "small answers are made nevertheless");
+        assert_eq!(api.http.get("/robots.txt").await.status, 200, "small answers are still made");
     }
-    let page = wait_for("memory for an answer", async || {
-        let page = api.http.get(&target).await;
-        if page.status == 200 { Ok(page) } else { Err(page.status) }
-    })
-    .await;
+    let page = api.http.wait_for_200(&target).await;
     assert_eq!(ids(&page.expect(200)).len(), COMMENTS, "a page is whole");
     wait_for("memory that is given back", async || {
         assert_eq!(api.operations.get("/livez").await.status, 200);
@@ -284,7 +249,7 @@ async fn requests_sent_ahead_of_unread_answers_take_little_memory() {
     let large = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(8);
     let flood = format!("{large}{}", "GET /q HTTP/1.1\r\nHost: a\r\n\r\n".repeat(12_000));
     let clients = join_all((0..CLIENTS).map(async |_| {
-        let mut client = TcpStream::connect(api.http.authority()).await.unwrap();
+        let mut client = api.http.connect().await;
         // The service stops reading, so not all of it can be sent.
         let sent = tokio::time::timeout(Duration::from_secs(3), client.write_all(flood.as_bytes())).await;
         (client, sent.is_ok())
@@ -299,14 +264,14 @@ async fn requests_sent_ahead_of_unread_answers_take_little_memory() {
 }
 
 #[tokio::test]
-async fn who_reads_slower_than_the_floor_rate_is_cut_off_and_who_reads_is_not() {
+async fn a_client_slower_than_the_floor_rate_is_cut_off_and_others_are_not() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;
     // The floor rate is one megabyte in this time.
     let settings = ApiSettings { unread_timeout: Duration::from_secs(4), ..ApiSettings::default() };
-    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
-    let target = format!("{}/comments?page_size=100", product_path(PRODUCT));
-    let (slow, _) = unread(api.http.authority(), &target).await;
+    let api = Served::with(&stores, settings);
+    let target = listing("page_size=100");
+    let (slow, _) = unread(&api.http, &target).await;
     let mut read = 0;
     let mut part = [0; 1024];
     // Reading one kilobyte per poll takes more than a minute for the page.

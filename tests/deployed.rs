@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::CommentText;
 use serde_json::{Value, json};
-use table::{CommentPatch, NewComment};
+use table::NewComment;
 
 use crate::fixture::{
+    data,
     function::{Function, SECRET, TIMEOUT, page_indexer_variables, stream_writer_variables, with},
-    gate::Gate,
+    gate::{self, Gate},
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
     runtime_api::Outcome,
@@ -22,18 +23,11 @@ use crate::fixture::{
 const NEAR: Duration = Duration::from_secs(4);
 
 fn comment(number: u64) -> NewComment {
+    let comment = data::varied_comment(number);
+    let text = data::body(&format!("Body {number} {SECRET}"));
     NewComment {
-        id: CommentId::parse(&format!("c{number}")).unwrap(),
-        product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
-        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
-        rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap()).unwrap(),
-        text: CommentText::new(
-            Some(format!("Title {SECRET}")),
-            format!("Body {number} {SECRET}"),
-            Some(SECRET.to_owned()),
-        )
-        .unwrap(),
+        text: CommentText { title: Some(format!("Title {SECRET}")), author: Some(SECRET.to_owned()), ..text },
+        ..comment
     }
 }
 
@@ -71,12 +65,12 @@ async fn page_indexer(stores: &Stores) -> Function {
 }
 
 #[tokio::test]
-async fn an_insert_a_rating_change_and_a_deletion_come_right_through_the_deployed_binaries() {
+async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start().await;
     let (writer, indexer) = (stream_writer(&stores).await, page_indexer(&stores).await);
     writer.print_cold_start().await;
     indexer.print_cold_start().await;
-    let id = CommentId::parse("c1").unwrap();
+    let id = data::comment_id("c1");
     let mut delivered = 0;
     for step in ["inserts", "a rating change", "a deletion"] {
         match step {
@@ -84,8 +78,7 @@ async fn an_insert_a_rating_change_and_a_deletion_come_right_through_the_deploye
                 create(&stores, 0..3).await;
             }
             "a rating change" => {
-                let patch = CommentPatch { rating: Some(Rating::new(5).unwrap()), ..CommentPatch::default() };
-                stores.table.patch_comment(&id, None, &patch).await.unwrap();
+                stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
             }
             _ => {
                 stores.table.delete_comment(&id, None).await.unwrap();
@@ -178,7 +171,7 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_and_its_neighbours_are_ap
 }
 
 #[tokio::test]
-async fn a_broken_record_is_reported_when_the_quarantine_bucket_does_not_take_it() {
+async fn a_broken_record_is_reported_when_the_quarantine_bucket_refuses_it() {
     let stores = Stores::start().await;
     let s3 = S3::start().await;
     let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
@@ -192,7 +185,7 @@ async fn a_broken_record_is_reported_when_the_quarantine_bucket_does_not_take_it
 }
 
 #[tokio::test]
-async fn an_event_that_is_none_is_answered_as_an_error_and_the_process_goes_on() {
+async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
     let stores = Stores::start().await;
     let records = create(&stores, 0..3).await;
     // A text in place of a map. Neither the answer nor the log may repeat it.
@@ -256,7 +249,7 @@ async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeed
 #[tokio::test]
 async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succeeds() {
     let stores = Stores::start().await;
-    let gate = Gate::for_batch_writes(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await;
     let variables = with(stream_writer_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())]);
     let writer = Function::start("stream-writer", variables).await;
     let records = create(&stores, 0..5).await;
@@ -271,12 +264,14 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
 }
 
 #[tokio::test]
-async fn a_process_killed_in_the_middle_of_an_invocation_is_made_good_by_the_next_one() {
+async fn the_next_invocation_completes_what_a_killed_process_left() {
     const BATCH: u64 = 60;
     let stores = Stores::start().await;
     let before = create(&stores, 0..3).await;
-    let (table_gate, redis_gate) =
-        (Gate::for_batch_writes(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    let (table_gate, redis_gate) = (
+        Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await,
+        Gate::start(&stores.redis_url, gate::EDITS).await,
+    );
     let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &gated)).await;
     let indexer = Function::start("page-indexer", with(page_indexer_variables(&stores), &gated)).await;
@@ -368,13 +363,12 @@ async fn logs_never_hold_a_comments_text_however_much_is_logged() {
 }
 
 #[tokio::test]
-async fn each_invocation_prints_its_metrics_and_its_log_names_comment_and_sequence_number() {
+async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbers() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     let mut records = create(&stores, 0..3).await;
     // A change that removes 16 duplicates and two entries.
-    let patch = CommentPatch { rating: Some(Rating::new(5).unwrap()), ..CommentPatch::default() };
-    stores.table.patch_comment(&CommentId::parse("c1").unwrap(), None, &patch).await.unwrap();
+    stores.table.patch_comment(&data::comment_id("c1"), None, &data::rate(5)).await.unwrap();
     records.extend(stores.lambda_records().await.split_off(3));
     records.push(broken(&records[0]));
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
-use model::{Comment, Order, ProductId};
+use model::{Comment, Order};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{
+        data,
         engine::{self, EngineKind},
         http::{Http, good_comment},
         reviews,
@@ -143,7 +144,7 @@ async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
+async fn thousands_of_concurrent_edits_leave_exactly_what_was_acknowledged() {
     let mut random = StdRng::seed_from_u64(21);
     let mut running = Running::start().await;
     let (edit_count, comment_count) = edits_and_comments();
@@ -183,7 +184,7 @@ async fn thousands_of_edits_at_once_leave_exactly_what_was_acknowledged() {
     let listed: Vec<Listed> =
         comments.iter().map(|comment| Listed { cd: comment.cd(), placement: comment.placement() }).collect();
     let mut what = Vec::new();
-    for product in PRODUCTS.map(|product| ProductId::parse(product).unwrap()) {
+    for product in PRODUCTS.map(|product| data::product(product)) {
         let filters = every_filter(&listed, &product);
         what.extend(filters.sample(&mut random, 30).map(|filter| (product.clone(), filter.clone(), Order::Newest)));
     }

@@ -9,19 +9,18 @@ use std::time::Duration;
 use aws_lambda_events::dynamodb::EventRecord;
 use aws_sdk_dynamodb::types::AttributeValue;
 use functions::{invocation::Handled, metrics::Metric};
-use model::{BaseSet, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
-use page_index::{PageIndex, PageIndexConfig};
+use model::BaseSet;
 use page_indexer::PageIndexer;
-use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};
 use table::{NewComment, Table, TableConfig};
 
 use crate::fixture::{
+    data::{self, PRODUCT},
     function::{Function, stream_writer_variables, with},
-    gate::Gate,
+    gate::{self, Gate},
     invariants::{Contents, differences_of_duplicates},
-    redis_server::OwnRedis,
+    redis_server::{self, OwnRedis},
     stores::{INVOCATION, Stores, event},
     wait_for,
 };
@@ -30,14 +29,7 @@ use crate::fixture::{
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {
-    NewComment {
-        id: CommentId::parse(&format!("c{number}")).unwrap(),
-        product: ProductId::parse("a/b").unwrap(),
-        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
-        rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000).unwrap(),
-        text: CommentText::new(None, format!("Body {number}"), None).unwrap(),
-    }
+    NewComment { product: data::product(PRODUCT), ..data::varied_comment(number) }
 }
 
 /// Creates comments and returns their records.
@@ -58,55 +50,49 @@ fn reported(handled: &Handled) -> Vec<String> {
     failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
 }
 
-/// A separate server, and a connection for commands that change it.
-async fn on_own_redis() -> (OwnRedis, Stores, MultiplexedConnection) {
+/// Stores on a separate Redis server.
+async fn on_own_redis() -> (OwnRedis, Stores) {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    let raw = redis.connection().await;
-    (redis, stores, raw)
-}
-
-async fn run(raw: &mut MultiplexedConnection, command: &str) {
-    let mut words = command.split(' ');
-    redis::cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).exec_async(raw).await.unwrap();
+    (redis, stores)
 }
 
 /// Makes a server refuse edits for a while, and then accept them again.
 async fn check_passing_refusal(refuse: &str, take_again: &str) {
-    let (_redis, stores, mut raw) = on_own_redis().await;
+    let (redis, stores) = on_own_redis().await;
     let first = create(&stores, 0..2).await;
     stores.deliver(&first).await;
     let second = create(&stores, 2..5).await;
 
-    run(&mut raw, refuse).await;
+    redis.ask::<()>(refuse).await;
     let [_, indexed] = stores.handle(&second, SHORT).await;
     assert_eq!(reported(&indexed), sequence_numbers(&second), "{refuse}");
     assert!(indexed.metrics.get(Metric::Retries) > 0, "{refuse}: it was not tried again");
     assert_eq!(stores.quarantined_batches(), Vec::<Value>::new());
 
     // The reported records are delivered again. The server accepts them in the middle of the invocation.
-    let (again, ()) = tokio::join!(stores.handle(&second, INVOCATION), run(&mut raw, take_again));
+    let (again, ()) = tokio::join!(stores.handle(&second, INVOCATION), redis.ask::<()>(take_again));
     assert_eq!(reported(&again[1]), Vec::<String>::new(), "{take_again}");
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_redis_that_has_become_a_replica_is_waited_for() {
+async fn a_handler_waits_for_a_redis_that_has_become_a_replica() {
     // Nothing listens there. A replica without its master answers, but refuses writes.
     check_passing_refusal("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE").await;
 }
 
 #[tokio::test]
-async fn a_redis_that_is_full_is_waited_for() {
+async fn a_handler_waits_for_a_redis_that_is_full() {
     check_passing_refusal("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0").await;
 }
 
 #[tokio::test]
 async fn scripts_that_a_server_has_lost_are_loaded_again() {
-    let (_redis, stores, mut raw) = on_own_redis().await;
+    let (redis, stores) = on_own_redis().await;
     for number in 0..3 {
         let records = create(&stores, number..number + 1).await;
-        run(&mut raw, "SCRIPT FLUSH").await;
+        redis.ask::<()>("SCRIPT FLUSH").await;
         let [_, indexed] = stores.handle(&records, INVOCATION).await;
         assert_eq!(reported(&indexed), Vec::<String>::new());
         assert_eq!(indexed.metrics.get(Metric::Retries), 0, "it is no failure");
@@ -115,8 +101,8 @@ async fn scripts_that_a_server_has_lost_are_loaded_again() {
 }
 
 #[tokio::test]
-async fn what_only_an_operator_can_mend_is_reported_at_once() {
-    let (redis, stores, mut raw) = on_own_redis().await;
+async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
+    let (redis, stores) = on_own_redis().await;
     let records = create(&stores, 0..4).await;
     let deadline = tokio::time::Instant::now() + INVOCATION;
 
@@ -125,9 +111,9 @@ async fn what_only_an_operator_can_mend_is_reported_at_once() {
     let writer = StreamWriter::new(elsewhere, stores.quarantine(), FanOut::Batch, 4);
     let fanned_out = writer.handle(&event(&records), deadline).await;
     // The user lacks the permission.
-    run(&mut raw, "ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
+    redis.ask::<()>("ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
     let url = redis.server.url().replace("redis://", "redis://reader:secret@");
-    let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+    let index = stores.index_at(&url);
     let indexed = PageIndexer::new(index, stores.quarantine()).handle(&event(&records), deadline).await;
 
     for handled in [fanned_out, indexed] {
@@ -151,7 +137,7 @@ fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn a_duplicate_that_the_table_rejects_goes_to_quarantine_and_all_else_is_written() {
+async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
     for fan_out in [FanOut::Batch, FanOut::Transaction] {
         let stores = Stores::start().await;
         let mut records = create(&stores, 0..2).await;
@@ -178,17 +164,13 @@ async fn a_duplicate_that_the_table_rejects_goes_to_quarantine_and_all_else_is_w
 }
 
 #[tokio::test]
-async fn an_edit_that_the_page_index_rejects_goes_to_quarantine_and_all_else_is_indexed() {
+async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let stores = Stores::start().await;
     let records = create(&stores, 0..9).await;
     // Comments 1, 4 and 7 are in Korean (ko).
-    let set = BaseSet {
-        product: ProductId::parse("a/b").unwrap(),
-        language: Some(Language::parse("ko").unwrap()),
-        rating: None,
-    };
-    let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
-    run(&mut raw, &format!("SET {} text", stores.index.key_name(&set))).await;
+    let set = BaseSet { language: Some(data::language("ko")), ..data::all_of(&data::product(PRODUCT)) };
+    let key = stores.index.key_name(&set);
+    redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
     assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard goes on");
     assert_eq!(indexed.metrics.get(Metric::Quarantined), 3);
@@ -199,12 +181,12 @@ async fn an_edit_that_the_page_index_rejects_goes_to_quarantine_and_all_else_is_
         assert_eq!((function.as_str(), condition.as_str()), ("page-indexer", "RejectedByStore"));
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
-    run(&mut raw, &format!("DEL {}", stores.index.key_name(&set))).await;
+    redis_server::ask::<()>(&stores.redis_url, &format!("DEL {key}")).await;
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn records_that_the_filter_should_have_kept_away_change_nothing() {
+async fn records_that_the_filter_should_have_dropped_change_nothing() {
     let stores = Stores::start().await;
     create(&stores, 0..3).await;
     stores.deliver_all().await;
@@ -223,7 +205,7 @@ async fn records_that_the_filter_should_have_kept_away_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_comment_that_expires_is_taken_out_like_one_that_is_deleted() {
+async fn an_expired_comment_is_removed_like_a_deleted_one() {
     let stores = Stores::start().await;
     create(&stores, 0..2).await;
     stores.deliver_all().await;
@@ -243,11 +225,11 @@ async fn a_comment_that_expires_is_taken_out_like_one_that_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_fan_out_by_transactions_that_is_killed_leaves_no_comment_half_done() {
+async fn a_killed_fan_out_by_transactions_leaves_no_comment_half_done() {
     const COMMENTS: u64 = 30;
     let stores = Stores::start().await;
     create(&stores, 0..COMMENTS).await;
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let settings = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_FAN_OUT", "transaction")];
     let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
     gate.hold_after(7);

@@ -10,27 +10,26 @@ use std::{
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use functions::invocation::Handled;
 use futures_util::{FutureExt, StreamExt, stream};
-use local_stack::event_source_mapping::{EventSourceMapping, Handler, MappingState};
+use local_stack::event_source_mapping::Handler;
 use model::{
-    BaseSet, CommentId, CommentText, Language, ProductId, Rating, Timestamp,
+    BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
 };
-use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};
-use table::NewComment;
-use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     fixture::{
+        damage, data,
         faults::{
             Schedule,
             page_index::{PageIndexFault, faulty_redis},
             table::{TableFault, faulty_table},
         },
+        mappings::Mappings,
         redis_server,
         stores::Stores,
     },
@@ -61,9 +60,7 @@ const MALFORMED: &str = "malformed";
 /// A comment in a language whose base set in Redis holds a value of the wrong type.
 const MISPLACED: &str = "misplaced";
 
-fn language() -> Language {
-    Language::parse("xh").unwrap()
-}
+const LANGUAGE: &str = "xh";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
@@ -101,7 +98,7 @@ async fn run(seed: u64) -> Run {
 
     let table = faulty_table(&stores.table, &stores.engine_url(), Arc::clone(&table_faults)).await;
     let redis_url = faulty_redis(&stores.redis_url, Arc::clone(&index_faults)).await;
-    let index = PageIndex::connect(&PageIndexConfig { url: redis_url, ..stores.index_config.clone() }).unwrap();
+    let index = stores.index_at(&redis_url);
     let fan_out = if seed % 4 < 2 { FanOut::Batch } else { FanOut::Transaction };
     let writer = StreamWriter::new(table, stores.quarantine(), fan_out, 4);
     let indexer = PageIndexer::new(index, stores.quarantine());
@@ -110,7 +107,7 @@ async fn run(seed: u64) -> Run {
     let invocations: [Arc<Invocations>; 2] =
         [1, 2].map(|handler| Arc::new(Invocations::new(seed * 2 + handler, retries == 0)));
     let [of_writer, of_indexer] = invocations.clone();
-    let handlers: [(&str, Handler); 2] = [
+    let handlers: [(&'static str, Handler); 2] = [
         (
             stream_writer::FUNCTION,
             Arc::new(move |event, _| {
@@ -126,8 +123,7 @@ async fn run(seed: u64) -> Run {
             }),
         ),
     ];
-    let mut mappings = JoinSet::new();
-    let mut states = Vec::new();
+    let mut mappings = Mappings::default();
     for (function, handler) in handlers {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = retries;
@@ -135,26 +131,35 @@ async fn run(seed: u64) -> Run {
         settings.bisect_batch_on_function_error = random.random();
         settings.batch_size = random.random_range(5..=40);
         settings.parallelization_factor = random.random_range(1..=3);
-        let (client, arn) = stores.stream();
-        let mapping = EventSourceMapping::new(function, settings, client, arn, handler, stores.quarantine());
-        states.push(mapping.state());
-        mappings.spawn(mapping.run());
+        mappings.start(&stores, function, settings, handler);
     }
     write_history(&stores, &mut random, CHANGES - CHANGES / 3).await;
-    at_rest(states).await;
-    mappings.shutdown().await;
+    mappings.finish(REST_MAX).await;
+    let quarantined = check_quarantine(&stores, seed, &poisoned, retries).await;
+    println!(
+        "seed {seed}: {} and {} faults met, {} comments in quarantine",
+        table_faults.met().len(),
+        index_faults.met().len(),
+        quarantined.len()
+    );
+    let met = [table_faults.met(), index_faults.met()].concat();
+    let reports = invocations.map(|invocations| invocations.reports());
+    Run { met, quarantined: quarantined.len(), poisoned: poisoned.len(), reports }
+}
 
+/// Asserts that only comments in quarantine differ, and returns these. They include the poisoned ones.
+async fn check_quarantine(stores: &Stores, seed: u64, poisoned: &BTreeSet<String>, retries: u32) -> BTreeSet<String> {
     let quarantined = comments_in(&stores.quarantined_batches());
-    assert!(quarantined.is_superset(&poisoned), "seed {seed}: {poisoned:?} are to be in quarantine: {quarantined:?}");
+    assert!(quarantined.is_superset(poisoned), "seed {seed}: {poisoned:?} are to be in quarantine: {quarantined:?}");
     let by_handlers = stores.quarantined_batches().into_iter().filter(|batch| {
         let condition = batch["requestContext"]["condition"].as_str().unwrap();
         ["MalformedRecord", "RejectedByStore"].contains(&condition)
     });
-    assert_eq!(comments_in(&by_handlers.collect::<Vec<_>>()), poisoned, "seed {seed}: no fault makes a record poison");
+    assert_eq!(comments_in(&by_handlers.collect::<Vec<_>>()), *poisoned, "seed {seed}: no fault makes a record poison");
     if retries == PATIENT {
-        assert_eq!(quarantined, poisoned, "seed {seed}: nothing was to be given up");
+        assert_eq!(quarantined, *poisoned, "seed {seed}: nothing was to be given up");
     }
-    remove_poison(&stores).await;
+    remove_poison(stores).await;
     // Repair only the comments in quarantine. The invariants then find any other difference.
     let of_quarantined = stores.records().await.into_iter().filter(|record| {
         let pk = serde_json::to_value(&record.change.keys).unwrap()["pk"]["S"].as_str().unwrap().to_owned();
@@ -162,16 +167,8 @@ async fn run(seed: u64) -> Run {
     });
     let of_quarantined: Vec<_> = of_quarantined.collect();
     stores.deliver(&of_quarantined).await;
-    println!(
-        "seed {seed}: {} and {} faults met, {} comments in quarantine",
-        table_faults.met().len(),
-        index_faults.met().len(),
-        quarantined.len()
-    );
     stores.assert_invariants().await;
-    let met = [table_faults.met(), index_faults.met()].concat();
-    let reports = invocations.map(|invocations| invocations.reports());
-    Run { met, quarantined: quarantined.len(), poisoned: poisoned.len(), reports }
+    quarantined
 }
 
 /// The invocations of a handler. [`run`] asserts that they are correct: an assertion inside an invocation would only
@@ -224,26 +221,9 @@ impl Invocations {
     }
 }
 
-/// Waits until both mappings have processed every record.
-async fn at_rest(states: Vec<watch::Receiver<MappingState>>) {
-    let asked = tokio::time::Instant::now();
-    for mut state in states {
-        let done = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
-        let left = REST_MAX.saturating_sub(asked.elapsed());
-        assert!(tokio::time::timeout(left, done).await.is_ok(), "not at rest after {REST_MAX:?}");
-    }
-}
-
 /// Puts items into the table, and a key into Redis, that cause poison records. Returns their comments.
 async fn poison(stores: &Stores) -> BTreeSet<String> {
-    let comment = |id: &str| NewComment {
-        id: CommentId::parse(id).unwrap(),
-        product: ProductId::parse("c").unwrap(),
-        language: language(),
-        rating: Rating::new(4).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000).unwrap(),
-        text: CommentText::new(None, "Body".to_owned(), None).unwrap(),
-    };
+    let comment = |id: &str| data::new_comment(id, &data::product("c"), LANGUAGE, 4);
     let giant = comment(GIANT).id;
     stores.table.create_comment(comment(GIANT), None).await.unwrap();
     stores.make_too_large_for_some_duplicates(&giant).await;
@@ -252,28 +232,24 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
     stores.put_raw(malformed.into()).await;
     delete(stores, MALFORMED).await;
-    let mut raw = redis_server::connection(&stores.redis_url).await;
-    redis::cmd("SET").arg(misplaced_key(stores)).arg("no sorted set").exec_async(&mut raw).await.unwrap();
+    redis_server::ask::<()>(&stores.redis_url, &format!("SET {} text", misplaced_key(stores))).await;
     [GIANT, MALFORMED, MISPLACED].map(str::to_owned).into()
 }
 
 fn misplaced_key(stores: &Stores) -> String {
-    let product = ProductId::parse("c").unwrap();
-    stores.index.key_name(&BaseSet { product, language: Some(language()), rating: None })
+    let set = BaseSet { language: Some(data::language(LANGUAGE)), ..data::all_of(&data::product("c")) };
+    stores.index.key_name(&set)
 }
 
 async fn remove_poison(stores: &Stores) {
     for id in [GIANT, MISPLACED] {
         delete(stores, id).await;
     }
-    let mut raw = redis_server::connection(&stores.redis_url).await;
-    redis::cmd("DEL").arg(misplaced_key(stores)).exec_async(&mut raw).await.unwrap();
+    redis_server::ask::<()>(&stores.redis_url, &format!("DEL {}", misplaced_key(stores))).await;
 }
 
 async fn delete(stores: &Stores, id: &str) {
-    let call = stores.table.client().delete_item().table_name(stores.table.name());
-    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
-    call.key("pk", text(&format!("COMMENT#{id}"))).key("sk", text("PRODUCT#c/~/~")).send().await.unwrap();
+    damage::delete(stores, &data::comment_id(id), &FilterKey::primary(data::product("c"))).await;
 }
 
 /// The comments named in quarantined batches.

@@ -13,14 +13,25 @@ use crate::fixture::{
     stack::Running,
 };
 
-/// A stack with two comments of product `p`.
-async fn start() -> Running {
+/// A stack with two comments of product `p`, and the table's contents.
+async fn start() -> (Running, Contents) {
     let mut running = Running::start().await;
     for rating in [1, 5] {
         running.http.post("p", &good_comment("en", rating, "Fine.")).await.expect(201);
     }
-    running.settle().await;
-    running
+    let before = running.assert_invariants().await;
+    (running, before)
+}
+
+/// The address of the listing of product `p`.
+fn comments_of_p() -> String {
+    format!("{}/comments", product_path("p"))
+}
+
+/// The address of a comment of product `p`, and its id.
+fn a_comment(before: &Contents) -> (String, String) {
+    let id = before.comments()[0].id.to_string();
+    (format!("/api/v1/comments/{id}"), id)
 }
 
 /// Asserts that the table still holds what it held, and ends the stack.
@@ -39,8 +50,7 @@ fn assert_names(answer: &Answer, field: &str) {
 
 #[tokio::test]
 async fn a_bad_parameter_is_named() {
-    let mut running = start().await;
-    let before = running.assert_invariants().await;
+    let (running, before) = start().await;
     let long = "a".repeat(300);
     let cases = [
         ("rating", vec!["0", "6", "4.5", "five", "", "-1", "1.5", "5%20", "%F0%9F%98%80", "%00"]),
@@ -56,7 +66,7 @@ async fn a_bad_parameter_is_named() {
     for (name, values) in cases {
         for value in values {
             let value = if value.contains('%') { value.to_owned() } else { encoded(value) };
-            let answer = running.http.get(&format!("{}/comments?{name}={value}", product_path("p"))).await;
+            let answer = running.http.get(&format!("{}?{name}={value}", comments_of_p())).await;
             let name = if name == "rating%5B%5D" { "rating[]" } else { name };
             assert_names(&answer, name);
         }
@@ -67,20 +77,20 @@ async fn a_bad_parameter_is_named() {
         ("language=%FF", "language"),
         ("page=%zz", "page"),
     ] {
-        assert_names(&running.http.get(&format!("{}/comments?{query}", product_path("p"))).await, field);
+        assert_names(&running.http.get(&format!("{}?{query}", comments_of_p())).await, field);
     }
     for page in ["1000000000", "1000000000000"] {
-        let answer = running.http.get(&format!("{}/comments?page={page}", product_path("p"))).await;
+        let answer = running.http.get(&format!("{}?page={page}", comments_of_p())).await;
         assert_eq!(answer.status, 404, "{answer:?}");
     }
     finish_unchanged(running, &before).await;
 }
 
 #[tokio::test]
-async fn a_cursor_that_was_tampered_with_or_is_of_another_listing_is_refused() {
-    let mut running = start().await;
+async fn a_cursor_that_is_altered_or_of_another_listing_is_refused() {
+    let (running, before) = start().await;
     let http = &running.http;
-    let listing = |query: &str| format!("{}/comments?{query}", product_path("p"));
+    let listing = |query: &str| format!("{}?{query}", comments_of_p());
     let first = http.get(&listing("page_size=1")).await.expect(200);
     let cursor = first["cursor"]["next"].as_str().unwrap();
     let by = async |query: &str, cursor: &str| http.get(&listing(&format!("{query}&cursor={}", encoded(cursor)))).await;
@@ -102,7 +112,6 @@ async fn a_cursor_that_was_tampered_with_or_is_of_another_listing_is_refused() {
         assert_names(&by("page_size=1", &longer).await, "cursor");
     }
     assert_names(&by("page_size=1&page=1", cursor).await, "page");
-    let before = running.assert_invariants().await;
     finish_unchanged(running, &before).await;
 }
 
@@ -149,10 +158,9 @@ fn bad_fields() -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn a_bad_field_of_a_body_is_named_and_nothing_is_written() {
-    let mut running = start().await;
-    let before = running.assert_invariants().await;
+    let (running, before) = start().await;
     let http = &running.http;
-    let id = before.comments()[0].id.to_string();
+    let (_, id) = a_comment(&before);
     for (field, value) in bad_fields() {
         let mut comment = good_comment("en", 5, "Fine.");
         comment[field] = value.clone();
@@ -168,13 +176,10 @@ async fn a_bad_field_of_a_body_is_named_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_or_too_large_is_refused_with_the_limit() {
-    let mut running = start().await;
-    let before = running.assert_invariants().await;
+async fn a_body_that_is_not_json_or_too_large_is_refused() {
+    let (running, before) = start().await;
     let http = &running.http;
-    let url = format!("{}/comments", product_path("p"));
-    let id = before.comments()[0].id.to_string();
-    let of_comment = format!("/api/v1/comments/{id}");
+    let (url, (of_comment, id)) = (comments_of_p(), a_comment(&before));
     let twice = r#"{"language":"en","rating":5,"rating":1,"body":"b"}"#;
     let deep = "[".repeat(50_000);
     let surrogate = r#"{"language":"en","rating":5,"body":"\ud800"}"#;
@@ -215,7 +220,7 @@ async fn a_body_that_is_no_json_or_too_large_is_refused_with_the_limit() {
 
 #[tokio::test]
 async fn a_text_at_its_limits_is_kept_to_the_letter() {
-    let mut running = start().await;
+    let (mut running, _) = start().await;
     let http = &running.http;
     let body = "\u{202e}😀é\u{301}\r\n\t<script>&\"' ".chars().cycle().take(CommentText::BODY_MAX_CHARS - 1);
     let comment = json!({
@@ -230,7 +235,7 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     running.settle().await;
     let http = &running.http;
     let shown = http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
-    let listed = http.get(&format!("{}/comments?language=en-US&rating=3", product_path("p"))).await.expect(200);
+    let listed = http.get(&format!("{}?language=en-US&rating=3", comments_of_p())).await.expect(200);
     assert_eq!(listed["comments"][0], shown);
     assert_eq!(shown, created);
     assert_eq!(shown["language"], "en-US");
@@ -245,12 +250,12 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
 }
 
 #[tokio::test]
-async fn the_longest_text_is_taken_however_it_is_encoded() {
-    let running = start().await;
+async fn the_longest_text_is_accepted_in_any_encoding() {
+    let (running, _) = start().await;
     let body = "😀".repeat(CommentText::BODY_MAX_CHARS);
     let escaped = "\\ud83d\\ude00".repeat(CommentText::BODY_MAX_CHARS);
     let whole = format!(r#"{{"language": "en", "rating": 5, "body": "{escaped}"}}"#);
-    let url = format!("{}/comments", product_path("p"));
+    let url = comments_of_p();
     let created = running.http.write(Method::POST, &url, &[], whole.as_bytes()).await.expect(201);
     assert!(created["body"] == body, "{:.60}", created["body"].to_string());
     let id = created["id"].as_str().unwrap();
@@ -263,7 +268,7 @@ async fn the_longest_text_is_taken_however_it_is_encoded() {
 
 #[tokio::test]
 async fn a_title_or_an_author_without_a_visible_character_counts_as_absent() {
-    let running = start().await;
+    let (running, _) = start().await;
     for blank in ["   ", "\u{200b}", "\u{3164}\u{2800}"] {
         let mut comment = good_comment("en", 5, "Fine.");
         (comment["title"], comment["author"]) = (json!(blank), json!(blank));
@@ -278,8 +283,8 @@ async fn a_title_or_an_author_without_a_visible_character_counts_as_absent() {
 }
 
 #[tokio::test]
-async fn every_product_id_is_taken_exactly_or_refused_by_name() {
-    let mut running = start().await;
+async fn every_product_id_is_accepted_exactly_or_refused_by_name() {
+    let (mut running, _) = start().await;
     let taken = [
         "a/b/c",
         "/",
@@ -342,13 +347,10 @@ async fn every_product_id_is_taken_exactly_or_refused_by_name() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_and_what_is_not_there_is_told_as_such() {
-    let mut running = start().await;
-    let before = running.assert_invariants().await;
+async fn missing_permission_is_401_and_a_missing_comment_is_404() {
+    let (running, before) = start().await;
     let http = &running.http;
-    let id = before.comments()[0].id.to_string();
-    let url = format!("{}/comments", product_path("p"));
-    let of_comment = format!("/api/v1/comments/{id}");
+    let (url, (of_comment, _)) = (comments_of_p(), a_comment(&before));
     let body = good_comment("en", 5, "Fine.").to_string();
     for authorization in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some("the-tests-token")] {
         for (method, target) in [(Method::POST, &url), (Method::PATCH, &of_comment), (Method::DELETE, &of_comment)] {
@@ -379,10 +381,9 @@ async fn who_may_not_write_and_what_is_not_there_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn random_requests_are_never_a_mistake_of_the_servers() {
+async fn random_requests_never_get_a_500() {
     const REQUESTS: usize = 1_500;
-    let mut running = start().await;
-    let before = running.assert_invariants().await;
+    let (running, before) = start().await;
     let mut random = StdRng::seed_from_u64(41);
     let targets: Vec<String> = (0..REQUESTS).map(|_| random_target(&mut random)).collect();
     let http: &Http = &running.http;

@@ -68,7 +68,7 @@ fn assert_no_trouble(log: &str) {
 }
 
 #[tokio::test]
-async fn clients_mistakes_and_an_idle_restart_leave_no_trouble_in_the_log() {
+async fn client_errors_and_an_idle_restart_leave_no_warning_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let often = ["--repair-every", "1", "--audit-every", "1"];
     let began = process::now();

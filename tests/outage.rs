@@ -2,33 +2,36 @@
 //! "later". After a loss of data, no reader believes it until it is rebuilt, and then it is exactly right.
 
 use local_stack::stack::StackSettings;
-use model::{BaseSet, Order, ProductId};
+use model::Order;
 use page_index::PageIndexConfig;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{
-        http::{Answer, Http, encoded, good_comment, ids, product_path, without_index_within},
+        data::{self, PRODUCT},
+        folder_in_memory,
+        http::{self, Answer, Http, encoded, good_comment, ids, product_path, without_index_within},
+        program::signal,
         redis_server::{self, OwnRedis},
         reviews,
         stack::{Running, settings},
-        stores::folder_in_memory,
         wait_for,
     },
     ordering::{Listed, check_listings, every_filter},
 };
 
-const PRODUCT: &str = "assurance/direct-assurance/auto";
-
+/// A page of five comments.
 fn listing(query: &str) -> String {
-    format!("{}/comments?page_size=5&{query}", product_path(PRODUCT))
+    http::listing(&format!("page_size=5&{query}"))
 }
 
-/// Puts 30 comments through the API.
-async fn write_comments(http: &Http) {
+/// Puts 30 comments through the API, and waits until they are indexed.
+async fn write_comments(running: &mut Running) {
     for number in 0..30 {
-        http.post(PRODUCT, &good_comment("fr", 1 + number % 5, &format!("Body {number}"))).await.expect(201);
+        let comment = good_comment("fr", 1 + number % 5, &format!("Body {number}"));
+        running.http.post(PRODUCT, &comment).await.expect(201);
     }
+    running.settle().await;
 }
 
 /// Gets an answer. It must come in time in any state of Redis.
@@ -36,14 +39,6 @@ async fn timed(http: &Http, target: &str) -> Answer {
     let within = without_index_within(PageIndexConfig::new("").timeout);
     let answer = tokio::time::timeout(within, http.get(target)).await;
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
-}
-
-/// Asserts that an answer is "later": 503 with `Retry-After`.
-fn assert_later(answer: &Answer) {
-    assert_eq!(answer.status, 503, "{answer:?}");
-    let seconds: u32 =
-        answer.header("retry-after").unwrap_or_else(|| panic!("no Retry-After: {answer:?}")).parse().unwrap();
-    assert!((1..=60).contains(&seconds), "{answer:?}");
 }
 
 /// Asserts all answers that a reader gets while Redis is down.
@@ -58,25 +53,17 @@ async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     assert_eq!((&next["total"], &next["index"]), (&Value::Null, &"unavailable".into()));
     assert_eq!(ids(&next).len(), 5);
     for query in ["page=2", "page=6", "page=7", "page=1000000"] {
-        assert_later(&timed(http, &listing(query)).await);
+        timed(http, &listing(query)).await.assert_later();
     }
     let id = &ids(first)[0];
-    assert_later(&timed(http, &format!("/api/v1/comments/{id}/position")).await);
-    assert_later(&timed(http, &format!("{}/stats", product_path(PRODUCT))).await);
+    timed(http, &format!("/api/v1/comments/{id}/position")).await.assert_later();
+    timed(http, &format!("{}/stats", product_path(PRODUCT))).await.assert_later();
     // The API cannot distinguish an empty page from a page that has not been fanned out yet.
-    assert_later(&timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await);
+    timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await.assert_later();
     timed(http, &format!("/api/v1/comments/{id}")).await.expect(200);
     timed(http, "/livez").await.expect(200);
     // Pages are still served, so the service stays in its load balancer.
     timed(http, "/readyz").await.expect(200);
-}
-
-async fn wait_for_page_2(http: &Http) -> Value {
-    wait_for("page 2", async || {
-        let answer = http.get(&listing("page=2")).await;
-        if answer.status == 200 { Ok(answer.json()) } else { Err(answer) }
-    })
-    .await
 }
 
 /// Walks the product under every filter.
@@ -84,19 +71,18 @@ async fn check_all(running: &mut Running) {
     let contents = running.assert_invariants().await;
     let comments: Vec<Listed> =
         contents.comments().iter().map(|c| Listed { cd: c.cd(), placement: c.placement() }).collect();
-    let product = ProductId::parse(PRODUCT).unwrap();
+    let product = data::product(PRODUCT);
     let what = every_filter(&comments, &product).into_iter().step_by(3);
     check_listings(&running.http, &comments, what.map(|filter| (product.clone(), filter, Order::Newest)).collect())
         .await;
 }
 
 #[tokio::test]
-async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_is_back() {
+async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
     let redis = OwnRedis::start().await;
     let with_redis = StackSettings { redis_url: Some(redis.server.url()), ..settings() };
     let mut running = Running::start_with(with_redis).await;
-    write_comments(&running.http).await;
-    running.settle().await;
+    write_comments(&mut running).await;
     let http = running.http.clone();
     let first = http.get(&listing("page=1")).await.expect(200);
     assert_eq!((&first["total"], &first["index"]), (&30.into(), &"ready".into()));
@@ -106,7 +92,7 @@ async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_i
     redis.signal("STOP");
     assert_degraded(&http, cursor, &first).await;
     redis.signal("CONT");
-    wait_for_page_2(&http).await;
+    http.wait_for_200(&listing("page=2")).await;
 
     // A server that was killed.
     redis.kill().await;
@@ -123,7 +109,7 @@ async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_i
     .await;
 
     redis.server.restart().await.unwrap();
-    let second = wait_for_page_2(&http).await;
+    let second = http.wait_for_200(&listing("page=2")).await.json();
     assert_eq!(second["index"], "ready");
     check_all(&mut running).await;
     let page = http.get(&listing("page=1")).await.expect(200);
@@ -132,17 +118,16 @@ async fn without_redis_page_1_and_cursors_go_on_and_writes_are_indexed_once_it_i
 }
 
 #[tokio::test]
-async fn the_stack_starts_a_killed_redis_again_and_never_tells_what_is_not_so() {
+async fn the_stack_restarts_a_killed_redis_and_never_shows_wrong_totals() {
     let mut running = Running::start().await;
-    write_comments(&running.http).await;
-    running.settle().await;
+    write_comments(&mut running).await;
     let http = running.http.clone();
     let first = http.get(&listing("page=1")).await.expect(200);
     let third = http.get(&listing("page=3")).await.expect(200);
     for _ in 0..2 {
         let server = running.stack.redis().unwrap();
         let killed = server.pid().unwrap();
-        redis_server::signal(killed, "KILL");
+        signal(killed, "KILL");
         wait_for("numbered pages by another Redis", async || {
             let another = server.pid().is_some_and(|pid| pid != killed);
             let page = timed(&http, &listing("page=1")).await.expect(200);
@@ -151,7 +136,7 @@ async fn the_stack_starts_a_killed_redis_again_and_never_tells_what_is_not_so() 
             assert!((index == "ready" && *total == 30) || (index == "unavailable" && total.is_null()), "{page}");
             let numbered = timed(&http, &listing("page=3")).await;
             if numbered.status != 200 {
-                assert_later(&numbered);
+                numbered.assert_later();
                 return Err(numbered);
             }
             assert_eq!(ids(&numbered.json()), ids(&third));
@@ -172,11 +157,9 @@ async fn the_stack_starts_a_killed_redis_again_and_never_tells_what_is_not_so() 
 async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
     let mut running = Running::start().await;
     running.import(&reviews::reviews(300)[..300]).await;
-    write_comments(&running.http).await;
-    running.settle().await;
+    write_comments(&mut running).await;
     let http = running.http.clone();
-    let mut raw = redis_server::connection(running.stack.redis_url()).await;
-    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    redis_server::ask::<()>(running.stack.redis_url(), "FLUSHALL").await;
     // Change comments continuously, until numbered pages are back.
     let mut created = Vec::new();
     wait_for("numbered pages after the loss", async || {
@@ -197,14 +180,13 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
 }
 
 #[tokio::test]
-async fn an_index_of_another_table_is_not_believed() {
+async fn the_index_of_another_table_is_not_used() {
     let mut running = Running::start().await;
-    write_comments(&running.http).await;
-    running.settle().await;
+    write_comments(&mut running).await;
     let http = running.http.clone();
 
     // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
-    let whole = BaseSet { product: ProductId::parse(PRODUCT).unwrap(), language: None, rating: None };
+    let whole = data::all_of(&data::product(PRODUCT));
     let mut restore = redis::pipe();
     restore.atomic();
     for number in 0..30 {
@@ -225,7 +207,7 @@ async fn an_index_of_another_table_is_not_believed() {
         match past_the_end.status {
             404 => Ok(()),
             _ => {
-                assert_later(&past_the_end);
+                past_the_end.assert_later();
                 Err(past_the_end)
             }
         }
@@ -236,24 +218,22 @@ async fn an_index_of_another_table_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_stack_that_is_started_again_with_its_data_has_all_of_it_whatever_redis_holds() {
+async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     let (redis, folder) = (OwnRedis::start().await, folder_in_memory());
     let kept = || StackSettings {
         redis_url: Some(redis.server.url()),
         data_dir: Some(folder.path().to_owned()),
         ..settings()
     };
-    let running = Running::start_with(kept()).await;
-    write_comments(&running.http).await;
+    let mut running = Running::start_with(kept()).await;
+    write_comments(&mut running).await;
     let index = running.stack.index().clone();
     running.finish().await;
 
     // The index was correct once. Since then it has lost a member and got one that never existed.
-    let product = ProductId::parse(PRODUCT).unwrap();
-    let whole = index.key_name(&BaseSet { product, language: None, rating: None });
-    let mut raw = redis_server::connection(&redis.server.url()).await;
-    redis::cmd("ZPOPMAX").arg(&whole).exec_async(&mut raw).await.unwrap();
-    redis::cmd("ZADD").arg(&[whole.as_str(), "1", "nobody"]).exec_async(&mut raw).await.unwrap();
+    let whole = index.key_name(&data::all_of(&data::product(PRODUCT)));
+    redis.ask::<()>(&format!("ZPOPMAX {whole}")).await;
+    redis.ask::<()>(&format!("ZADD {whole} 1 nobody")).await;
 
     let mut running = Running::start_with(kept()).await;
     check_all(&mut running).await;

@@ -2,8 +2,7 @@
 //! work. This test builds for this machine from the same code; other processors differ only by the compiler's target.
 //! It also checks that a program which needs other files to start never gets into the image.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 
 use serde_json::json;
 use tokio::process::Command;
@@ -13,9 +12,12 @@ use crate::fixture::{
         Function, TIMEOUT, page_indexer_variables, repair_job_variables, stream_writer_variables,
         without_the_tests_package,
     },
+    profile,
+    program::run_tool,
     python,
     runtime_api::Outcome,
     stores::Stores,
+    target_folder,
 };
 
 /// Unpacks a zip like Lambda, which keeps the file modes.
@@ -27,18 +29,20 @@ with zipfile.ZipFile(sys.argv[1]) as zip:
     print(*(f'{entry.filename} {entry.external_attr >> 16:o}' for entry in zip.infolist()))
 ";
 
-/// The project's folder, and cargo's folder.
-fn folders() -> (PathBuf, PathBuf) {
-    // <target>/<profile>/deps/<the tests>
-    let tests = std::env::current_exe().unwrap();
-    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    (project, tests.ancestors().nth(3).unwrap().to_owned())
+/// The project's folder.
+const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// A script of the project, with cargo's folder.
+fn script(path: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg(path).current_dir(PROJECT).env("CARGO_TARGET_DIR", target_folder());
+    command
 }
 
 /// The interpreter that a program needs to start, as `make package` determines it, or the error.
 async fn interpreter(program: &Path) -> Result<String, String> {
-    let script = folders().0.join("scripts/elf_interpreter.py");
-    let output = Command::new(python::program("python")).args([&script, program]).output().await.unwrap();
+    let script = Path::new(PROJECT).join("scripts/elf_interpreter.py");
+    let output = python::command("python").args([&script, program]).output().await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
@@ -59,7 +63,7 @@ fn executable(kind: u32) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_program_that_needs_another_to_be_started_is_told_from_a_static_one() {
+async fn a_program_that_needs_an_interpreter_is_distinguished_from_a_static_one() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     // PT_LOAD and PT_INTERP (elf(5)).
@@ -71,56 +75,35 @@ async fn a_program_that_needs_another_to_be_started_is_told_from_a_static_one() 
 
 #[tokio::test]
 async fn the_image_trusts_the_pinned_authorities() {
-    let (project, target) = folders();
     let made = tempfile::tempdir().unwrap();
     let bundle = made.path().join("ca-certificates.crt");
-    let written = Command::new("sh")
-        .args([Path::new("scripts/ca-certificates.sh"), &bundle])
-        .current_dir(&project)
-        .env("CARGO_TARGET_DIR", &target)
-        .output()
-        .await
-        .unwrap();
-    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
-    let pinned = std::fs::read_to_string(project.join("scripts/ca-certificates.txt")).unwrap();
-    let installed = target.join("ca-certificates/installed.txt");
-    assert_eq!(std::fs::read_to_string(installed).unwrap(), pinned);
+    let mut command = script("scripts/ca-certificates.sh");
+    command.arg(&bundle);
+    run_tool(command, "").await;
+    let project = |path: &str| std::fs::read_to_string(Path::new(PROJECT).join(path)).unwrap();
+    let installed = target_folder().join("ca-certificates/installed.txt");
+    assert_eq!(std::fs::read_to_string(installed).unwrap(), project("scripts/ca-certificates.txt"));
     // The authority of AWS's own servers.
     let bundle = std::fs::read_to_string(bundle).unwrap();
     assert!(bundle.contains("Amazon Root CA 1") && bundle.contains("-----BEGIN CERTIFICATE-----"));
-    let script = std::fs::read_to_string(project.join("scripts/package.sh")).unwrap();
-    assert!(!script.contains("/etc/"), "the package holds a file of this machine's");
+    assert!(!project("scripts/package.sh").contains("/etc/"), "the package holds a file of this machine's");
 }
 
 #[tokio::test]
 async fn each_zip_holds_a_program_that_asks_for_work() {
-    let (project, target) = folders();
-    let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().file_name().unwrap().to_owned();
-    let profile = if folder == "debug" { "dev".into() } else { folder };
     // A separate folder, not the one that a deployment uses.
     let made = tempfile::tempdir().unwrap();
-    let mut package = Command::new("sh");
+    let mut package = script("scripts/package.sh");
     without_the_tests_package(&mut package);
-    let packaged = package
-        .args(["scripts/package.sh"])
-        .current_dir(project)
-        .env("ARCH", "host")
-        .env("PROFILE", profile)
-        .env("OUT", made.path())
-        .env("CARGO_TARGET_DIR", &target)
-        .stdin(Stdio::null())
-        .output()
-        .await
-        .unwrap();
-    let said = String::from_utf8_lossy(&packaged.stdout).into_owned();
-    assert!(packaged.status.success(), "{said}\n{}", String::from_utf8_lossy(&packaged.stderr));
+    package.env("ARCH", "host").env("PROFILE", profile()).env("OUT", made.path());
+    let output = run_tool(package, "").await;
     for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip"] {
-        assert!(said.contains(name), "the size of {name} is not told: {said}");
+        assert!(output.contains(name), "the size of {name} is missing: {output}");
     }
     let is_static = interpreter(&std::env::current_exe().unwrap()).await.is_ok_and(|needed| needed.is_empty());
-    assert_eq!(said.contains("no image"), !is_static, "{said}");
+    assert_eq!(output.contains("no image"), !is_static, "{output}");
     for program in ["api/api", "api/repair-job", "api/Containerfile"] {
-        assert_eq!(made.path().join(program).exists(), is_static, "{program}: {said}");
+        assert_eq!(made.path().join(program).exists(), is_static, "{program}: {output}");
     }
 
     let stores = Stores::start().await;
@@ -131,13 +114,9 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
     ] {
         let unpacked = tempfile::tempdir().unwrap();
         let zip = made.path().join(format!("{name}.zip"));
-        let output = Command::new(python::program("python"))
-            .args(["-c", UNPACK])
-            .args([&zip, unpacked.path()])
-            .output()
-            .await
-            .unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "bootstrap 100755", "{name}: {output:?}");
+        let mut unpack = python::command("python");
+        unpack.args(["-c", UNPACK]).args([&zip, unpacked.path()]);
+        assert_eq!(run_tool(unpack, "").await.trim(), "bootstrap 100755", "{name}");
         let mut function = Function::spawn_program(&unpacked.path().join("bootstrap"), name, &variables).await;
         function.polled().await;
         let answer = function.invoke(json!({ "Records": [] }).to_string(), TIMEOUT).await;

@@ -1,24 +1,24 @@
 //! The format of `comment_blob` is a setting of each writer, and all readers read every format. A comment with an
 //! unreadable text is left out everywhere. An edit loses nothing that others wrote.
 
+use std::collections::HashMap;
+
 use itertools::Itertools;
 use local_stack::stack::StackSettings;
-use model::{BlobFormat, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::{BlobFormat, CommentId, CommentText};
 use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
 use table::{CommentPatch, NewComment, Table, TableConfig, WriteError};
 
 use crate::fixture::{
-    WAIT_MAX,
-    gate::Gate,
-    http::{Http, ids, page_path, product_path},
+    data::{self, PRODUCT},
+    engine::patient_config,
+    gate::{self, Gate},
+    http::{Http, ids, listing, page_path},
     invariants::{Contents, assert_invariants_beside},
     stack::{Running, settings},
-    wait_for,
 };
-
-const PRODUCT: &str = "a/b";
 
 /// A text that contains `mark` and that zstd makes smaller.
 fn long_text(mark: &str) -> CommentText {
@@ -27,18 +27,13 @@ fn long_text(mark: &str) -> CommentText {
 }
 
 fn comment(number: u32, text: CommentText) -> NewComment {
-    NewComment {
-        id: CommentId::parse(&format!("c{number}")).unwrap(),
-        product: ProductId::parse(PRODUCT).unwrap(),
-        language: Language::parse("en").unwrap(),
-        rating: Rating::new(u64::from(1 + number % 5)).unwrap(),
-        created_at: Timestamp::parse(&format!("2024-02-29T12:00:{number:02}Z")).unwrap(),
-        text,
-    }
+    let created_at = data::at_ms(data::CREATED_MS + 1_000 * i64::from(number));
+    let stars = u64::from(1 + number % 5);
+    NewComment { created_at, text, ..data::new_comment(&format!("c{number}"), &data::product(PRODUCT), "en", stars) }
 }
 
 fn comment_id(number: u32) -> CommentId {
-    CommentId::parse(&format!("c{number}")).unwrap()
+    data::comment_id(&format!("c{number}"))
 }
 
 /// Starts a stack that writes this format.
@@ -67,11 +62,11 @@ async fn format_of(running: &Running, number: u32) -> BlobFormat {
 }
 
 async fn list(http: &Http, query: &str) -> Value {
-    http.get(&format!("{}/comments?{query}", product_path(PRODUCT))).await.expect(200)
+    http.get(&listing(query)).await.expect(200)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_the_setting() {
+async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
     for setting in [BlobFormat::Zstd, BlobFormat::Map] {
         let mut running = stack_of(setting).await;
         let (maps, zstds) = (table_of(&running, BlobFormat::Map).await, table_of(&running, BlobFormat::Zstd).await);
@@ -80,8 +75,7 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
             table.create_comment(comment(number, long_text(&format!("mark {number}"))), None).await.unwrap();
         }
         // This text is too short for compression.
-        let short = CommentText::new(None, "mark 10".to_owned(), None).unwrap();
-        zstds.create_comment(comment(10, short), None).await.unwrap();
+        zstds.create_comment(comment(10, data::body("mark 10")), None).await.unwrap();
         running.assert_invariants().await;
         for number in 0..11 {
             let expected = if number % 2 == 0 { BlobFormat::Map } else { BlobFormat::Zstd };
@@ -129,6 +123,14 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike_whatever_th
     }
 }
 
+/// The entries of a comment's text, which is stored as a map.
+fn fields_of(item: &mut HashMap<String, AttributeValue>) -> &mut HashMap<String, AttributeValue> {
+    match item.get_mut("comment_blob") {
+        Some(AttributeValue::M(fields)) => fields,
+        other => panic!("comment_blob is {other:?}"),
+    }
+}
+
 /// Puts a primary item as it is.
 async fn put(running: &Running, item: Item) {
     let table = running.stack.table();
@@ -152,24 +154,18 @@ async fn an_edit_keeps_what_another_version_or_tool_wrote() {
         let reply = AttributeValue::M([("body".to_owned(), text("Thanks!")), ("likes".to_owned(), text("3"))].into());
         let mut item = stored(&running, 1).await.into_inner();
         item.insert("votes".to_owned(), AttributeValue::Ns(vec!["1".to_owned(), "2.5".to_owned()]));
-        let Some(AttributeValue::M(fields)) = item.get_mut("comment_blob") else { panic!("{item:?}") };
-        fields.insert("reply".to_owned(), reply.clone());
+        fields_of(&mut item).insert("reply".to_owned(), reply.clone());
         put(&running, item.clone().into()).await;
 
         for change in [json!({ "rating": 5 }), json!({ "body": "Another." }), json!({ "title": null, "author": "Bo" })]
         {
             running.http.patch("c1", &change).await.expect(200);
-            let after = stored(&running, 1).await;
-            let Some(AttributeValue::M(fields)) = after.get("comment_blob") else { panic!("{after:?}") };
-            assert_eq!(
-                (fields.get("reply"), after.get("votes")),
-                (Some(&reply), item.get("votes")),
-                "{setting} {change}"
-            );
+            let mut after = stored(&running, 1).await.into_inner();
+            assert_eq!(fields_of(&mut after).get("reply"), Some(&reply), "{setting} {change}");
+            assert_eq!(after.get("votes"), item.get("votes"), "{setting} {change}");
         }
-        let after = stored(&running, 1).await;
-        let Some(AttributeValue::M(fields)) = after.get("comment_blob") else { panic!("{after:?}") };
-        let known = ["title", "body", "author"].map(|name| fields.get(name).cloned());
+        let mut after = stored(&running, 1).await.into_inner();
+        let known = ["title", "body", "author"].map(|name| fields_of(&mut after).get(name).cloned());
         assert_eq!(known, [None, Some(text("Another.")), Some(text("Bo"))]);
         // Duplicates and the repair job's restores are copies of the whole item.
         let contents = running.assert_invariants().await;
@@ -179,7 +175,7 @@ async fn an_edit_keeps_what_another_version_or_tool_wrote() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_nobody_can_read_is_left_out_of_everything_and_left_as_it_is() {
+async fn a_comment_with_an_unreadable_text_is_left_out_everywhere_and_kept_as_it_is() {
     const SECRET: &str = "What the author wrote";
     let mut running = stack_of(BlobFormat::Zstd).await;
     let table = running.stack.table().clone();
@@ -237,30 +233,27 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     // The tool adds an attribute, a key inside of the text, or both. It leaves the revision as it is.
     for (round, (adds_attribute, adds_key)) in [(true, false), (false, true), (true, true)].into_iter().enumerate() {
-        let gate = Gate::for_transactions(running.stack.dynamodb_url()).await;
-        let config = TableConfig::new(running.stack.table().name(), Some(gate.url.clone()));
-        let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
-        let held = Table::connect(&config).await;
+        let gate = Gate::start(running.stack.dynamodb_url(), gate::TRANSACTIONS).await;
+        let held = Table::connect(&patient_config(running.stack.table(), &gate.url)).await;
         gate.hold_after(0);
         let patch = CommentPatch { body: Some(format!("Edit {round}.")), ..CommentPatch::default() };
         let edit = tokio::spawn(async move { held.patch_comment(&comment_id(1), None, &patch).await });
-        wait_for("the edit", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        gate.wait_until_holding("the edit").await;
         let mut item = stored(&running, 1).await.into_inner();
         if adds_attribute {
             item.insert(format!("votes{round}"), text("1"));
         }
         if adds_key {
-            let Some(AttributeValue::M(fields)) = item.get_mut("comment_blob") else { panic!("{item:?}") };
-            fields.insert(format!("reply{round}"), text("Thanks!"));
+            fields_of(&mut item).insert(format!("reply{round}"), text("Thanks!"));
         }
         put(&running, item.into()).await;
         gate.open();
         edit.await.unwrap().unwrap();
-        let after = stored(&running, 1).await;
-        let Some(AttributeValue::M(fields)) = after.get("comment_blob") else { panic!("{after:?}") };
-        assert_eq!(fields.get("body"), Some(&text(&format!("Edit {round}."))));
+        let mut after = stored(&running, 1).await.into_inner();
         assert_eq!(after.contains_key(&format!("votes{round}")), adds_attribute, "{after:?}");
-        assert_eq!(fields.contains_key(&format!("reply{round}")), adds_key, "{after:?}");
+        let fields = fields_of(&mut after);
+        assert_eq!(fields.get("body"), Some(&text(&format!("Edit {round}."))));
+        assert_eq!(fields.contains_key(&format!("reply{round}")), adds_key, "{fields:?}");
     }
     let after = stored(&running, 1).await;
     assert!(["votes0", "votes2"].iter().all(|name| after.contains_key(*name)), "{after:?}");

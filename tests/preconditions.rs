@@ -15,6 +15,7 @@ use table::{Table, TableConfig};
 
 use crate::fixture::{
     api::Served,
+    data::PRODUCT,
     faults::table::{TableFault, chosen_faults_table},
     http::{Answer, Http, WRITE_TOKEN, good_comment, product_path},
     invariants::Contents,
@@ -23,8 +24,15 @@ use crate::fixture::{
 
 async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
     let headers: Vec<(&str, &str)> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
-    let target = format!("{}/comments", product_path("a/b"));
+    let target = format!("{}/comments", product_path(PRODUCT));
     http.write(Method::POST, &target, &headers, comment.to_string().as_bytes()).await
+}
+
+/// Posts a comment. Returns its id and its entity tag.
+async fn post_one(http: &Http) -> (String, String) {
+    let created = post(http, None, &good_comment("en", 5, "Body")).await;
+    let tag = created.header("etag").unwrap().to_owned();
+    (created.expect(201)["id"].as_str().unwrap().to_owned(), tag)
 }
 
 /// Changes a comment, with one `If-Match` header for each condition.
@@ -44,13 +52,11 @@ fn assert_changed(answer: &Answer, current: &str) {
 }
 
 #[tokio::test]
-async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
+async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     let http = &api.http;
-    let created = post(http, None, &good_comment("en", 5, "Body")).await;
-    let first = created.header("etag").unwrap().to_owned();
-    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+    let (id, first) = post_one(http).await;
 
     let changed = change(http, &id, &[&first], &json!({ "rating": 4 })).await;
     let second = changed.header("etag").unwrap().to_owned();
@@ -94,13 +100,11 @@ async fn a_change_happens_to_one_of_the_revisions_in_if_match_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_change_does_not_happen_to_a_revision_that_if_none_match_excludes() {
+async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     let http = &api.http;
-    let created = post(http, None, &good_comment("en", 5, "Body")).await;
-    let first = created.header("etag").unwrap().to_owned();
-    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+    let (id, first) = post_one(http).await;
     let target = format!("/api/v1/comments/{id}");
     let send = async |method: Method, headers: &[(&str, &str)]| {
         let body: &[u8] = if method == Method::PATCH { b"{\"rating\": 4}" } else { b"" };
@@ -150,11 +154,11 @@ async fn conflicting_table(stores: &Stores, conflicts: usize, tried_within: Dura
 }
 
 #[tokio::test]
-async fn a_change_outlasts_conflicts_that_pass_and_says_so_of_those_that_do_not() {
+async fn a_change_outlasts_temporary_conflicts_and_is_503_after_lasting_ones() {
     let stores = Stores::start().await;
     let table = conflicting_table(&stores, 5, Duration::from_secs(20)).await;
     let api = Served::start(table, stores.index.clone(), ApiSettings::default());
-    let id = post(&api.http, None, &good_comment("en", 5, "Body")).await.expect(201)["id"].as_str().unwrap().to_owned();
+    let (id, _) = post_one(&api.http).await;
     api.http.patch(&id, &json!({ "rating": 4 })).await.expect(200);
     api.finish().await;
 
@@ -176,11 +180,11 @@ async fn a_change_outlasts_conflicts_that_pass_and_says_so_of_those_that_do_not(
 }
 
 #[tokio::test]
-async fn a_key_of_another_product_or_another_token_is_another_key() {
+async fn an_idempotency_key_belongs_to_its_token_and_product() {
     let stores = Stores::start().await;
     let another: WriteToken = "another-token".parse().unwrap();
     let settings = ApiSettings { write_tokens: vec![another.hash()], ..ApiSettings::default() };
-    let api = Served::start(stores.table.clone(), stores.index.clone(), settings);
+    let api = Served::with(&stores, settings);
     let comment = good_comment("en", 5, "Body").to_string();
     let send = async |product: &str, token: &str| {
         let authorization = format!("Bearer {token}");
@@ -204,9 +208,9 @@ async fn a_key_of_another_product_or_another_token_is_another_key() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_answered_as_the_first_time_whatever_has_happened_since() {
+async fn a_repeated_request_gets_its_first_answer_whatever_has_happened_since() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     let http = &api.http;
     let comment = good_comment("EN", 5, "Body");
     let first = post(http, Some("key-1"), &comment).await;
@@ -239,15 +243,15 @@ async fn a_repeated_request_is_answered_as_the_first_time_whatever_has_happened_
 }
 
 #[tokio::test]
-async fn of_two_requests_with_one_key_at_the_same_time_one_creates_and_both_are_told_the_same() {
+async fn of_two_concurrent_requests_with_one_key_one_creates_and_both_get_one_answer() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     for key in 0..10 {
         let (key, comment) = (format!("key-{key}"), good_comment("en", 5, &format!("Body {key}")));
         let answers = join_all((0..2).map(|_| post(&api.http, Some(&key), &comment))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
-        let told = answers.iter().map(|answer| (answer.header("location"), answer.header("etag"), &answer.body));
-        assert_eq!(told.unique().count(), 1, "{answers:?}");
+        let contents = answers.iter().map(|answer| (answer.header("location"), answer.header("etag"), &answer.body));
+        assert_eq!(contents.unique().count(), 1, "{answers:?}");
         // Of two requests with one key and different bodies, one creates a comment and the other is refused.
         let key = format!("{key}-of-two");
         let bodies = ["one", "two"].map(|body| good_comment("en", 5, body));

@@ -3,27 +3,19 @@
 
 use std::time::Duration;
 
-use model::{
-    Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, Timestamp,
-    plan::{IndexEdit, index_edits},
-};
+use model::{Cd, Filter, Order, Timestamp, plan::IndexEdit};
 use page_index::{IndexAnswer, NotReady, PageIndex, PageIndexConfig, PageStart, PageStartQuery};
 use process::{StoreError, now};
 
 use crate::fixture::{
-    gate::Gate,
-    redis_server::{self, OwnRedis},
+    data::{self, PRODUCT},
+    gate::{self, Gate},
+    redis_server::{self, OwnRedis, TABLE_ID, make_ready},
     wait_for,
 };
 
-const TABLE_ID: &str = "the-table";
-
-fn product() -> ProductId {
-    ProductId::parse("a/b").unwrap()
-}
-
 async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<PageStart> {
-    let (product, filter) = (product(), Filter::ANY);
+    let (product, filter) = (data::product(PRODUCT), Filter::ANY);
     let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
     let answer = index.page_start(&query, table_id, at).await.unwrap();
     // All other questions get the same judgement.
@@ -31,19 +23,14 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
     assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
     let catalog = index.catalog(index.partition_of(&product), table_id, at).await.unwrap();
     assert_eq!(catalog.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
-    let cd = Cd { created_at: at, id: CommentId::parse("c1").unwrap() };
+    let cd = Cd { created_at: at, id: data::comment_id("c1") };
     let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
     assert_eq!(position.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
     answer
 }
 
-async fn make_ready(index: &PageIndex, watermark: Timestamp) {
-    let rebuild = index.begin_rebuild().await.unwrap();
-    index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
-}
-
 #[tokio::test]
-async fn a_new_index_is_not_believed_until_it_is_rebuilt() {
+async fn a_new_index_is_not_used_until_it_is_rebuilt() {
     let index = redis_server::own_index().await;
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
     let rebuild = index.begin_rebuild().await.unwrap();
@@ -58,7 +45,7 @@ async fn a_new_index_is_not_believed_until_it_is_rebuilt() {
 }
 
 #[tokio::test]
-async fn another_tables_index_is_not_believed() {
+async fn another_tables_index_is_not_used() {
     let index = redis_server::own_index().await;
     make_ready(&index, now()).await;
     assert_eq!(ask(&index, "the-table-restored", now()).await, Err(NotReady::OtherTable));
@@ -67,7 +54,7 @@ async fn another_tables_index_is_not_believed() {
 }
 
 #[tokio::test]
-async fn an_index_whose_vouch_is_old_is_not_believed() {
+async fn an_index_whose_vouch_is_old_is_not_used() {
     let index = redis_server::own_index().await;
     let watermark = now();
     make_ready(&index, watermark).await;
@@ -87,10 +74,7 @@ async fn an_index_whose_vouch_is_old_is_not_believed() {
 async fn a_server_that_may_evict_keys_is_refused() {
     let redis = OwnRedis::start().await;
     let index = redis.index();
-    let mut raw = redis.connection().await;
-    let mut policy = async |policy: &str| {
-        redis::cmd("CONFIG").arg(&["SET", "maxmemory-policy", policy]).exec_async(&mut raw).await.unwrap();
-    };
+    let policy = async |policy: &str| redis.ask::<()>(&format!("CONFIG SET maxmemory-policy {policy}")).await;
     for evicting in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl"] {
         policy(evicting).await;
         let error = index.begin_rebuild().await.unwrap_err();
@@ -102,12 +86,11 @@ async fn a_server_that_may_evict_keys_is_refused() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_lost_in_the_middle_of_a_rebuild_is_not_marked_ready() {
+async fn an_index_lost_during_a_rebuild_is_not_marked_ready() {
     let redis = OwnRedis::start().await;
     let index = redis.index();
-    let mut raw = redis.connection().await;
     let rebuild = index.begin_rebuild().await.unwrap();
-    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("FLUSHALL").await;
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
@@ -127,9 +110,8 @@ async fn an_index_that_is_lost_in_the_middle_of_a_rebuild_is_not_marked_ready() 
 /// Edits that put some comments into the index.
 fn edits_of(comments: std::ops::Range<u64>) -> Vec<IndexEdit> {
     let edits = comments.flat_map(|number| {
-        let (language, rating) = (Language::parse("en").unwrap(), Rating::new(1 + number % 5).unwrap());
-        let placement = Placement { product: product(), language, rating };
-        index_edits(&CommentId::parse(&format!("c{number}")).unwrap(), Some((&placement, now())), &[])
+        let placement = data::placement(&data::product(PRODUCT), "en", 1 + number % 5);
+        data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
     });
     edits.collect()
 }
@@ -140,13 +122,12 @@ async fn is_marked(index: &PageIndex) -> bool {
 }
 
 #[tokio::test]
-async fn an_index_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_ready() {
+async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() {
     let redis = OwnRedis::start().await;
     let index = redis.index();
-    let mut raw = redis.connection().await;
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10)).await.unwrap();
-    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("SAVE").await;
     index.apply(&edits_of(10..20)).await.unwrap();
     redis.kill().await;
     redis.server.restart().await.unwrap();
@@ -165,27 +146,25 @@ async fn an_index_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_r
 }
 
 #[tokio::test]
-async fn a_server_that_has_followed_another_during_a_rebuild_is_not_marked_ready() {
+async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
     let (redis, other) = (OwnRedis::start().await, OwnRedis::start().await);
     let index = redis.index();
-    let mut raw = redis.connection().await;
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10)).await.unwrap();
     // The other server took over with the data that it had by then. This server follows it, and then takes over again.
-    let mut of_other = other.connection().await;
     for key in index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:rebuild")) {
-        let token: String = redis::cmd("GET").arg(key).query_async(&mut raw).await.unwrap();
-        redis::cmd("SET").arg(&[key, &token]).exec_async(&mut of_other).await.unwrap();
+        let token: String = redis.ask(&format!("GET {key}")).await;
+        other.ask::<()>(&format!("SET {key} {token}")).await;
     }
     let url = other.server.url();
     let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
-    redis::cmd("REPLICAOF").arg(&[host, port]).exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
     wait_for("the replica's synchronisation", async || {
-        let info: String = redis::cmd("INFO").arg("replication").query_async(&mut raw.clone()).await.unwrap();
+        let info: String = redis.ask("INFO replication").await;
         if info.contains("master_link_status:up") { Ok(()) } else { Err(info) }
     })
     .await;
-    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("REPLICAOF NO ONE").await;
     wait_for("the server", async || index.ping().await.map_err(|error| error.to_string())).await;
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
@@ -212,20 +191,16 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
 #[tokio::test]
 async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     // Enough products that emptying the index takes several steps. The other rebuild runs after each of these steps.
-    const COMMENTS: usize = 1_000;
+    const COMMENTS: u64 = 1_000;
     let redis = OwnRedis::start().await;
     let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
     let index = PageIndex::connect(&config).unwrap();
-    let gate = Gate::for_scans(&redis.server.url()).await;
+    let gate = Gate::start(&redis.server.url(), gate::SCANS).await;
     let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
     let edits: Vec<_> = (0..COMMENTS)
         .flat_map(|number| {
-            let placement = Placement {
-                product: ProductId::parse(&format!("product-{number}")).unwrap(),
-                language: Language::parse("en").unwrap(),
-                rating: Rating::new(1 + number as u64 % 5).unwrap(),
-            };
-            index_edits(&CommentId::parse(&format!("c{number}")).unwrap(), Some((&placement, now())), &[])
+            let placement = data::placement(&data::product(&format!("product-{number}")), "en", 1 + number % 5);
+            data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
         })
         .collect();
     let mut held = 0;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::dynamodb::EventRecord;
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp, record::decode_batch};
+use model::{CommentId, record::decode_batch};
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
@@ -13,7 +13,10 @@ use rand::{
 use stream_writer::FanOut;
 use table::{CommentPatch, NewComment};
 
-use crate::fixture::stores::{INVOCATION, Stores};
+use crate::fixture::{
+    data,
+    stores::{INVOCATION, Stores},
+};
 
 /// Changes of comments. Each makes a record.
 const CHANGES: usize = 220;
@@ -29,26 +32,19 @@ const DELIVERIES: usize = 5;
 pub(crate) async fn write_history(stores: &Stores, random: &mut StdRng, changes: usize) {
     let mut alive: BTreeMap<u64, CommentId> = BTreeMap::new();
     for number in 0..COMMENTS {
-        let id = CommentId::parse(&format!("c{number}")).unwrap();
+        let id = data::comment_id(&format!("c{number}"));
         if stores.table.comment(&id).await.unwrap().is_some() {
             alive.insert(number, id);
         }
     }
     for change in 0..changes {
         let number = random.random_range(0..COMMENTS);
-        let language = Language::parse(["en", "ko", "fr"].choose(random).unwrap()).unwrap();
-        let rating = Rating::new(random.random_range(1..=5)).unwrap();
+        let language = data::language(["en", "ko", "fr"].choose(random).unwrap());
+        let rating = data::rating(random.random_range(1..=5));
         match alive.get(&number) {
             None => {
-                let comment = NewComment {
-                    id: CommentId::parse(&format!("c{number}")).unwrap(),
-                    product: ProductId::parse(["a/b", "c"][usize::try_from(number % 2).unwrap()]).unwrap(),
-                    language,
-                    rating,
-                    created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number / 3).unwrap())
-                        .unwrap(),
-                    text: CommentText::new(None, format!("Body {change}"), None).unwrap(),
-                };
+                let text = data::body(&format!("Body {change}"));
+                let comment = NewComment { language, rating, text, ..data::varied_comment(number) };
                 alive.insert(number, comment.id.clone());
                 stores.table.create_comment(comment, None).await.unwrap();
             }
@@ -115,7 +111,7 @@ async fn deliver_in_part(stores: &Stores, batch: &[EventRecord], random: &mut St
 }
 
 #[tokio::test]
-async fn an_invocation_that_is_cut_in_the_middle_is_made_good_by_the_next_delivery() {
+async fn the_next_delivery_completes_an_invocation_that_was_cut_in_the_middle() {
     let mut random = StdRng::seed_from_u64(32);
     let stores = Stores::start().await;
     write_history(&stores, &mut random, CHANGES).await;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use itertools::Itertools;
 use model::{
-    Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, RatingSet, Timestamp,
+    Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
 use page_index::{Marked, PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
@@ -12,37 +12,35 @@ use process::{StoreError, now};
 
 use crate::fixture::{
     certificates::Certificates,
-    redis_cluster::{RedisCluster, free_port, with_tls},
-    redis_server::{self, OwnRedis},
+    data, free_port,
+    redis_cluster::{PORTS, RedisCluster, with_tls},
+    redis_server::{self, OwnRedis, TABLE_ID},
 };
-
-const TABLE_ID: &str = "the-table";
 
 /// Number of comments: enough that a union of sets is searched.
 const COMMENTS: u64 = 100;
 
 fn product() -> ProductId {
-    ProductId::parse("a/b").unwrap()
+    data::product(data::PRODUCT)
 }
 
 fn placement(number: u64) -> Placement {
-    let (language, rating) = (Language::parse("en").unwrap(), Rating::new(1 + number % 5).unwrap());
-    Placement { product: product(), language, rating }
+    data::placement(&product(), "en", 1 + number % 5)
 }
 
 fn id(number: u64) -> CommentId {
-    CommentId::parse(&format!("c{number}")).unwrap()
+    data::comment_id(&format!("c{number}"))
 }
 
 fn created_at(number: u64) -> Timestamp {
-    Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number * number).unwrap()).unwrap()
+    data::at_ms(data::CREATED_MS + i64::try_from(number * number).unwrap())
 }
 
 /// The calls of `page-indexer`.
 async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
     // The only comment of a product is created, gets a different rating, and is deleted.
-    let of_other = |number| Placement { product: ProductId::parse("other").unwrap(), ..placement(number) };
-    index.apply(&index_edits(&id(COMMENTS), Some((&of_other(1), now())), &[])).await?;
+    let of_other = |number| Placement { product: data::product("other"), ..placement(number) };
+    index.apply(&data::index_comment(&id(COMMENTS), &of_other(1), now())).await?;
     for last in [Some((&of_other(1), now())), Some((&of_other(2), now())), None] {
         index.apply(&index_edits(&id(COMMENTS), last, &[of_other(1), of_other(2)])).await?;
     }
@@ -92,7 +90,7 @@ async fn rebuild(index: &PageIndex) -> Result<(), StoreError> {
     let rebuild = index.begin_rebuild().await?;
     index_comments(index).await?;
     let edits = (0..COMMENTS)
-        .flat_map(|number| index_edits(&id(number), Some((&placement(number), created_at(number))), &[]))
+        .flat_map(|number| data::index_comment(&id(number), &placement(number), created_at(number)))
         .collect_vec();
     index.apply(&edits).await?;
     index.finish_rebuild(&rebuild, TABLE_ID, now()).await
@@ -107,7 +105,7 @@ fn refused(outcome: Result<(), StoreError>) -> String {
 
 /// A server that also speaks TLS, on the returned port.
 async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
-    let tls_port = free_port();
+    let tls_port = free_port(PORTS);
     let arguments = certificates.arguments(tls_port);
     let arguments = arguments.iter().map(String::as_str).collect_vec();
     match OwnRedis::start_with(&arguments).await {
@@ -117,7 +115,7 @@ async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_by_the_authority_that_is_named_and_by_no_other() {
+async fn only_a_server_certified_by_the_configured_authority_is_trusted() {
     let (certificates, others) = (Certificates::new(), Certificates::new());
     let (redis, tls_port) = start_with_tls(&certificates).await;
     let connect = |host: &str, ca: Option<PathBuf>| {
@@ -145,8 +143,7 @@ async fn a_server_is_trusted_by_the_authority_that_is_named_and_by_no_other() {
 #[tokio::test]
 async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     let redis = OwnRedis::start().await;
-    let mut raw = redis.connection().await;
-    redis::cmd("ACL").arg(&["SETUSER", "known", "on", ">right", "+ping"]).exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("ACL SETUSER known on >right +ping").await;
     let connect = |mode, user: &str| {
         let url = redis.server.url().replace("redis://", &format!("redis://{user}"));
         PageIndex::connect(&PageIndexConfig { mode, ..redis_server::config_at(&url) }).unwrap()
@@ -161,7 +158,7 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     // The next connection can use a password that was added later.
     let index = connect(RedisMode::Single, "known:later@");
     refused(index.ping().await);
-    redis::cmd("ACL").arg(&["SETUSER", "known", ">later"]).exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("ACL SETUSER known >later").await;
     index.ping().await.unwrap();
 }
 
@@ -178,7 +175,7 @@ fn documented_users() -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test]
-async fn the_documented_users_of_a_cluster_with_tls_have_just_what_they_need() {
+async fn the_documented_users_of_a_cluster_with_tls_have_exactly_what_they_need() {
     let certificates = Certificates::new();
     let cluster = RedisCluster::start_with_tls(&certificates).await;
     let config =

@@ -3,14 +3,11 @@
 
 use std::io::ErrorKind;
 
-use api::ApiSettings;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fixture::{
     api::Served,
+    data::PRODUCT,
     http::{WRITE_TOKEN, good_comment, product_path},
     invariants::Contents,
     stores::Stores,
@@ -18,7 +15,7 @@ use crate::fixture::{
 
 /// Sends bytes and reads until the connection ends. It may end before all bytes are sent.
 async fn answers(api: &Served, sent: &[u8]) -> String {
-    let mut stream = TcpStream::connect(api.http.authority()).await.unwrap();
+    let mut stream = api.http.connect().await;
     let (mut reader, mut writer) = stream.split();
     let mut answers = Vec::new();
     let reading = async {
@@ -46,10 +43,10 @@ fn head(method: &str, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_when_it_is_read_and_not_before() {
+async fn a_body_is_requested_when_it_is_read_and_not_before() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
-    let comments = format!("{}/comments", product_path("p"));
+    let api = Served::of(&stores);
+    let comments = format!("{}/comments", product_path(PRODUCT));
     let body = good_comment("en", 5, "Body").to_string();
     let post = head("POST", &comments);
     let expect = |head: &str, length: usize| format!("{head}Expect: 100-continue\r\nContent-Length: {length}\r\n\r\n");
@@ -70,7 +67,7 @@ async fn a_body_is_asked_for_when_it_is_read_and_not_before() {
         assert!(answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
     }
 
-    let mut stream = TcpStream::connect(api.http.authority()).await.unwrap();
+    let mut stream = api.http.connect().await;
     stream.write_all(expect(&post, body.len()).as_bytes()).await.unwrap();
     let mut asked = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut asked).await.unwrap();
@@ -93,8 +90,8 @@ async fn a_body_is_asked_for_when_it_is_read_and_not_before() {
 #[tokio::test]
 async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     let stores = Stores::start().await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
-    let comments = format!("{}/comments", product_path("p"));
+    let api = Served::of(&stores);
+    let comments = format!("{}/comments", product_path(PRODUCT));
     let body = good_comment("en", 5, "Body").to_string();
     let sized = |head: &str, body: &str| format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     let chunked = |head: &str, body: &str| {

@@ -5,49 +5,25 @@
 use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
-use model::{BaseSet, CommentId, Placement, ProductId, Timestamp, plan::index_edits};
+use itertools::Itertools;
+use model::{Placement, Timestamp};
 use page_index::PageIndexConfig;
 use serde_json::{Value, json};
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
+    data::{self, PRODUCT},
     faults::{
         Schedule,
         table::{TableFault, faulty_table},
     },
     function::{SECRET, with},
-    gate::Gate,
-    http::{Answer, Http, good_comment, ids, product_path, without_index_within},
+    gate::{self, Gate},
+    http::{Answer, Http, good_comment, ids, listing, product_path, without_index_within},
     redis_server::{self, OwnRedis},
     stores::Stores,
     wait_for,
 };
-
-/// The product in these tests.
-const PRODUCT: &str = "a/b";
-
-fn product() -> ProductId {
-    ProductId::parse(PRODUCT).unwrap()
-}
-
-fn listing(query: &str) -> String {
-    format!("{}/comments?{query}", product_path(PRODUCT))
-}
-
-/// Fills the stores with 45 comments, fanned out and indexed, and makes the page index ready.
-async fn filled(stores: &Stores) {
-    for number in 0..45 {
-        stores.create_numbered(number, product()).await;
-    }
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-}
-
-fn assert_later(answer: &Answer) {
-    assert_eq!(answer.status, 503, "{answer:?}");
-    assert!(answer.header("retry-after").is_some(), "{answer:?}");
-    assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
-}
 
 /// Sends every kind of read and write. The client fails when an answer takes longer than the service allows.
 async fn everything(http: &Http) -> Vec<Answer> {
@@ -71,10 +47,10 @@ async fn everything(http: &Http) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn a_table_that_does_not_answer_is_later_for_everybody_and_costs_no_memory() {
+async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let gate = Gate::for_calls(&stores.engine_url()).await;
+    stores.fill(45).await;
+    let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let variables = with(
         api_variables(&stores),
         &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/')), ("PAGEMARK_MAX_IN_FLIGHT", "16")],
@@ -84,7 +60,7 @@ async fn a_table_that_does_not_answer_is_later_for_everybody_and_costs_no_memory
 
     gate.hold_after(0);
     for answer in everything(&api.http).await {
-        assert_later(&answer);
+        answer.assert_later();
     }
     let ready = api.operations.get("/readyz").await.expect(503);
     assert_eq!((&ready["status"], &ready["table"]["state"]), (&json!("unavailable"), &json!("error")));
@@ -95,7 +71,7 @@ async fn a_table_that_does_not_answer_is_later_for_everybody_and_costs_no_memory
     let crowd = join_all((0..400).map(|_| api.http.get(&target))).await;
     let overloaded =
         crowd.iter().filter(|answer| answer.problem()["type"] == "urn:pagemark:problem:overloaded").count();
-    crowd.iter().for_each(assert_later);
+    crowd.iter().for_each(Answer::assert_later);
     assert!(crowd.iter().all(|answer| answer.header("x-request-id").is_some()));
     let route = r#"route="/api/v1/products/{product}/comments",method="GET",status="503""#;
     assert!(api.metric(&format!("pagemark_http_requests_total{{{route}}}")).await >= 400.0);
@@ -106,19 +82,15 @@ async fn a_table_that_does_not_answer_is_later_for_everybody_and_costs_no_memory
     assert!(grown < 64 << 20, "400 readers of a table that does not answer took {grown} bytes");
 
     gate.open();
-    wait_for("pages again", async || {
-        let answer = api.http.get(&listing("page=2")).await;
-        if answer.status == 200 { Ok(()) } else { Err(answer) }
-    })
-    .await;
+    api.http.wait_for_200(&listing("page=2")).await;
     api.operations.get("/readyz").await.expect(200);
     stores.index.clear().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
+async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
     let stores = Stores::start().await;
-    filled(&stores).await;
+    stores.fill(45).await;
     let faults =
         [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
     for fault in faults {
@@ -127,7 +99,7 @@ async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
         let api = Served::start(table, stores.index.clone(), ApiSettings::default());
         for answer in everything(&api.http).await {
             assert_eq!(answer.status, 503, "{fault:?}: {answer:?}");
-            assert_later(&answer);
+            answer.assert_later();
         }
         api.finish().await;
     }
@@ -135,30 +107,30 @@ async fn a_table_that_throttles_or_fails_is_later_and_never_not_found() {
 }
 
 #[tokio::test]
-async fn a_table_that_refuses_is_later_and_an_error_in_the_log() {
+async fn a_table_that_refuses_is_503_and_an_error_in_the_log() {
     let stores = Stores::start().await;
-    filled(&stores).await;
+    stores.fill(45).await;
     // The table does not exist. Readers get the same answer as for a missing permission.
     let variables = with(api_variables(&stores), &[("PAGEMARK_TABLE", "no-such-table")]);
     let api = ApiProcess::start(variables).await;
     for answer in everything(&api.http).await {
-        assert_later(&answer);
+        answer.assert_later();
     }
     let answer = api.http.get("/api/v1/comments/c0001").await;
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:table-unavailable");
     assert!(!answer.body.contains("no-such-table") && !answer.body.contains("ResourceNotFound"), "{answer:?}");
     let logged = api.logged(answer.header("x-request-id").unwrap()).await;
-    let is_told = |line: &Value| line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException");
-    assert!(logged.iter().any(is_told), "{logged:?}");
+    let is_error = |line: &Value| line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException");
+    assert!(logged.iter().any(is_error), "{logged:?}");
     api.operations.get("/readyz").await.expect(503);
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
+async fn a_page_index_that_hangs_costs_only_totals_and_page_numbers() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    filled(&stores).await;
+    stores.fill(45).await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let ready = api.http.get(&listing("page=1")).await.expect(200);
     assert_eq!((&ready["total"], &ready["index"]), (&json!(45), &json!("ready")));
@@ -175,9 +147,9 @@ async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
     let first = first.expect(200);
     assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")));
     assert_eq!(ids(&first), ids(&ready));
-    assert_later(&get(listing("page=2")).await);
-    assert_later(&get(listing("page=1000")).await);
-    assert_later(&get("/product/a%2Fb/comments?page=2".to_owned()).await);
+    get(listing("page=2")).await.assert_later();
+    get(listing("page=1000")).await.assert_later();
+    get("/product/a%2Fb/comments?page=2".to_owned()).await.assert_later();
     assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
     assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
     assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
@@ -188,17 +160,17 @@ async fn a_page_index_that_hangs_costs_totals_and_numbers_only() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_told_to_end_finishes_what_it_has_begun() {
+async fn a_service_that_gets_sigterm_finishes_its_requests() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let gate = Gate::for_calls(&stores.engine_url()).await;
+    stores.fill(45).await;
+    let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let variables = with(api_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/'))]);
     let api = ApiProcess::start(variables).await;
     api.http.get(&listing("page=1")).await.expect(200);
     gate.hold_after(0);
     let (http, target) = (api.http.clone(), listing("page=2"));
     let begun = tokio::spawn(async move { http.get(&target).await });
-    wait_for("a request under way", async || if gate.is_holding() { Ok(()) } else { Err("none") }).await;
+    gate.wait_until_holding("a request under way").await;
     api.terminate();
     wait_for("the log of the end", async || {
         let log = api.log();
@@ -231,9 +203,9 @@ fn counted(line: &Value) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn the_alarm_on_unavailable_answers_counts_lines_of_the_log_as_they_are() {
+async fn the_alarm_on_unavailable_answers_counts_real_log_lines() {
     let stores = Stores::start().await;
-    filled(&stores).await;
+    stores.fill(45).await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let ask = async |id: &str, status: u16| {
         let answer = api.http.send(Method::GET, &listing("page=2"), &[("x-request-id", id)], b"").await;
@@ -249,9 +221,9 @@ async fn the_alarm_on_unavailable_answers_counts_lines_of_the_log_as_they_are() 
 }
 
 #[tokio::test]
-async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() {
+async fn the_log_names_requests_and_traces_and_no_text_of_a_comment() {
     let stores = Stores::start().await;
-    filled(&stores).await;
+    stores.fill(45).await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let headers = [
         ("user-agent", "a reader/1.0"),
@@ -288,10 +260,10 @@ async fn the_log_names_requests_and_their_traces_and_nothing_that_was_written() 
 }
 
 #[tokio::test]
-async fn a_page_that_has_not_changed_is_not_sent_again_and_a_deleted_text_is_gone() {
+async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     let newest = ids(&api.http.get(&listing("page=1")).await.expect(200))[0].clone();
     let mut tags = Vec::new();
     let targets = [listing("page=1"), format!("{}/stats", product_path(PRODUCT)), "/product/a%2Fb/comments".to_owned()];
@@ -325,20 +297,17 @@ async fn a_page_that_has_not_changed_is_not_sent_again_and_a_deleted_text_is_gon
     stores.finish().await;
 }
 
-/// Changes the ranks of a product with commands that the product never sends.
-async fn spoil_ranks(stores: &Stores, product: &ProductId, command: &str, arguments: &[&str]) {
-    let set = BaseSet { product: product.clone(), language: None, rating: None }.to_string();
-    let names = stores.index.key_names().await.unwrap();
-    let key = names.iter().find(|name| name.ends_with(&set)).unwrap_or_else(|| panic!("{set} in {names:?}"));
-    let mut connection = redis_server::connection(&stores.redis_url).await;
-    redis::cmd(command).arg(key).arg(arguments).exec_async(&mut connection).await.unwrap();
+/// Changes the ranks of the product with a command that Pagemark never sends.
+async fn spoil_ranks(stores: &Stores, command: &str, arguments: &str) {
+    let key = stores.index.key_name(&data::all_of(&data::product(PRODUCT)));
+    redis_server::ask::<()>(&stores.redis_url, &format!("{command} {key} {arguments}")).await;
 }
 
 #[tokio::test]
 async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     let signs = async || {
         let sign =
             async |sign: &str| metric(&api.http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
@@ -349,16 +318,15 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
     assert_eq!(signs().await, [0.0, 0.0, 0.0]);
 
     // Ranks of comments that do not exist and would be older than all others. They promise a fourth page.
-    let ghosts: Vec<String> = (0..18).flat_map(|number| ["5".to_owned(), format!("ghost-{number}")]).collect();
-    spoil_ranks(&stores, &product(), "ZADD", &ghosts.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    spoil_ranks(&stores, "ZADD", &(0..18).map(|number| format!("5 ghost-{number}")).join(" ")).await;
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
     assert_eq!(signs().await, [1.0, 0.0, 0.0]);
     assert_eq!(api.http.get(&listing("page=4")).await.problem()["type"], "urn:pagemark:problem:past-the-end");
     assert_eq!(signs().await, [1.0, 0.0, 1.0]);
 
     // A comment without a rank.
-    spoil_ranks(&stores, &product(), "ZREMRANGEBYSCORE", &["-inf", "5"]).await;
-    spoil_ranks(&stores, &product(), "ZREM", &[ids(&third)[4].as_str()]).await;
+    spoil_ranks(&stores, "ZREMRANGEBYSCORE", "-inf 5").await;
+    spoil_ranks(&stores, "ZREM", &ids(&third)[4]).await;
     assert_eq!(ids(&api.http.get(&listing("page=3")).await.expect(200)), ids(&third));
     assert_eq!(signs().await, [1.0, 1.0, 1.0]);
     api.finish().await;
@@ -368,28 +336,28 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
 #[tokio::test]
 async fn an_empty_page_is_looked_into() {
     let stores = Stores::start().await;
-    filled(&stores).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     let at = |product: &str, query: &str| format!("{}/comments?{query}", product_path(product));
 
     // A comment that is ranked but not yet fanned out. It exists, so the answer must not deny that.
-    let late = stores.create_numbered(1001, ProductId::parse("late").unwrap()).await;
-    let edits = index_edits(&late.id, Some((&late.placement(), late.created_at)), &[]);
+    let late = stores.create_numbered(1001, data::product("late")).await;
+    let edits = data::index_comment(&late.id, &late.placement(), late.created_at);
     stores.index.apply(&edits).await.unwrap();
     let waiting = api.http.get(&at("late", "language=ko&page=1")).await;
-    assert_later(&waiting);
+    waiting.assert_later();
     assert_eq!(waiting.problem()["type"], "urn:pagemark:problem:not-yet-listed");
 
     // The late comment again, but now the first rank belongs to a comment that does not exist.
     let newer = Timestamp::MAX;
-    let ghost = CommentId::parse("ghost").unwrap();
-    stores.index.apply(&index_edits(&ghost, Some((&late.placement(), newer)), &[])).await.unwrap();
-    assert_later(&api.http.get(&at("late", "language=ko&page=1")).await);
+    let ghost = data::comment_id("ghost");
+    stores.index.apply(&data::index_comment(&ghost, &late.placement(), newer)).await.unwrap();
+    api.http.get(&at("late", "language=ko&page=1")).await.assert_later();
 
     // A rank without a comment: the listing is empty.
-    let gone = CommentId::parse("gone").unwrap();
-    let placement = Placement { product: ProductId::parse("empty").unwrap(), ..late.placement() };
-    stores.index.apply(&index_edits(&gone, Some((&placement, late.created_at)), &[])).await.unwrap();
+    let gone = data::comment_id("gone");
+    let placement = Placement { product: data::product("empty"), ..late.placement() };
+    stores.index.apply(&data::index_comment(&gone, &placement, late.created_at)).await.unwrap();
     let empty = api.http.get(&at("empty", "page=1")).await.expect(200);
     assert_eq!((ids(&empty).len(), &empty["total"]), (0, &json!(0)));
 
@@ -398,10 +366,10 @@ async fn an_empty_page_is_looked_into() {
         let labels = r#"store="table",call="comment",outcome="ok""#;
         metric(&api.http, &format!("pagemark_store_call_duration_seconds_count{{{labels}}}")).await
     };
-    let placement = Placement { product: ProductId::parse("ghosts").unwrap(), ..late.placement() };
+    let placement = Placement { product: data::product("ghosts"), ..late.placement() };
     for number in 0..60 {
-        let ghost = CommentId::parse(&format!("ghost-{number}")).unwrap();
-        stores.index.apply(&index_edits(&ghost, Some((&placement, late.created_at)), &[])).await.unwrap();
+        let ghost = data::comment_id(&format!("ghost-{number}"));
+        stores.index.apply(&data::index_comment(&ghost, &placement, late.created_at)).await.unwrap();
     }
     for (query, lookups_max) in [("page_size=100", 25.0), ("page_size=20&page=3", 20.0), ("page_size=20", 20.0)] {
         let before = lookups().await;

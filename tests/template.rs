@@ -5,12 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use model::ProductId;
 use serde_json::{Value, json};
-use table::{CommentPatch, Idempotency, NewComment};
-use tokio::process::Command;
+use table::{CommentPatch, Idempotency};
 
-use crate::fixture::{python, stores::Stores};
+use crate::fixture::{data, program::run_tool, python, stores::Stores};
 
 /// Resources that the simulation does not create.
 const NOT_SIMULATED: [&str; 13] = [
@@ -35,16 +33,14 @@ fn project(path: &str) -> PathBuf {
 
 /// Runs a Python program and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[PathBuf]) -> String {
-    let output = Command::new(python::program(program)).args(arguments).kill_on_drop(true).output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{program}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let mut command = python::command(program);
+    command.args(arguments);
+    run_tool(command, "").await
 }
 
 #[tokio::test]
 async fn the_linter_finds_nothing() {
-    let said = run("cfn-lint", &[project("infra/template.yaml")]).await;
-    assert_eq!(said, "");
+    assert_eq!(run("cfn-lint", &[project("infra/template.yaml")]).await, "");
 }
 
 #[tokio::test]
@@ -180,20 +176,9 @@ fn kind(record: &Value) -> String {
 #[tokio::test]
 async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
     let stores = Stores::start().await;
-    let product = ProductId::parse("a/b").unwrap();
-    let mut comments = Vec::new();
-    for number in 0..3 {
-        comments.push(stores.create_numbered(number, product.clone()).await);
-    }
-    let again = comments[0].clone();
-    let with_key = NewComment {
-        id: model::CommentId::parse("with-key").unwrap(),
-        product,
-        language: again.language,
-        rating: again.rating,
-        created_at: again.created_at,
-        text: again.text,
-    };
+    let product = data::product(data::PRODUCT);
+    let comments = stores.create_all(0..3, |_| product.clone()).await;
+    let with_key = data::new_comment("with-key", &product, "en", 1);
     let idempotency = Idempotency { client: "client".to_owned(), key: "key".to_owned(), body_hash: "hash".to_owned() };
     stores.table.create_comment(with_key, Some(idempotency)).await.unwrap();
     stores.deliver_all().await;

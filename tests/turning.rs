@@ -1,43 +1,24 @@
 //! A reader turns pages while comments come and go. Pages as of an instant do not shift, even when comments dated
 //! before that instant are indexed later. Cursors never lead to a dead end, and an invalid item hides no other.
 
-use api::ApiSettings;
-use model::{Comment, Order, ProductId, Timestamp};
+use model::{Comment, Order, Timestamp};
 use process::now;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 
 use crate::fixture::{
     api::{Served, metric},
-    http::{Http, encoded, good_comment, ids, product_path},
+    data::PRODUCT,
+    http::{Http, encoded, good_comment, ids, listing},
     stores::Stores,
 };
 
-/// The product of these tests.
-const PRODUCT: &str = "a/b";
-
-fn product() -> ProductId {
-    ProductId::parse(PRODUCT).unwrap()
-}
-
-fn listing(query: &str) -> String {
-    format!("{}/comments?{query}", product_path(PRODUCT))
-}
-
-/// Fills the stores with comments, fanned out and indexed, and makes the page index ready. Returns them newest first.
-async fn filled(stores: &Stores, count: u64) -> Vec<Comment> {
-    let mut comments = Vec::new();
-    for number in 0..count {
-        comments.push(stores.create_numbered(number, product()).await);
-    }
-    comments.reverse();
-    stores.deliver_all().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
-    comments
-}
-
 fn cursor(page: &Value) -> String {
     encoded(page["cursor"]["next"].as_str().unwrap())
+}
+
+fn ids_of(comments: &[Comment]) -> Vec<String> {
+    comments.iter().map(|comment| comment.id.to_string()).collect()
 }
 
 async fn get(http: &Http, query: &str) -> Value {
@@ -47,8 +28,8 @@ async fn get(http: &Http, query: &str) -> Value {
 #[tokio::test]
 async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
     let stores = Stores::start().await;
-    filled(&stores, 45).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    stores.fill(45).await;
+    let api = Served::of(&stores);
     let http = &api.http;
     for order in [Order::Newest, Order::Oldest] {
         let filters = ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2&rating=3&rating=4"];
@@ -88,10 +69,10 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
 }
 
 #[tokio::test]
-async fn as_of_is_an_instant_that_the_page_index_has_reached() {
+async fn as_of_is_never_later_than_the_page_index_has_reached() {
     let stores = Stores::start().await;
-    let comments = filled(&stores, 12).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = stores.fill(12).await;
+    let api = Served::of(&stores);
     let http = &api.http;
     let newest_of = |language: &str| {
         let of = comments.iter().find(|comment| comment.language.as_str() == language);
@@ -134,23 +115,22 @@ async fn as_of_is_an_instant_that_the_page_index_has_reached() {
 }
 
 #[tokio::test]
-async fn a_deletion_moves_pages_as_of_an_instant_and_no_cursor() {
+async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
     let stores = Stores::start().await;
-    let comments = filled(&stores, 12).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = stores.fill(12).await;
+    let api = Served::of(&stores);
     let http = &api.http;
     let first = get(http, "page_size=4").await;
     let as_of = encoded(first["as_of"].as_str().unwrap());
     let second = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
-    let named = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
-    assert_eq!((ids(&second), &second["total"]), (named(&comments[4..8]), &json!(12)));
+    assert_eq!((ids(&second), &second["total"]), (ids_of(&comments[4..8]), &json!(12)));
 
     // Before the reader turns the page, a comment of the first page is deleted and another is posted.
     delete(&stores, &comments[1..2]).await;
     http.post(PRODUCT, &good_comment("en", 5, "Meanwhile")).await.expect(201);
     stores.deliver_all().await;
     let moved = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
-    assert_eq!((ids(&moved), &moved["total"]), (named(&comments[5..9]), &json!(11)), "by the deletion alone");
+    assert_eq!((ids(&moved), &moved["total"]), (ids_of(&comments[5..9]), &json!(11)), "by the deletion alone");
     let next = get(http, &format!("page_size=4&cursor={}", cursor(&first))).await;
     assert_eq!(ids(&next), ids(&second), "nothing is passed over");
     api.finish().await;
@@ -171,19 +151,18 @@ async fn follow(http: &Http, order: Order, cursor: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_cursor_whose_page_has_gone_leads_back() {
+async fn a_cursor_whose_page_was_deleted_leads_back() {
     for order in [Order::Newest, Order::Oldest] {
         let stores = Stores::start().await;
-        let mut comments = filled(&stores, 14).await;
+        let mut comments = stores.fill(14).await;
         if order == Order::Oldest {
             comments.reverse();
         }
-        let named = |comments: &[Comment]| comments.iter().map(|comment| comment.id.to_string()).collect::<Vec<_>>();
-        let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+        let api = Served::of(&stores);
         let http = &api.http;
         let first = get(http, &format!("page_size=4&order={order}")).await;
         let second = follow(http, order, &first["cursor"]["next"]).await;
-        assert_eq!(ids(&second), named(&comments[4..8]));
+        assert_eq!(ids(&second), ids_of(&comments[4..8]));
 
         // All following comments are deleted while the reader is on the second page.
         delete(&stores, &comments[8..]).await;
@@ -199,12 +178,12 @@ async fn a_cursor_whose_page_has_gone_leads_back() {
         let empty = follow(http, order, &back["cursor"]["prev"]).await;
         assert_eq!((ids(&empty).len(), &empty["cursor"]["prev"]), (0, &Value::Null));
         let forth = follow(http, order, &empty["cursor"]["next"]).await;
-        assert_eq!(ids(&forth), named(&comments[4..8]));
+        assert_eq!(ids(&forth), ids_of(&comments[4..8]));
 
         // The comment named by the cursor is also deleted, and others remain.
         delete(&stores, &comments[7..8]).await;
         let empty = follow(http, order, &second["cursor"]["next"]).await;
-        assert_eq!(ids(&follow(http, order, &empty["cursor"]["prev"]).await), named(&comments[4..7]));
+        assert_eq!(ids(&follow(http, order, &empty["cursor"]["prev"]).await), ids_of(&comments[4..7]));
         api.finish().await;
         stores.finish().await;
     }
@@ -213,8 +192,8 @@ async fn a_cursor_whose_page_has_gone_leads_back() {
 #[tokio::test]
 async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
     let stores = Stores::start().await;
-    let comments = filled(&stores, 12).await;
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let comments = stores.fill(12).await;
+    let api = Served::of(&stores);
     let http = &api.http;
     // One item has an invalid text, one no rating, one an invalid language, and one no revision.
     let broken = [2, 4, 5, 11];
@@ -228,8 +207,8 @@ async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
         stores.break_primary_item(&comments[number].id, name, value).await;
     }
     stores.deliver_all().await;
-    let readable: Vec<String> =
-        (0..12).filter(|place| !broken.contains(place)).map(|place| comments[place].id.to_string()).collect();
+    let mut readable = ids_of(&comments);
+    broken.iter().rev().for_each(|number| drop(readable.remove(*number)));
     let pages: Vec<&[String]> = readable.chunks(3).collect();
     for (number, expected) in (1..).zip(&pages) {
         let page = get(http, &format!("page_size=3&page={number}")).await;
@@ -282,7 +261,7 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     // More items than one answer of the listing reads.
     const INVALID: usize = 1_000;
     let stores = Stores::start().await;
-    let comments = filled(&stores, 2).await;
+    let comments = stores.fill(2).await;
     let item = stores.table.raw_primary_item(&comments[0].id).await.unwrap().unwrap().into_inner();
     let at = comments[1].created_at.plus_ms(1);
     let newest = comments[0].created_at.plus_ms(2);
@@ -296,8 +275,8 @@ async fn a_walk_passes_any_number_of_invalid_items() {
         invalid.remove("rating");
         stores.put_raw(invalid.into()).await;
     }
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
-    let expected: Vec<String> = comments.iter().map(|comment| comment.id.to_string()).collect();
+    let api = Served::of(&stores);
+    let expected = ids_of(&comments);
     for order in [Order::Newest, Order::Oldest] {
         let mut page = get(&api.http, &format!("page_size=1&order={order}")).await;
         let mut walked = ids(&page);

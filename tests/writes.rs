@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::future::join_all;
 use itertools::Itertools;
 use model::{
-    Comment, CommentId, CommentText, Language, Placement, ProductId, Rating, Revision, Timestamp,
+    Comment, CommentId, CommentText, Placement, Revision,
     journal::JournalEntry,
     plan::{DuplicateWrite, plan_fan_out},
     record::{CommentChange, decode_batch},
@@ -14,23 +14,17 @@ use process::now;
 use serde_dynamo::Item;
 use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
-use crate::fixture::{invariants::Contents, stores::Stores};
+use crate::fixture::{
+    data::{self, PRODUCT, rate},
+    invariants::Contents,
+    stores::Stores,
+};
 
 const HOUR_MS: i64 = 3_600_000;
 
 fn new_comment(id: &str, rating: u64) -> NewComment {
-    NewComment {
-        id: CommentId::parse(id).unwrap(),
-        product: ProductId::parse("a/b").unwrap(),
-        language: Language::parse("en").unwrap(),
-        rating: Rating::new(rating).unwrap(),
-        created_at: Timestamp::parse("2024-02-29T12:00:00Z").unwrap(),
-        text: CommentText::new(None, "Fine.".to_owned(), Some("Ann".to_owned())).unwrap(),
-    }
-}
-
-fn rate(rating: u64) -> CommentPatch {
-    CommentPatch { rating: Some(Rating::new(rating).unwrap()), ..CommentPatch::default() }
+    let text = CommentText { author: Some("Ann".to_owned()), ..data::body("Fine.") };
+    NewComment { text, ..data::new_comment(id, &data::product(PRODUCT), "en", rating) }
 }
 
 fn idempotency(key: &str, body_hash: &str) -> Idempotency {
@@ -68,7 +62,7 @@ impl Stores {
 }
 
 #[tokio::test]
-async fn every_change_leaves_one_journal_entry_that_says_what_was_before_and_after() {
+async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 4).await;
     let id = created.id.clone();
@@ -88,7 +82,7 @@ async fn every_change_leaves_one_journal_entry_that_says_what_was_before_and_aft
 }
 
 #[tokio::test]
-async fn a_change_keeps_what_it_does_not_name_and_a_change_of_nothing_writes_nothing() {
+async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 4).await;
     let patch = CommentPatch { author: Some(None), title: Some(Some("Hm".to_owned())), ..CommentPatch::default() };
@@ -105,7 +99,7 @@ async fn a_change_keeps_what_it_does_not_name_and_a_change_of_nothing_writes_not
 }
 
 #[tokio::test]
-async fn revisions_grow_and_each_write_has_its_journal_entry_also_within_one_millisecond() {
+async fn revisions_grow_and_each_write_has_its_journal_entry_within_a_millisecond() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 1).await;
     let mut revisions = vec![created.revision];
@@ -147,12 +141,12 @@ async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() 
 }
 
 #[tokio::test]
-async fn of_writes_at_the_same_time_none_is_lost() {
+async fn no_concurrent_write_is_lost() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 1).await;
     let patches = [
         rate(5),
-        CommentPatch { language: Some(Language::parse("ko").unwrap()), ..CommentPatch::default() },
+        CommentPatch { language: Some(data::language("ko")), ..CommentPatch::default() },
         CommentPatch { title: Some(Some("Title".to_owned())), ..CommentPatch::default() },
         CommentPatch { author: Some(Some("Bob".to_owned())), ..CommentPatch::default() },
     ];
@@ -172,7 +166,7 @@ async fn of_writes_at_the_same_time_none_is_lost() {
 }
 
 #[tokio::test]
-async fn of_writes_that_expect_the_same_revision_exactly_one_happens() {
+async fn exactly_one_of_several_writes_that_expect_the_same_revision_happens() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 1).await;
     let writes = join_all((0..8).map(async |number| {
@@ -190,7 +184,7 @@ async fn of_writes_that_expect_the_same_revision_exactly_one_happens() {
 }
 
 #[tokio::test]
-async fn of_a_change_and_a_deletion_that_expect_the_same_revision_exactly_one_happens() {
+async fn exactly_one_of_a_change_and_a_deletion_of_the_same_revision_happens() {
     let stores = Stores::start().await;
     let mut deleted = 0;
     for number in 0..30 {
@@ -222,12 +216,12 @@ async fn an_id_is_created_once() {
     let (created, refused): (Vec<_>, Vec<_>) = creates.await.into_iter().partition_result();
     assert_eq!(created.len(), 1, "{refused:?}");
     assert!(refused.iter().all(|error| matches!(error, WriteError::AlreadyExists)), "{refused:?}");
-    assert_eq!(stores.journal_of(&CommentId::parse("c1").unwrap()).await.len(), 1);
+    assert_eq!(stores.journal_of(&data::comment_id("c1")).await.len(), 1);
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
+async fn a_request_repeated_with_its_idempotency_key_creates_one_comment() {
     let stores = Stores::start().await;
     let key = |key: &str, body: &str| Some(idempotency(key, body));
     let create = async |id: &str, idempotency| stores.table.create_comment(new_comment(id, 4), idempotency).await;
@@ -263,7 +257,7 @@ async fn a_request_that_is_repeated_with_its_key_creates_one_comment() {
 }
 
 #[tokio::test]
-async fn a_record_that_does_not_tell_what_was_made_answers_with_what_there_is() {
+async fn a_key_record_without_the_created_comment_answers_with_the_present_one() {
     let stores = Stores::start().await;
     let again = async || stores.table.create_comment(new_comment("c2", 4), Some(idempotency("k1", "h1"))).await;
     let created = stores.create("c1", 4).await;
@@ -276,7 +270,7 @@ async fn a_record_that_does_not_tell_what_was_made_answers_with_what_there_is() 
 }
 
 #[tokio::test]
-async fn a_record_that_names_only_its_key_counts_for_its_own_request_alone() {
+async fn a_key_record_of_an_earlier_version_counts_only_for_its_own_request() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 4).await;
     for (key, expires_in_seconds) in [("k1", 3_600), ("expired", -1)] {
@@ -289,7 +283,7 @@ async fn a_record_that_names_only_its_key_counts_for_its_own_request_alone() {
         stores.put_raw(record).await;
     }
     let create = async |id: &str, product: &str, key: &str, body: &str| {
-        let new = NewComment { product: ProductId::parse(product).unwrap(), ..new_comment(id, 4) };
+        let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
         stores.table.create_comment(new, Some(idempotency(key, body))).await.unwrap()
     };
     stores.table.patch_comment(&created.id, None, &rate(1)).await.unwrap();
@@ -304,7 +298,7 @@ async fn an_idempotency_key_belongs_to_its_client_and_product() {
     let stores = Stores::start().await;
     let create = async |id: &str, client: &str, product: &str| {
         let idempotency = Idempotency { client: client.to_owned(), ..idempotency("k1", product) };
-        let new = NewComment { product: ProductId::parse(product).unwrap(), ..new_comment(id, 4) };
+        let new = NewComment { product: data::product(product), ..new_comment(id, 4) };
         stores.table.create_comment(new, Some(idempotency)).await.unwrap()
     };
     for (id, client, product) in [("c1", "ann", "p1"), ("c2", "ann", "p2"), ("c3", "bob", "p1")] {
@@ -315,7 +309,7 @@ async fn an_idempotency_key_belongs_to_its_client_and_product() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unconditional_changes_of_one_comment_at_once_all_happen() {
+async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     const WRITERS: usize = 32;
     let stores = Stores::start().await;
     let created = stores.create("c1", 1).await;
@@ -336,7 +330,7 @@ async fn unconditional_changes_of_one_comment_at_once_all_happen() {
 }
 
 #[tokio::test]
-async fn a_deleted_comment_is_not_found_although_its_duplicates_are_still_there() {
+async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
     let stores = Stores::start().await;
     let created = stores.create("c1", 4).await;
     stores.deliver_all().await;
@@ -352,7 +346,7 @@ async fn a_deleted_comment_is_not_found_although_its_duplicates_are_still_there(
 }
 
 #[tokio::test]
-async fn a_comment_created_again_has_a_new_revision_and_no_other_duplicates() {
+async fn a_comment_created_again_has_a_new_revision_and_no_old_duplicates() {
     let stores = Stores::start().await;
     let first = stores.create("c1", 4).await;
     stores.deliver_all().await;
@@ -368,22 +362,22 @@ async fn a_comment_created_again_has_a_new_revision_and_no_other_duplicates() {
 }
 
 #[tokio::test]
-async fn an_item_collection_is_read_whole() {
+async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     let stores = Stores::start().await;
     let mut new = new_comment("c1", 4);
     // 32 items of 40 KB are more than one answer's megabyte.
     new.text = CommentText::new(None, "😀".repeat(CommentText::BODY_MAX_CHARS), None).unwrap();
     stores.table.create_comment(new, None).await.unwrap();
-    let empty = stores.table.item_collection(&CommentId::parse("c2").unwrap()).await.unwrap();
+    let empty = stores.table.item_collection(&data::comment_id("c2")).await.unwrap();
     assert_eq!((empty.primary.len(), empty.duplicates.len()), (0, 0));
     stores.deliver_all().await;
-    let collection = stores.table.item_collection(&CommentId::parse("c1").unwrap()).await.unwrap();
+    let collection = stores.table.item_collection(&data::comment_id("c1")).await.unwrap();
     assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_batch_of_duplicates_is_written_whole_and_again_without_harm() {
+async fn a_batch_of_duplicates_may_be_written_twice() {
     let stores = Stores::start().await;
     stores.create("c1", 4).await;
     let records = stores.records().await;
@@ -394,7 +388,7 @@ async fn a_batch_of_duplicates_is_written_whole_and_again_without_harm() {
         for batch in writes.chunks(25) {
             assert!(stores.table.write_duplicates(batch.to_vec(), deadline).await.is_whole());
         }
-        let collection = stores.table.item_collection(&CommentId::parse("c1").unwrap()).await.unwrap();
+        let collection = stores.table.item_collection(&data::comment_id("c1")).await.unwrap();
         assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
     }
     let placements: Vec<&Placement> = changes.iter().flat_map(|change| &change.seen).collect();

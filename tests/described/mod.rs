@@ -1,15 +1,11 @@
 //! The API matches its description, and the metrics are as Prometheus requires. Both are checked with the tools that
 //! read them.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-};
-
-use tokio::{io::AsyncWriteExt, process::Command};
+use std::path::{Path, PathBuf};
 
 use crate::fixture::{
     http::{WRITE_TOKEN, good_comment},
+    program::run_tool,
     python,
     stack::Running,
 };
@@ -24,52 +20,24 @@ fn described(name: &str) -> PathBuf {
 
 /// Runs a Python program with a text as its input, and returns its output. The program must succeed.
 async fn run(program: &str, arguments: &[&str], input: &str) -> String {
-    let mut process = Command::new(python::program(program))
-        .args(arguments)
-        .current_dir(env!("CARGO_TARGET_TMPDIR"))
-        .env("SCHEMATHESIS_HOOKS", described("hooks.py"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut stdin = process.stdin.take().unwrap();
-    // A program that does not read all of its input reports the reason itself.
-    stdin.write_all(input.as_bytes()).await.ok();
-    drop(stdin);
-    let output = process.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{program}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
-    said
+    let mut command = python::command(program);
+    command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("SCHEMATHESIS_HOOKS", described("hooks.py"));
+    run_tool(command, input).await
 }
 
 #[tokio::test]
-async fn every_request_that_the_description_allows_is_taken_and_every_answer_is_as_described() {
+async fn every_described_request_is_accepted_and_answered_as_described() {
     let running = Running::start().await;
     let url = format!("{}/openapi.json", running.stack.api_url());
     let authorization = format!("Authorization: Bearer {WRITE_TOKEN}");
-    let said = run(
-        "schemathesis",
-        &[
-            "--config-file",
-            described("schemathesis.toml").to_str().unwrap(),
-            "run",
-            &url,
-            "--header",
-            &authorization,
-            "--checks",
-            "all",
-            "--max-examples",
-            EXAMPLES,
-            "--generation-deterministic",
-            "--continue-on-failure",
-            "--no-color",
-        ],
-        "",
-    )
-    .await;
-    assert!(said.contains("No issues found"), "{said}");
+    let config = described("schemathesis.toml");
+    let arguments = [
+        ["--config-file", config.to_str().unwrap(), "run", &url],
+        ["--header", &authorization, "--checks", "all"],
+        ["--max-examples", EXAMPLES, "--generation-deterministic", "--continue-on-failure"],
+    ];
+    let output = run("schemathesis", &[arguments.as_flattened(), &["--no-color"]].concat(), "").await;
+    assert!(output.contains("No issues found"), "{output}");
     running.finish().await;
 }
 

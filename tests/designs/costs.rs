@@ -2,18 +2,21 @@
 
 use four_index::{KeepCounters, WriteCost, write_cost_by_rules};
 use itertools::Itertools;
-use model::{Comment, CommentText, Language, Rating, Revision, size::item_bytes};
+use model::{Comment, CommentText, Revision, size::item_bytes};
 
 use super::{Alone, comment, comment_item, filter, load, product, query};
-use crate::fixture::engine::{self, EngineKind};
+use crate::fixture::{
+    data,
+    engine::{self, EngineKind},
+};
 
 /// Bytes of one read unit. A query of an index costs half a unit for that many.
 const READ_UNIT_BYTES: u64 = 4 * 1024;
 
 fn later(old: &Comment, language: &str, rating: u64, body_bytes: usize) -> Comment {
     Comment {
-        language: Language::parse(language).unwrap(),
-        rating: Rating::new(rating).unwrap(),
+        language: data::language(language),
+        rating: data::rating(rating),
         revision: Revision::after(Some(old.revision), old.created_at, 0),
         text: CommentText { body: "y".repeat(body_bytes), ..old.text.clone() },
         ..old.clone()
@@ -34,9 +37,9 @@ async fn the_engine_counts_by_the_rules() {
         number += 1;
         let new = comment(&format!("c{number}"), &product("p"), "en", 5, number);
         let new = Comment { text: CommentText { body: "x".repeat(body_bytes), ..new.text.clone() }, ..new };
-        let check = |what: &str, told: WriteCost, old: Option<&Comment>, new: Option<&Comment>| {
+        let check = |what: &str, counted: WriteCost, old: Option<&Comment>, new: Option<&Comment>| {
             let size = new.or(old).map_or(0, |comment| item_bytes(&comment_item(comment)));
-            assert_eq!(told, write_cost_by_rules(old, new, counters), "{what}, {size} bytes, {counters:?}");
+            assert_eq!(counted, write_cost_by_rules(old, new, counters), "{what}, {size} bytes, {counters:?}");
         };
         check("insert", alone.table.insert(&new, counters).await.unwrap(), None, Some(&new));
         let mut old = new;

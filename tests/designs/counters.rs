@@ -6,13 +6,16 @@ use std::sync::Arc;
 use four_index::{Counters, Error, FourIndexTable, KeepCounters, comment_item};
 use futures_util::future::join_all;
 use itertools::Itertools;
-use model::{Comment, CommentText, Language, Rating, Revision};
+use model::{Comment, CommentText, Revision};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use super::{Alone, comment, every_filter, expected_pages, items, product, query, walk};
-use crate::fixture::faults::{
-    Schedule,
-    table::{TableFault, faulty_table},
+use crate::fixture::{
+    data,
+    faults::{
+        Schedule,
+        table::{TableFault, faulty_table},
+    },
 };
 
 const LANGUAGES: [&str; 3] = ["en", "de", "pt-BR"];
@@ -21,8 +24,8 @@ const LANGUAGES: [&str; 3] = ["en", "de", "pt-BR"];
 fn edited(old: &Comment, language: &str, rating: u64, random: &mut StdRng) -> Comment {
     let body = format!("Edited {}.", random.random::<u32>());
     Comment {
-        language: Language::parse(language).unwrap(),
-        rating: Rating::new(rating).unwrap(),
+        language: data::language(language),
+        rating: data::rating(rating),
         revision: Revision::after(Some(old.revision), old.created_at, random.random()),
         text: CommentText { body, ..old.text.clone() },
         ..old.clone()
@@ -55,13 +58,13 @@ async fn assert_counters(table: &FourIndexTable, comments: &[Comment]) {
             counted.by_rating[usize::from(comment.rating.get()) - 1] += 1;
             counted.total += 1;
         }
-        let language = language.map(|tag| Language::parse(tag).unwrap());
+        let language = language.map(|tag| data::language(tag));
         assert_eq!(table.stats(&product("p"), language.as_ref()).await.unwrap(), counted, "{language:?}");
     }
 }
 
 #[tokio::test]
-async fn counters_count_whatever_is_written_once_or_twice() {
+async fn counters_are_exact_after_repeated_writes() {
     let alone = Alone::start().await;
     let (table, mut random) = (&alone.table, StdRng::seed_from_u64(3));
     let mut all: Vec<Comment> = Vec::new();
@@ -106,7 +109,7 @@ async fn counters_count_whatever_is_written_once_or_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_several_changes_of_one_comment_at_the_same_time_one_happens_and_is_counted() {
+async fn exactly_one_of_several_concurrent_changes_happens_and_is_counted() {
     let alone = Alone::start().await;
     let (table, mut random) = (&alone.table, StdRng::seed_from_u64(4));
     let mut all: Vec<Comment> = Vec::new();
@@ -134,7 +137,7 @@ async fn of_several_changes_of_one_comment_at_the_same_time_one_happens_and_is_c
 /// Answers get lost, the service fails, transactions conflict. The outcome of a write may be unknown, but it is never
 /// half done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn counters_count_what_happened_when_stores_fail() {
+async fn counters_are_exact_when_stores_fail() {
     let alone = Alone::start().await;
     let mut random = StdRng::seed_from_u64(5);
     let faults = [TableFault::Drop, TableFault::DropAnswer, TableFault::ServerError, TableFault::DoNothing];
@@ -166,7 +169,7 @@ async fn counters_count_what_happened_when_stores_fail() {
 }
 
 #[tokio::test]
-async fn what_is_no_later_state_of_a_comment_is_not_sent() {
+async fn an_edit_that_is_not_a_later_state_is_refused() {
     let alone = Alone::start().await;
     let mut random = StdRng::seed_from_u64(6);
     let old = comment("c1", &product("p"), "en", 5, 0);

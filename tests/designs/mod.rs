@@ -16,13 +16,15 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use four_index::{Cursor, Error, FourIndexTable, Page, PageQuery, comment_item, counter_items};
 use itertools::Itertools;
-use model::{
-    Comment, CommentId, CommentText, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp,
-};
+use model::{Comment, Filter, PageSize, ProductId, RatingSet, Revision};
 use serde_dynamo::Item;
-use table::Table;
+use table::{NewComment, Table};
 
-use crate::fixture::{engine::TestEngine, unique_name};
+use crate::fixture::{
+    data::{self, filter, product},
+    engine::TestEngine,
+    unique_name,
+};
 
 /// Number of items in a batch (AWS: `BatchWriteItem`).
 const BATCH_MAX: usize = 25;
@@ -83,25 +85,11 @@ async fn items(table: &Table) -> Vec<HashMap<String, AttributeValue>> {
 
 /// A comment created `seconds` into a day.
 fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: i64) -> Comment {
-    let created_at = Timestamp::parse("2024-02-29T12:00:00Z").unwrap().plus_ms(seconds * 1_000);
-    Comment {
-        id: CommentId::parse(id).unwrap(),
-        product: product.clone(),
-        language: Language::parse(language).unwrap(),
-        rating: Rating::new(rating).unwrap(),
-        created_at,
-        revision: Revision::after(None, created_at, rand::random()),
-        text: CommentText::new(None, format!("The comment {id}."), Some("Ann".to_owned())).unwrap(),
-    }
-}
-
-fn product(id: &str) -> ProductId {
-    ProductId::parse(id).unwrap()
-}
-
-fn filter(language: Option<&str>, ratings: Option<&str>) -> Filter {
-    let language = language.map(|tag| Language::parse(tag).unwrap());
-    Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()))
+    let NewComment { id, product, language, rating, created_at, text } =
+        data::new_comment(id, product, language, rating);
+    let created_at = created_at.plus_ms(seconds * 1_000);
+    let revision = Revision::after(None, created_at, rand::random());
+    Comment { id, product, language, rating, created_at, revision, text }
 }
 
 fn query(product: &ProductId, filter: &Filter, page_size: usize, skip_empty: bool) -> PageQuery {

@@ -125,7 +125,7 @@ async fn finish(running: Running, plain: &Table) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_designs_give_the_same_pages_with_ties_and_with_empty_and_single_partitions() {
+async fn both_designs_give_the_same_pages_with_ties_and_empty_partitions() {
     let ties = if engine::kind() == EngineKind::Embedded { 31 } else { 12 };
     let comments = [with_ties(ties), with_gaps()].concat().into_iter().map(new).collect_vec();
     let (running, four, plain, all) = both(&comments).await;

@@ -4,7 +4,6 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
-use std::time::Duration;
 
 use four_index::{Error, FourIndexTable, KeepCounters};
 use itertools::Itertools;
@@ -12,14 +11,16 @@ use model::{Cd, Comment};
 use process::StoreError;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
-use table::TableConfig;
 
 use super::{
     Alone, comment, comment_item, every_filter, expected_pages, filter, load, next_page, product, query, walk,
 };
-use crate::fixture::faults::{
-    Schedule,
-    table::{TableFault, chosen_faults_table, faulty_table},
+use crate::fixture::{
+    engine::patient_config,
+    faults::{
+        Schedule,
+        table::{TableFault, chosen_faults_table, faulty_table},
+    },
 };
 
 /// Some comments in three partitions, several at one instant. Ratings 3 and 4 have none.
@@ -30,7 +31,7 @@ fn some(count: i64) -> Vec<Comment> {
 }
 
 #[tokio::test]
-async fn what_is_put_in_during_a_walk_neither_repeats_nor_loses_what_was_there() {
+async fn comments_inserted_during_a_walk_repeat_and_hide_no_other() {
     let alone = Alone::start().await;
     let mut random = StdRng::seed_from_u64(7);
     let mut all = some(40);
@@ -63,7 +64,7 @@ async fn what_is_put_in_during_a_walk_neither_repeats_nor_loses_what_was_there()
 }
 
 #[tokio::test]
-async fn a_walk_goes_on_after_a_comment_that_has_been_deleted() {
+async fn a_walk_continues_after_a_deleted_comment() {
     let alone = Alone::start().await;
     let all = some(24);
     load(&alone.plain, &all, true).await;
@@ -83,7 +84,7 @@ async fn a_walk_goes_on_after_a_comment_that_has_been_deleted() {
 }
 
 #[tokio::test]
-async fn empty_partitions_are_not_asked_on_any_page() {
+async fn empty_partitions_are_not_queried_on_any_page() {
     let alone = Alone::start().await;
     load(&alone.plain, &some(24), true).await;
     for (skip_empty, first, second) in [(false, 4, 2), (true, 3, 2)] {
@@ -101,7 +102,7 @@ async fn empty_partitions_are_not_asked_on_any_page() {
 }
 
 #[tokio::test]
-async fn a_page_is_an_error_when_one_of_its_partitions_is() {
+async fn a_page_fails_when_one_of_its_partitions_fails() {
     let alone = Alone::start().await;
     let all = some(24);
     load(&alone.plain, &all, false).await;
@@ -122,7 +123,7 @@ async fn a_page_is_an_error_when_one_of_its_partitions_is() {
 }
 
 #[tokio::test]
-async fn the_first_error_of_a_partition_ends_the_queries_of_the_others() {
+async fn the_first_error_of_a_partition_ends_the_other_queries() {
     let alone = Alone::start().await;
     load(&alone.plain, &some(24), false).await;
     // One partition never answers, and one fails. Waiting for all would take until the call times out.
@@ -136,23 +137,17 @@ async fn the_first_error_of_a_partition_ends_the_queries_of_the_others() {
         body if body.contains("PRODUCT#p/5\"") => Some(TableFault::ServerError),
         _ => None,
     };
-    let long = Duration::from_secs(600);
-    let config = TableConfig {
-        attempt_timeout: long,
-        call_timeout: long,
-        ..TableConfig::new(alone.plain.name(), Some(alone.engine.url()))
-    };
-    let faulty = chosen_faults_table(&config, decide).await;
+    let faulty = chosen_faults_table(&patient_config(&alone.plain, &alone.engine.url()), decide).await;
     let table = FourIndexTable::new(faulty.client().clone(), faulty.name());
     let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
     let error = table.page(&query, None).await.unwrap_err();
     assert!(error.to_string().contains("InternalServerError"), "{error}");
-    assert_eq!(asked.load(Ordering::Relaxed), 1, "it was asked, and not again");
+    assert_eq!(asked.load(Ordering::Relaxed), 1, "it was queried once");
     alone.finish().await;
 }
 
 #[tokio::test]
-async fn a_page_is_whole_or_an_error_whatever_its_queries_meet() {
+async fn a_page_is_complete_or_an_error_under_any_faults() {
     let alone = Alone::start().await;
     let all = some(40);
     load(&alone.plain, &all, true).await;
@@ -184,7 +179,7 @@ async fn a_page_is_whole_or_an_error_whatever_its_queries_meet() {
 }
 
 #[tokio::test]
-async fn comments_too_large_for_one_answer_are_read_by_several() {
+async fn comments_too_large_for_one_answer_are_read_by_several_queries() {
     let alone = Alone::start().await;
     let all = (0..12).map(|number| {
         let comment = comment(&format!("c{number:02}"), &product("p"), "en", 1 + 4 * (number as u64 % 2), number);

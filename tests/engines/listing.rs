@@ -34,7 +34,7 @@ fn found(ids: &[&str], last: Option<&str>) -> Result<(Vec<String>, Option<String
 }
 
 #[tokio::test]
-async fn a_query_begins_after_its_start_key_whether_that_exists_or_not() {
+async fn a_query_begins_after_its_start_key_even_if_no_item_has_it() {
     let under = start().await;
     let there = Some(("i5", "F", "c5"));
     assert_eq!(query(&under, false, Some(3), there).await, found(&["i4", "i3", "i2"], Some("i2")));
@@ -52,7 +52,7 @@ async fn a_query_begins_after_its_start_key_whether_that_exists_or_not() {
 }
 
 #[tokio::test]
-async fn a_query_that_stops_at_its_limit_names_its_last_item_even_if_none_follows() {
+async fn a_query_that_stops_at_its_limit_names_its_last_item_even_at_the_end() {
     let under = start().await;
     let all = (0..10).rev().map(|number| format!("i{number}")).collect_vec();
     let all = all.iter().map(String::as_str).collect_vec();

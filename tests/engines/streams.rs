@@ -89,7 +89,7 @@ async fn records_stand_in_the_order_of_the_changes_with_both_images() {
 }
 
 #[tokio::test]
-async fn a_record_says_to_the_second_when_it_was_made() {
+async fn a_record_has_its_creation_time_to_the_second() {
     let under = Under::start().await;
     let before = now().epoch_seconds();
     under.put(key("a", "1")).await.unwrap();
@@ -136,7 +136,7 @@ async fn an_answer_has_1_000_records_and_a_megabyte_at_most() {
 }
 
 #[tokio::test]
-async fn a_table_made_again_under_its_name_has_a_stream_of_its_own() {
+async fn a_recreated_table_has_its_own_stream() {
     let under = Under::start().await;
     under.put(key("a", "1")).await.unwrap();
     under.client().delete_table().table_name(under.name()).send().await.unwrap();
@@ -147,7 +147,7 @@ async fn a_table_made_again_under_its_name_has_a_stream_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_mapping_reads_a_shard_to_its_end_and_knows_that_nothing_follows() {
+async fn a_mapping_reads_a_closed_shard_to_its_end() {
     let under = Under::start().await;
     let expected = (0..5).map(|number| format!("a{number}")).collect_vec();
     for pk in &expected {

@@ -142,7 +142,7 @@ async fn bad_lines_are_counted_and_named_by_number_and_reason() {
 }
 
 #[tokio::test]
-async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_left_as_it_is() {
+async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept() {
     let stores = Stores::start().await;
     let comments = some_reviews(2);
     import_bytes(&stores, lines(&comments).as_bytes()).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_left_
 }
 
 #[tokio::test]
-async fn a_file_that_breaks_off_keeps_what_was_read_and_is_simply_imported_again() {
+async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
     let stores = Stores::start().await;
     let content = lines(&some_reviews(120));
     let compressed = gzip(content.as_bytes());
@@ -186,7 +186,7 @@ async fn a_file_that_breaks_off_keeps_what_was_read_and_is_simply_imported_again
 }
 
 #[tokio::test]
-async fn a_reader_that_dies_is_an_error_and_not_the_end_of_the_file() {
+async fn a_failed_reader_is_an_error_and_not_the_end_of_the_file() {
     let stores = Stores::start().await;
     let comments = some_reviews(3).into_iter().zip(1..).map(|(comment, number)| Ok((number, Ok(comment))));
     let source = Source::of_lines(comments.chain(std::iter::once_with(|| panic!("the reader is wrong"))));

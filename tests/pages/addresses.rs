@@ -25,7 +25,7 @@ fn assert_leads_to(answer: &Answer, to: &str) {
 }
 
 #[tokio::test]
-async fn every_spelling_of_an_address_is_moved_to_the_canonical_one() {
+async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
     let mut comments = three_pages("p");
     comments.extend(three_pages("a/b c~d"));
     let mut some = three_pages("few");
@@ -71,7 +71,7 @@ async fn every_spelling_of_an_address_is_moved_to_the_canonical_one() {
 }
 
 #[tokio::test]
-async fn other_parameters_are_ignored_and_garbage_is_refused() {
+async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
     let running = start(site_settings(), &three_pages("p")).await;
     let http = &running.http;
     for query in ["?utm_source=newsletter&page=2", "?page=2&x", "?page=2&orders=7&rating=1&&=", "?%FF=%FF&page=2"] {
@@ -114,7 +114,7 @@ async fn past_the_end(settings: StackSettings) -> (Running, Vec<Answer>) {
 }
 
 #[tokio::test]
-async fn a_page_past_the_end_is_not_found_and_helps_on() {
+async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
     let (running, answers) = past_the_end(site_settings()).await;
     assert!(answers.iter().all(|answer| answer.status == 404), "{answers:?}");
     let page = Page::get(&running.http, "/product/p/comments/en?page=9", 404).await;
@@ -134,7 +134,7 @@ async fn a_page_past_the_end_is_not_found_and_helps_on() {
 }
 
 #[tokio::test]
-async fn a_page_past_the_end_leads_to_the_last_one_where_that_is_wanted() {
+async fn a_page_past_the_end_redirects_to_the_last_one_if_configured() {
     let mut settings = site_settings();
     settings.site.choices.past_the_end = api::PastTheEnd::Redirect;
     let (running, answers) = past_the_end(settings).await;

@@ -11,7 +11,6 @@ use crate::fixture::{
     http::{WRITE_TOKEN, page_path},
     redis_server::OwnRedis,
     stack::settings,
-    wait_for,
 };
 
 /// The variable that names a folder for screenshots of the pages.
@@ -67,7 +66,7 @@ async fn look(base: &str, pages: Vec<Value>) {
 }
 
 #[tokio::test]
-async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about() {
+async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let redis = OwnRedis::start().await;
     let running = start(StackSettings { redis_url: Some(redis.server.url()), ..settings() }, &comments()).await;
     let base = running.stack.api_url();
@@ -96,11 +95,7 @@ async fn every_kind_of_page_is_accessible_fits_and_is_nothing_to_complain_about(
     ];
     look(&base, pages).await;
     redis.server.restart().await.unwrap();
-    wait_for("numbered pages", async || {
-        let answer = running.http.get(&format!("{many}/en?page=2")).await;
-        if answer.status == 200 { Ok(()) } else { Err(answer) }
-    })
-    .await;
+    running.http.wait_for_200(&format!("{many}/en?page=2")).await;
     running.finish().await;
 }
 
@@ -122,9 +117,9 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     for dark in [false, true] {
         let input = json!({ "base": running.stack.api_url(), "pages": [path], "categories": categories, "dark": dark });
         let printed = browser::run("lighthouse.mjs", &input).await;
-        let told: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        let report: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
         for category in categories {
-            assert_eq!(told["scores"][category], 100, "{told:#}");
+            assert_eq!(report["scores"][category], 100, "{report:#}");
         }
     }
     running.finish().await;

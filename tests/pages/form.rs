@@ -49,7 +49,7 @@ async fn total(running: &mut Running) -> u64 {
 }
 
 #[tokio::test]
-async fn a_comment_from_the_form_is_one_like_any_other() {
+async fn a_comment_from_the_form_equals_one_from_the_api() {
     let mut running = Running::start().await;
     let http = running.http.clone();
     let form = Page::get(&http, FORM, 200).await;
@@ -77,11 +77,11 @@ async fn a_comment_from_the_form_is_one_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_shown_in_the_form_with_what_was_typed() {
+async fn an_invalid_form_is_shown_again_with_the_input_and_the_reason() {
     let mut running = Running::start().await;
     let http = running.http.clone();
     let long = "x".repeat(10_001);
-    for (field, value, status, told) in [
+    for (field, value, status, reason) in [
         ("rating", "", 400, "Rating is missing"),
         ("rating", "6", 400, "6 is not a rating"),
         ("language", "e_n", 400, "not a language tag"),
@@ -101,7 +101,7 @@ async fn a_mistake_is_shown_in_the_form_with_what_was_typed() {
             document.select(&selector).next().unwrap_or_else(|| panic!("no {selector:?}: {}", answer.body))
         };
         let problem: String = one("[role=alert]").text().collect();
-        assert!(problem.contains(told), "{field}: {problem}");
+        assert!(problem.contains(reason), "{field}: {problem}");
         assert_eq!(one("[name=author]").attr("value"), Some("\"><b>Ann</b>"));
         if field != "rating" {
             assert_eq!(one("[aria-invalid]").attr("name"), Some(field));
@@ -116,7 +116,7 @@ async fn a_mistake_is_shown_in_the_form_with_what_was_typed() {
 }
 
 #[tokio::test]
-async fn the_longest_text_is_taken_and_one_that_is_too_long_is_not_lost() {
+async fn the_longest_text_is_accepted_and_one_that_is_too_long_is_kept_in_the_form() {
     let mut running = Running::start().await;
     let http = running.http.clone();
     let longest = "の".repeat(10_000);
@@ -136,12 +136,12 @@ async fn the_longest_text_is_taken_and_one_that_is_too_long_is_not_lost() {
         (text("[role=alert]"), text("textarea"))
     };
     for long in ["の".repeat(10_001), "の".repeat(40_000), "😀".repeat(60_000)] {
-        let (told, typed) = shown(&long, 400).await;
-        assert!(told.contains("at most 10000 are allowed"), "{told}");
+        let (reason, typed) = shown(&long, 400).await;
+        assert!(reason.contains("at most 10000 are allowed"), "{reason}");
         assert!(typed == long, "{} characters are kept", typed.chars().count());
     }
-    let (told, typed) = shown(&"😀".repeat(100_000), 413).await;
-    assert!(told.contains("1000 KiB") && typed.is_empty(), "{told}");
+    let (reason, typed) = shown(&"😀".repeat(100_000), 413).await;
+    assert!(reason.contains("1000 KiB") && typed.is_empty(), "{reason}");
     running.finish().await;
 }
 
@@ -174,7 +174,7 @@ async fn a_form_from_another_site_is_refused() {
 }
 
 #[tokio::test]
-async fn a_site_has_no_form() {
+async fn a_public_site_has_no_form() {
     let mut settings = site_settings();
     settings.site.comment_form = false;
     let running = Running::start_with(settings).await;

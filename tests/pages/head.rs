@@ -8,7 +8,7 @@ use scraper::Selector;
 use super::{SITE, comment, html::Page, site_settings, start, three_pages};
 
 #[tokio::test]
-async fn each_page_says_which_it_is_and_what_is_beside_it() {
+async fn each_page_has_its_own_title_description_and_neighbours() {
     let running = start(site_settings(), &three_pages("a/b")).await;
     let http = &running.http;
     let url = |page: u64| match page {
@@ -59,7 +59,7 @@ async fn each_page_says_which_it_is_and_what_is_beside_it() {
 }
 
 #[tokio::test]
-async fn the_filter_is_in_title_and_heading_and_can_be_taken_off() {
+async fn the_filter_is_in_title_and_heading_and_can_be_removed() {
     let running = start(site_settings(), &three_pages("p")).await;
     let page = Page::get(&running.http, "/product/p/comments/en/1.5", 200).await;
     assert_eq!(page.text("title"), "Comments on p, in English, rated 1 or 5");
@@ -77,7 +77,7 @@ async fn the_filter_is_in_title_and_heading_and_can_be_taken_off() {
 }
 
 #[tokio::test]
-async fn the_count_beside_a_filter_is_that_of_the_page_it_leads_to() {
+async fn the_count_beside_a_filter_equals_the_count_on_its_page() {
     let running = start(site_settings(), &three_pages("p")).await;
     for filter in ["", "/~/2", "/en", "/de/1.4"] {
         let page = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
@@ -95,7 +95,7 @@ async fn the_count_beside_a_filter_is_that_of_the_page_it_leads_to() {
 }
 
 #[tokio::test]
-async fn oldest_first_is_a_listing_of_its_own_and_every_link_on_it_keeps_the_order() {
+async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order() {
     let comments = three_pages("p");
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
@@ -164,7 +164,7 @@ const POLICIES: [(Indexable, [bool; 5]); 4] = [
 ];
 
 #[tokio::test]
-async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_not_to_be_followed() {
+async fn the_policy_decides_which_pages_may_be_indexed_and_other_links_are_nofollow() {
     for (policy, indexed) in POLICIES {
         let mut settings = site_settings();
         settings.site.choices.indexable = policy;
@@ -192,7 +192,7 @@ async fn the_policy_says_which_pages_may_be_indexed_and_links_to_the_others_are_
 }
 
 #[tokio::test]
-async fn a_page_without_comments_is_not_for_indexing() {
+async fn a_page_without_comments_may_not_be_indexed() {
     let running = start(site_settings(), &[comment("p", "en", 5, 1)]).await;
     let page = Page::get(&running.http, "/product/nobody/comments", 200).await;
     assert_eq!(page.robots(), "noindex,follow");

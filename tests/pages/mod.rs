@@ -19,10 +19,13 @@ mod structured_data;
 mod texts;
 
 use local_stack::stack::StackSettings;
-use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::CommentText;
 use table::NewComment;
 
-use crate::fixture::stack::{Running, settings};
+use crate::fixture::{
+    data,
+    stack::{Running, settings},
+};
 
 /// The public address of the tests' sites. No server is there.
 const SITE: &str = "https://comments.example.com";
@@ -38,13 +41,11 @@ fn site_settings() -> StackSettings {
 fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewComment {
     let author = (number % 3 != 0).then(|| format!("Author {number}"));
     let title = (number % 2 == 0).then(|| format!("Title {number}"));
+    let id = format!("{}-{language}-{rating}-{number}", product.len());
     NewComment {
-        id: CommentId::parse(&format!("{}-{language}-{rating}-{number}", product.len())).unwrap(),
-        product: ProductId::parse(product).unwrap(),
-        language: Language::parse(language).unwrap(),
-        rating: Rating::new(rating).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + number * 3_600_000).unwrap(),
+        created_at: data::at_ms(data::CREATED_MS + number * 3_600_000),
         text: CommentText::new(title, format!("Body {number} of {product}"), author).unwrap(),
+        ..data::new_comment(&id, &data::product(product), language, rating)
     }
 }
 

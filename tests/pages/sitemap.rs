@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use api::Indexable;
 use futures_util::{StreamExt, stream};
 use local_stack::{demo::demo_comments, stack::StackSettings};
-use model::{CommentId, Language, Placement, ProductId, Rating, Timestamp, plan::index_edits};
+use model::plan::index_edits;
 use page_index::ProductTotal;
 use process::now;
 
 use super::{SITE, html::Page, site_settings, start, three_pages};
 use crate::fixture::{
+    data,
     http::{Http, page_path},
-    redis_server::{self, OwnRedis},
+    redis_server::{self, OwnRedis, TABLE_ID},
 };
 
 /// The URLs in a sitemap or sitemap index, as paths of the site.
@@ -46,7 +47,7 @@ async fn walk(http: &Http) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_sitemap_leads_to_every_page_and_each_is_canonical_and_for_indexing() {
+async fn the_sitemap_lists_every_page_and_each_is_canonical_and_indexable() {
     let comments: Vec<_> = demo_comments(1_500).chain(three_pages("100% & <odd> \"product\"/☕")).collect();
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
@@ -78,8 +79,7 @@ async fn without_a_ready_index_there_is_no_sitemap() {
     let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
     let running = start(settings, &three_pages("p")).await;
     let http = &running.http;
-    let part =
-        format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&ProductId::parse("p").unwrap()).number());
+    let part = format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&data::product("p")).number());
     redis.kill().await;
     for path in ["/sitemap.xml", &part, "/sitemap/0-1.xml"] {
         let page = Page::get(http, path, 503).await;
@@ -87,16 +87,12 @@ async fn without_a_ready_index_there_is_no_sitemap() {
     }
     assert_eq!(http.get("/robots.txt").await.status, 200);
     redis.server.restart().await.unwrap();
-    let back = crate::fixture::wait_for("the sitemap", async || {
-        let answer = http.get(&part).await;
-        if answer.status == 200 { Ok(answer) } else { Err(answer) }
-    });
-    assert_eq!(back.await.body.matches("<loc>").count(), 3);
+    assert_eq!(http.wait_for_200(&part).await.body.matches("<loc>").count(), 3);
     running.finish().await;
 }
 
 #[tokio::test]
-async fn where_nothing_is_to_be_indexed_or_nothing_is_there_no_sitemap_is_offered() {
+async fn a_site_without_indexable_pages_has_no_sitemap() {
     let mut settings = site_settings();
     settings.site.choices.indexable = Indexable::None;
     let running = start(settings, &three_pages("p")).await;
@@ -110,27 +106,23 @@ async fn where_nothing_is_to_be_indexed_or_nothing_is_there_no_sitemap_is_offere
 }
 
 #[tokio::test]
-async fn a_catalog_names_every_product_of_its_partition_that_has_comments() {
+async fn a_partition_lists_every_product_that_has_comments() {
     const PRODUCTS: usize = 2_500;
-    const TABLE_ID: &str = "the-table";
     let index = redis_server::own_index().await;
-    let placement = |number: usize, rating| Placement {
-        product: ProductId::parse(&format!("{{product}} ~{number}")).unwrap(),
-        language: Language::parse("en").unwrap(),
-        rating: Rating::new(rating).unwrap(),
-    };
-    let id = |number: usize| CommentId::parse(&format!("c{number}")).unwrap();
+    let placement =
+        |number: usize, rating| data::placement(&data::product(&format!("{{product}} ~{number}")), "en", rating);
+    let id = |number: usize| data::comment_id(&format!("c{number}"));
     let rebuild = index.begin_rebuild().await.unwrap();
     let edits: Vec<_> = (0..PRODUCTS)
         .flat_map(|number| {
             let of = placement(number / 2, 1 + number as u64 % 5);
-            index_edits(&id(number), Some((&of, Timestamp::from_epoch_ms(number as i64).unwrap())), &[])
+            data::index_comment(&id(number), &of, data::at_ms(number as i64))
         })
         .collect();
     index.apply(&edits).await.unwrap();
     // A product that once had comments.
     let gone = placement(PRODUCTS, 3);
-    index.apply(&index_edits(&id(PRODUCTS), Some((&gone, now())), &[])).await.unwrap();
+    index.apply(&data::index_comment(&id(PRODUCTS), &gone, now())).await.unwrap();
     index.apply(&index_edits(&id(PRODUCTS), None, &[gone])).await.unwrap();
     index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
     let mut all = Vec::new();

@@ -41,16 +41,16 @@ fn shown_reviews(page: &Page) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn structured_data_says_what_the_page_shows() {
+async fn structured_data_equals_what_the_page_shows() {
     let running = start(site_settings(), &three_pages("a b/c")).await;
     let url = "/product/a%20b%2Fc/comments";
-    for (target, reviews) in [("", 14), ("?page=2", 13), ("?page=3", 3), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
+    for (target, count) in [("", 14), ("?page=2", 13), ("?page=3", 3), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
         let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;
         let mut data = page.structured_data().unwrap();
         let shown = shown_reviews(&page);
-        assert_eq!(shown.len(), reviews, "{target}");
-        let told = data.as_object_mut().unwrap().remove("review").unwrap_or_else(|| json!([]));
-        assert_eq!(told, json!(shown), "{target}");
+        assert_eq!(shown.len(), count, "{target}");
+        let reviews = data.as_object_mut().unwrap().remove("review").unwrap_or_else(|| json!([]));
+        assert_eq!(reviews, json!(shown), "{target}");
         let average = json!({
             "@type": "AggregateRating", "ratingValue": "3.00", "bestRating": 5, "worstRating": 1, "reviewCount": 45,
         });
@@ -68,7 +68,7 @@ async fn structured_data_says_what_the_page_shows() {
 }
 
 #[tokio::test]
-async fn without_the_index_there_is_no_average_and_without_a_review_nothing() {
+async fn structured_data_has_no_average_without_the_index_and_needs_a_review() {
     let redis = OwnRedis::start().await;
     // Every third comment has no author.
     let anonymous = comment("q", "en", 5, 3);
@@ -101,7 +101,7 @@ pub(super) const HOSTILE: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn hostile_texts_stay_texts_wherever_they_stand() {
+async fn hostile_texts_never_become_markup() {
     let mut comments = Vec::new();
     for (number, hostile) in (0..).zip(HOSTILE) {
         let mut comment = comment(hostile, "en", 5, number);

@@ -13,7 +13,7 @@ fn with_body(number: i64, body: &str) -> NewComment {
 }
 
 #[tokio::test]
-async fn a_long_text_is_folded_and_still_on_the_page_as_a_whole() {
+async fn a_long_text_is_folded_and_completely_on_the_page() {
     let words = (0..1_600).map(|number| format!("w{number}")).join(" ");
     let comments = [
         with_body(1, &words),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::{Comment, ProductId, plan::reconcile::DriftKind};
+use model::{Comment, plan::reconcile::DriftKind};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -12,9 +12,10 @@ use rand::{
 use repair_job::{AuditOptions, Stop, Which, exit};
 use serde_json::{Value, json};
 
-use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
     damage::{Damage, Expected, inflict},
+    data,
     stores::Stores,
 };
 
@@ -28,7 +29,7 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     let mut comments = Vec::new();
     for number in 0..count {
         let product = match number % 10 {
-            0 => ProductId::parse(&format!("lonely {number}")).unwrap(),
+            0 => data::product(&format!("lonely {number}")),
             _ => product(number),
         };
         comments.push(stores.create_numbered(number, product).await);
@@ -62,7 +63,7 @@ async fn damage(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_damage() {
     let mut random = StdRng::seed_from_u64(51);
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comments = create(&stores, COMMENTS).await;
     // The handlers would leave the same state, but take longer.
     let filled = job(&stores, true).recent().await;
@@ -96,7 +97,7 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
 async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
     const SEGMENTS: u32 = 5;
     let mut random = StdRng::seed_from_u64(52);
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comments = create(&stores, 60).await;
     stores.deliver_all().await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
@@ -142,7 +143,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
 #[tokio::test]
 async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
     let mut random = StdRng::seed_from_u64(53);
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comments = create(&stores, 120).await;
     stores.deliver_all().await;
     let expected = damage(&stores, &mut random, &comments, 60, Damage::ALL).await;
@@ -170,7 +171,7 @@ async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
 
 #[tokio::test]
 async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     create(&stores, 4).await;
     stores.deliver_all().await;
     let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
@@ -198,7 +199,7 @@ async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
         assert_eq!(report.unresolved_count, 6, "{report}");
         assert!(report.unresolved.iter().all(|what| what.contains("repair-job rebuild removes")), "{report}");
     }
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     assert_clean(&job(&stores, true).audit(whole()).await);
     stores.finish().await;
 }

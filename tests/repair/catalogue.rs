@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{
-    CommentId, ProductId, Rating, Revision, Timestamp,
+    ProductId, Rating, Revision,
     catalogue::Catalogue,
     journal::{JOURNAL_RETENTION_DAYS, JournalEntry},
 };
@@ -18,17 +18,17 @@ use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, Which, exit};
 use serde_dynamo::AttributeValue;
 use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
 
-use super::{assert_clean, job, job_with, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
     fixture::{
         WAIT_MAX,
         damage::{Damage, inflict},
-        gate::Gate,
+        data,
+        gate::{self, Gate},
         invariants::{assert_catalogue, listed_products},
         redis_server,
         reviews::{reviews, sample_size},
         stores::Stores,
-        wait_for,
     },
     replay::write_history,
 };
@@ -99,8 +99,8 @@ async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_i
     assert_clean(&job(&stores, true).rebuild(1).await);
     stores.deliver_all().await;
     // Some products are read but not yet written. Another product is about to be read.
-    let queries = Gate::for_index_queries(&stores.engine_url()).await;
-    let edits = Gate::for_edits(&stores.redis_url).await;
+    let queries = Gate::start(&stores.engine_url(), gate::INDEX_QUERIES).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
     let table = TableConfig::new(stores.table.name(), Some(queries.url.clone()));
     let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
     let index = PageIndexConfig { url: edits.url.clone(), timeout: WAIT_MAX, ..stores.index_config.clone() };
@@ -109,7 +109,7 @@ async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_i
     queries.hold_after(20);
     edits.hold_after(0);
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    wait_for("a query", async || if queries.is_holding() { Ok(()) } else { Err(()) }).await;
+    queries.wait_until_holding("a query").await;
     for number in 0..60 {
         let id = &super::rebuild::comment(number).id;
         if number % 3 == 0 {
@@ -120,11 +120,11 @@ async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_i
         }
     }
     for number in 0..10 {
-        stores.create_numbered(number, ProductId::parse(&format!("new/{number}")).unwrap()).await;
+        stores.create_numbered(number, data::product(&format!("new/{number}"))).await;
     }
     stores.deliver_all().await;
     queries.open();
-    wait_for("the edits", async || if edits.is_holding() { Ok(()) } else { Err(()) }).await;
+    edits.wait_until_holding("the edits").await;
     edits.open();
     let report = run.await.unwrap();
     assert_clean(&report);
@@ -138,7 +138,7 @@ async fn comments_and_products_that_come_during_a_rebuild_by_the_catalogue_are_i
 
 #[tokio::test]
 async fn recent_lists_the_products_that_the_journal_names() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(92), 60).await;
     assert_eq!(listed_products(&stores.table).await.len(), 0);
     // A dry run lists nothing.
@@ -157,7 +157,7 @@ async fn recent_lists_the_products_that_the_journal_names() {
 
 /// Puts a comment with a new product directly into the table, without the writers.
 async fn put_behind_the_backs(stores: &Stores) -> ProductId {
-    let product = ProductId::parse("by the back door").unwrap();
+    let product = data::product("by the back door");
     let number = 7_000;
     stores.put_primary_items(vec![NewComment { product: product.clone(), ..super::rebuild::comment(number) }]).await;
     product
@@ -165,7 +165,7 @@ async fn put_behind_the_backs(stores: &Stores) -> ProductId {
 
 #[tokio::test]
 async fn a_product_put_there_behind_the_writers_backs_is_found_by_a_scan() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let product = put_behind_the_backs(&stores).await;
     let by_list = job(&stores, true).rebuild(1).await;
     assert!(by_catalogue(&by_list) && !listed_products(&stores.table).await.contains(&product), "{by_list}");
@@ -179,7 +179,7 @@ async fn a_product_put_there_behind_the_writers_backs_is_found_by_a_scan() {
 
 #[tokio::test]
 async fn an_audit_lists_the_products_that_it_meets_and_one_of_all_segments_makes_the_catalogue_whole() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let product = put_behind_the_backs(&stores).await;
     let options = AuditOptions { segments: 3, ..AuditOptions::default() };
     assert_eq!(job(&stores, true).audit(options).await.exit_code(), exit::DRIFT_FOUND);
@@ -257,7 +257,7 @@ async fn a_catalogue_that_is_not_whole_is_not_read_by() {
 #[tokio::test]
 async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
     let stores = Stores::start().await;
-    let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
+    let at = |ms| data::at_ms(ms);
     let first = Catalogue { table: "t".to_owned(), from: at(1), to: at(1), is_whole: true };
     let second = Catalogue { to: at(2), ..first.clone() };
     let table = &stores.table;
@@ -267,8 +267,7 @@ async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
     assert!(!table.replace_catalogue(Some(&first), &Catalogue { is_whole: false, ..first.clone() }).await.unwrap());
     assert_eq!(table.catalogue().await.unwrap(), Some(second));
     // More products than fit into one batch or into one answer of a shard, some of them twice.
-    let products: Vec<ProductId> =
-        (0..230).map(|number| ProductId::parse(&format!("a/b {number}~")).unwrap()).collect();
+    let products: Vec<ProductId> = (0..230).map(|number| data::product(&format!("a/b {number}~"))).collect();
     assert_eq!(table.list_products(&products[..130]).await.unwrap(), 130);
     assert_eq!(table.list_products(&products).await.unwrap(), 100);
     assert_eq!(listed_products(table).await, products.into_iter().collect());
@@ -277,16 +276,14 @@ async fn two_that_say_what_the_list_is_worth_do_not_undo_each_other() {
 
 #[tokio::test]
 async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let before = stores.table.catalogue().await.unwrap();
     let began = now();
-    for number in 0..20 {
-        stores.create_numbered(number, super::product(number)).await;
-    }
+    stores.create_all(0..20, super::product).await;
     stores.deliver_all().await;
     // The run first asks which products are listed, then lists the others.
     for count in 0..2 {
-        let gate = Gate::for_catalogue(&stores.engine_url()).await;
+        let gate = Gate::start(&stores.engine_url(), gate::CATALOGUE).await;
         gate.hold_after(count);
         let impatient = TableConfig {
             attempt_timeout: Duration::from_millis(300),
@@ -312,12 +309,11 @@ async fn a_recent_that_ends_before_its_products_are_listed_vouches_for_nothing()
 
 #[tokio::test]
 async fn an_entry_of_the_journal_that_cannot_be_read_is_counted_once_and_ends_what_the_catalogue_vouches_for() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, super::product(0)).await;
     assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
     let revision = Revision::after(None, now(), 1);
-    let entry =
-        JournalEntry { id: CommentId::parse("c1").unwrap(), revision, before: None, after: Some(comment.placement()) };
+    let entry = JournalEntry { id: data::comment_id("c1"), revision, before: None, after: Some(comment.placement()) };
     let entry: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item()).unwrap();
     let mut broken = entry.into_inner();
     broken.insert("revision".to_owned(), AttributeValue::S("no revision".to_owned()));
@@ -341,12 +337,12 @@ async fn an_entry_of_the_journal_that_cannot_be_read_is_counted_once_and_ends_wh
 
 #[tokio::test]
 async fn a_rebuild_that_meets_an_entry_of_an_unknown_product_marks_nothing_ready() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, super::product(0)).await;
     stores.deliver_all().await;
     assert_clean(&job(&stores, true).recent().await);
     // After the end of the catalogue's coverage, and before the next run of `recent`.
-    let (id, revision) = (CommentId::parse("c1").unwrap(), Revision::after(None, now(), 1));
+    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
     let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
     let entry: serde_dynamo::Item = serde_dynamo::to_item(entry.to_item()).unwrap();
     let mut broken = entry.into_inner();

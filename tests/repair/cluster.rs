@@ -15,7 +15,7 @@ async fn every_kind_of_damage_is_mended_on_the_masters_of_a_cluster() {
     let cluster = RedisCluster::start().await;
     let mut random = StdRng::seed_from_u64(91);
     let stores = Stores::start_with(cluster.config()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     // `DropName` fits only a product with a single comment.
     let kinds: Vec<Damage> = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).collect();
     let mut comments = Vec::new();

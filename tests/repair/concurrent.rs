@@ -24,12 +24,9 @@ use aws_lambda_events::{
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
 use futures_util::{FutureExt, StreamExt, stream};
-use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use model::{
-    Comment, CommentId, CommentText, Filter, FilterKey, Language, Order, ProductId, Rating, RatingSet, Timestamp,
-    record::decode_batch,
-};
-use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
+use local_stack::event_source_mapping::Handler;
+use model::{Comment, CommentId, CommentText, Filter, FilterKey, Order, ProductId, RatingSet, record::decode_batch};
+use page_index::{PageIndex, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
 use rand::{
@@ -40,16 +37,18 @@ use rand::{
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use stream_writer::{FanOut, StreamWriter};
 use table::{CommentPatch, Created, NewComment, PageQuery, Table, capacity::Meter};
-use tokio::{sync::RwLock, task::JoinSet};
+use tokio::sync::RwLock;
 
-use super::{assert_clean, job, ready_stores, settings, whole};
+use super::{assert_clean, job, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
+    data,
     faults::{
         Schedule,
         page_index::{PageIndexFault, faulty_redis},
         table::{TableFault, faulty_table},
     },
+    mappings::Mappings,
     redis_server::OwnRedis,
     stores::{INVOCATION, Stores},
     wait_for,
@@ -90,7 +89,7 @@ async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journ
     // `recent` need not find what only a full check finds.
     let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: false, redis: None, up: RwLock::default() };
-    everything_at_once(&ready_stores().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
+    everything_at_once(&Stores::start_ready().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,14 +97,14 @@ async fn whatever_happens_at_once_one_more_audit_restores_everything() {
     let damages = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() };
     let one_more = async |job: Job| job.audit(anew()).await;
-    everything_at_once(&ready_stores().await, seeds() / 2..seeds(), &world, one_more).await;
+    everything_at_once(&Stores::start_ready().await, seeds() / 2..seeds(), &world, one_more).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happens_at_once_and_however_redis_is_lost_one_more_audit_restores_everything() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     // Damage in Redis may be lost together with Redis.
     let damages = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::AddDuplicate, Damage::GhostDuplicates];
     let world = World { damages: damages.into(), has_audits: true, redis: Some(&redis), up: RwLock::default() };
@@ -143,8 +142,7 @@ async fn everything_at_once(
     one_more: impl AsyncFn(Job) -> Report,
 ) {
     let mut random = StdRng::seed_from_u64(seeds.start);
-    let mut mappings = JoinSet::new();
-    let mut states = Vec::new();
+    let mut mappings = Mappings::default();
     for (function, handler) in [
         (stream_writer::FUNCTION, dying_writer(stores, seeds.start)),
         (page_indexer::FUNCTION, dying_indexer(stores, seeds.start)),
@@ -153,10 +151,7 @@ async fn everything_at_once(
         settings.maximum_retry_attempts = 1_000;
         settings.maximum_record_age_seconds = None;
         settings.batch_size = 20;
-        let (client, arn) = stores.stream();
-        let mapping = EventSourceMapping::new(function, settings, client, arn, handler, stores.quarantine());
-        states.push(mapping.state());
-        mappings.spawn(mapping.run());
+        mappings.start(stores, function, settings, handler);
     }
     let broken = broken_stores(stores, &mut random).await;
     let is_over = AtomicBool::new(false);
@@ -186,12 +181,7 @@ async fn everything_at_once(
     };
     let (acknowledged, runs, audited, ()) = tokio::join!(all_seeds, hourly_runs, audits, losses);
     assert!(audited > 0 || !world.has_audits, "no audit has looked at anything");
-    let asked = tokio::time::Instant::now();
-    for mut state in states {
-        let done = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
-        assert!(tokio::time::timeout(REST_MAX, done).await.is_ok(), "not at rest after {REST_MAX:?}");
-    }
-    mappings.shutdown().await;
+    mappings.finish(REST_MAX).await;
 
     // An audit whose network failed may not have released its lease.
     let last = wait_for("the end of the lease", async || {
@@ -265,16 +255,16 @@ async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageInde
     let index = Schedule::new(of_index, calls, FAULTS_PERCENT, &PageIndexFault::ALL);
     let table = faulty_table(&stores.table, &stores.engine_url(), table).await;
     let url = faulty_redis(&stores.redis_url, index).await;
-    let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+    let index = stores.index_at(&url);
     (table, index)
 }
 
 /// Runs one seed: its comments and everything that happens to them. Returns the state that must remain.
 async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table, PageIndex)) -> Acknowledged {
     let mut random = StdRng::seed_from_u64(seed);
-    let product = ProductId::parse(&format!("seed/{seed}")).unwrap();
+    let product = data::product(&format!("seed/{seed}"));
     let ids: Vec<CommentId> =
-        (0..random.random_range(1..=3)).map(|k| CommentId::parse(&format!("s{seed}-{k}")).unwrap()).collect();
+        (0..random.random_range(1..=3)).map(|k| data::comment_id(&format!("s{seed}-{k}"))).collect();
     let mut of_writer = StdRng::from_rng(&mut random);
     let mut of_damage = StdRng::from_rng(&mut random);
     let write = async {
@@ -321,8 +311,8 @@ async fn change(
     product: &ProductId,
     present: Option<&Comment>,
 ) -> Option<Comment> {
-    let language = Language::parse(["en", "ko", "fr"].choose(random).unwrap()).unwrap();
-    let rating = Rating::new(random.random_range(1..=5)).unwrap();
+    let language = data::language(["en", "ko", "fr"].choose(random).unwrap());
+    let rating = data::rating(random.random_range(1..=5));
     let body = format!("Body {}", random.random_range(0..1_000));
     let Some(present) = present else {
         let comment = NewComment {
@@ -331,7 +321,7 @@ async fn change(
             language,
             rating,
             // A comment that is created again may have another creation time.
-            created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + random.random_range(0..3)).unwrap(),
+            created_at: data::at_ms(1_700_000_000_000 + random.random_range(0..3)),
             text: CommentText::new(None, body, None).unwrap(),
         };
         return match stores.table.create_comment(comment, None).await.unwrap() {
@@ -450,7 +440,7 @@ async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
     for product in products.into_iter().take(PAGED) {
         for (language, ratings) in [(None, None), (Some("ko"), None), (None, Some("1.4")), (Some("en"), Some("2.3.5"))]
         {
-            let language = language.map(|tag| Language::parse(tag).unwrap());
+            let language = language.map(|tag| data::language(tag));
             let filter = Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()));
             let mut expected: Vec<&&Comment> = comments
                 .iter()

@@ -2,7 +2,6 @@
 //! other such item implies nothing, and the report names it for a person. Functions, API and repair job agree on the
 //! distinction.
 
-use api::ApiSettings;
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
 use process::now;
 use repair_job::{Report, exit};
@@ -11,14 +10,14 @@ use serde_json::{Value, json};
 use table::{Guarded, TableConfig};
 use tokio::time::{Duration, Instant};
 
-use super::{assert_clean, job, product, ready_stores, settings, whole};
+use super::{assert_clean, job, product, settings, whole};
 use crate::fixture::{
     WAIT_MAX,
     api::Served,
-    gate::Gate,
+    data,
+    gate::{self, Gate},
     http::{Http, ids, product_path},
     stores::Stores,
-    wait_for,
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -32,7 +31,7 @@ async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
     let model = stores.create_numbered(1_000, product(1)).await;
     let mut item = stores.table.raw_primary_item(&model.id).await.unwrap().unwrap().into_inner();
     stores.table.delete_comment(&model.id, None).await.unwrap();
-    let id = CommentId::parse(&format!("foreign-{number}")).unwrap();
+    let id = data::comment_id(&format!("foreign-{number}"));
     let cd = format!("{}#{id}", model.created_at);
     item.extend(
         [("pk", format!("COMMENT#{id}")), ("cd", cd)].map(|(name, value)| (name.to_owned(), AttributeValue::S(value))),
@@ -44,7 +43,7 @@ async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
 }
 
 fn serve(stores: &Stores) -> Served {
-    Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default())
+    Served::of(&stores)
 }
 
 /// What the API shows: the comment's status, the ids on the product's first page, and its total.
@@ -68,7 +67,7 @@ fn assert_names(report: &Report, id: &CommentId, attribute: &str) {
 #[tokio::test]
 async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over() {
     for is_found_by_audit in [false, true] {
-        let stores = ready_stores().await;
+        let stores = Stores::start_ready().await;
         let fine = stores.create_numbered(1, product(1)).await;
         let id = put_without_revision(&stores, 1).await;
         stores.deliver_all().await;
@@ -113,7 +112,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
 
 #[tokio::test]
 async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let id = put_without_revision(&stores, 1).await;
     stores.deliver_all().await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
@@ -130,7 +129,7 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
 
 #[tokio::test]
 async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let id = put_without_revision(&stores, 1).await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
     let model::item::PrimaryItem::WithoutRevision(placed, _) = model::item::PrimaryItem::read(&item) else {
@@ -162,9 +161,9 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
 
 #[tokio::test]
 async fn an_edit_during_a_run_is_what_is_taken_over() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let id = put_without_revision(&stores, 1).await;
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(0);
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
     let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
@@ -175,7 +174,7 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
         let id = id.clone();
         async move { job.check(&id, None).await }
     });
-    wait_for("the take-over", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the take-over").await;
     stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
     gate.open();
     let checked = run.await.unwrap();
@@ -204,7 +203,7 @@ fn faults() -> [(&'static str, Option<AttributeValue>); 7] {
 
 #[tokio::test]
 async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let (broken, fine) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(6, product(1)).await);
     stores.deliver_all().await;
     let api = serve(&stores);
@@ -251,7 +250,7 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
 
 #[tokio::test]
 async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let broken = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
     for (name, value) in faults() {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::{
     assert_clean, job,
-    process::{begin, end, kill_at},
-    product, ready_stores, whole,
+    process::{begin, kill_at},
+    product, whole,
 };
 use crate::fixture::{
-    gate::Gate,
+    gate::{self, Gate},
     s3::{BUCKET, S3},
     stores::Stores,
     wait_for,
@@ -35,8 +35,8 @@ async fn create(stores: &Stores, round: u64) {
 /// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it.
 async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arguments: &[&str]) {
     let last = wait_for("the end of the lease", async || {
-        let said = end(begin(stores, variables, arguments).await).await;
-        if said.code() & exit::HELD == 0 { Ok(said) } else { Err(said) }
+        let ended = begin(stores, variables, arguments).await.end().await;
+        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
     });
     let last = last.await;
     assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
@@ -44,14 +44,14 @@ async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arg
 
 #[tokio::test]
 async fn a_run_of_recent_that_is_killed_at_any_point_is_made_good_by_the_next() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
     let mut random = StdRng::seed_from_u64(111);
     let arguments = ["recent", "--apply", "--settle", "0s"];
-    let duplicates = Gate::for_transactions(&stores.engine_url()).await;
-    let watermark = Gate::for_watermarks(&duplicates.url).await;
-    let ranks = Gate::for_edits(&stores.redis_url).await;
-    let scripts = Gate::for_scripts(&ranks.url).await;
+    let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let watermark = Gate::start(&duplicates.url, gate::WATERMARKS).await;
+    let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let scripts = Gate::start(&ranks.url, gate::SCRIPTS).await;
     let variables = [("PAGEMARK_DYNAMODB_URL", &*watermark.url), ("PAGEMARK_REDIS_URL", &*scripts.url)];
     let gates = [(&duplicates, 0..3), (&ranks, 0..3), (&watermark, 1..3), (&scripts, 0..9)];
     let mut kills = [0; 4];
@@ -72,7 +72,7 @@ async fn a_run_of_recent_that_is_killed_at_any_point_is_made_good_by_the_next() 
 
 #[tokio::test]
 async fn a_run_of_quarantine_that_is_killed_at_any_point_is_made_good_by_the_next() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");
     let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
@@ -84,9 +84,9 @@ async fn a_run_of_quarantine_that_is_killed_at_any_point_is_made_good_by_the_nex
     };
     let mut random = StdRng::seed_from_u64(112);
     let arguments = ["quarantine", "--apply"];
-    let duplicates = Gate::for_transactions(&stores.engine_url()).await;
-    let ranks = Gate::for_edits(&stores.redis_url).await;
-    let removals = Gate::for_removals(&s3.url).await;
+    let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let removals = Gate::start(&s3.url, gate::REMOVALS).await;
     let variables = [
         ("PAGEMARK_DYNAMODB_URL", &*duplicates.url),
         ("PAGEMARK_REDIS_URL", &*ranks.url),

@@ -6,7 +6,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_dynamo::AttributeValue;
 
-use super::{assert_clean, job, ready_stores, whole};
+use super::{assert_clean, job, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
     stores::Stores,
@@ -33,7 +33,7 @@ async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
 
 #[tokio::test]
 async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(1);
     let comments = create_for(&stores, Damage::ALL).await;
     assert_clean(&job(&stores, false).audit(whole()).await);
@@ -62,7 +62,7 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
 
 #[tokio::test]
 async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(2);
     let comments = create_for(&stores, &Damage::OF_A_COMMENT).await;
     for (comment, damage) in comments.into_iter().zip(Damage::OF_A_COMMENT) {
@@ -92,7 +92,7 @@ async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
 
 #[tokio::test]
 async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_found() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
     // Each comment gets damage that the table scan finds, and damage that only the sweep finds.
@@ -114,7 +114,7 @@ async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_f
 
 #[tokio::test]
 async fn what_only_a_person_can_decide_is_named() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;
     // A second primary item under the same id, and a primary item that cannot be read.

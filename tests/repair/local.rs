@@ -65,19 +65,17 @@ async fn pagemark_repair_mends_what_was_damaged_by_hand_in_a_running_stack() {
     let (url, table) = (running.stack.dynamodb_url().to_owned(), running.stack.table().name().to_owned());
     let repair = async |arguments: &[&str]| {
         let place = ["--dynamodb-url", &url, "--table", &table];
-        let said = pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await;
-        let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-        (u8::try_from(said.status.code().unwrap()).unwrap(), text)
+        pagemark::run(&[&["repair"], arguments, &place[..]].concat()).await
     };
-    let (code, said) = repair(&["audit"]).await;
-    assert_eq!(code, exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{said}");
-    let (code, said) = repair(&["audit", "--apply"]).await;
-    assert_eq!(code, exit::DRIFT_FOUND, "{said}");
-    assert!(said.contains("2 mended, 0 left"), "{said}");
+    let looked = repair(&["audit"]).await;
+    assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
+    let applied = repair(&["audit", "--apply"]).await;
+    assert_eq!(applied.code(), exit::DRIFT_FOUND, "{applied:?}");
+    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("2 mended, 0 left"), "{applied:?}");
     wait_until_mended(&running, &comments, &set).await;
     for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
-        let (code, said) = repair(command).await;
-        assert_eq!(code, 0, "{command:?}: {said}");
+        let ended = repair(command).await;
+        assert_eq!(ended.code(), 0, "{command:?}: {ended:?}");
     }
     running.finish().await;
 }
@@ -86,10 +84,9 @@ async fn pagemark_repair_mends_what_was_damaged_by_hand_in_a_running_stack() {
 async fn pagemark_repair_says_when_no_stack_is_running() {
     let running = Running::start().await;
     let (url, table) = (running.stack.dynamodb_url().to_owned(), "nobody's");
-    let said = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table]).await;
-    let text = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert_eq!(said.status.code(), Some(1), "{text}");
-    assert!(text.contains("is `pagemark up` running") && text.contains(&url), "{text}");
+    let ended = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table]).await;
+    assert_eq!(ended.code(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("is `pagemark up` running") && ended.stderr.contains(&url), "{ended:?}");
     running.finish().await;
 }
 

@@ -4,7 +4,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{Comment, plan::reconcile::DriftKind};
-use page_index::{PageIndex, PageIndexConfig};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
 use table::capacity::Meter;
@@ -12,7 +11,7 @@ use table::capacity::Meter;
 use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
-    gate::Gate,
+    gate::{self, Gate},
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
@@ -34,7 +33,7 @@ enum Loss {
 
 async fn stores_on(redis: &OwnRedis) -> (Stores, Vec<Comment>) {
     let stores = Stores::start_on(redis.server.url()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     let mut comments = Vec::new();
     let mut raw = redis.connection().await;
     for number in 0..COMMENTS {
@@ -68,14 +67,14 @@ async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
 /// Runs an audit, and loses the page index while the audit waits at a gate.
 async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
     let gate = match is_sweep {
-        true => Gate::for_sweeps(&stores.engine_url()).await,
-        false => Gate::for_table_scans(&stores.engine_url()).await,
+        true => Gate::start(&stores.engine_url(), gate::INDEX_SCANS).await,
+        false => Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await,
     };
     gate.hold_after(1);
     let lease = JobSettings { lease: Duration::from_secs(60), ..settings(true) };
     let audit = patient_job_through(stores, &gate, lease, Stop::default()).await;
     let run = tokio::spawn(async move { audit.audit(whole()).await });
-    wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the run's reads").await;
     lose(stores, redis, loss).await;
     gate.open();
     run.await.unwrap()
@@ -100,7 +99,7 @@ async fn an_audit_over_a_page_index_that_is_lost_meanwhile_finds_no_difference_t
             assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_sweep} {report}");
             let share = job(&stores, false).status(1, None).await.unwrap().audited_share;
             assert!(is_sweep || share == 0.0, "{loss:?}: {share}");
-            repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+            stores.rebuild().await;
             stores.assert_invariants().await;
             stores.table.delete_state("audit", "1/000000").await.unwrap();
         }
@@ -122,7 +121,7 @@ async fn a_command_that_redis_refuses_keeps_no_duplicate_from_being_mended() {
         let rules: Vec<&str> = ["on", ">password", "~*", "&*", "+@all"].into_iter().chain(rules.split(' ')).collect();
         redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
         let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
-        let index = PageIndex::connect(&PageIndexConfig { url, ..stores.index_config.clone() }).unwrap();
+        let index = stores.index_at(&url);
         let limited = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
         for (is_audit, since) in [(true, 0), (false, 1)] {
             for comment in comments.iter().skip(since).step_by(40) {

@@ -42,7 +42,7 @@ use model::ProductId;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
 use table::capacity::Meter;
 
-use crate::fixture::stores::Stores;
+use crate::fixture::{data, stores::Stores};
 
 /// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again.
 fn settings(apply: bool) -> JobSettings {
@@ -70,7 +70,7 @@ fn whole() -> AuditOptions {
 }
 
 fn product(number: u64) -> ProductId {
-    ProductId::parse(&format!("product/{}", number % 5)).unwrap()
+    data::product(&format!("product/{}", number % 5))
 }
 
 /// Asserts that a run was complete and found nothing.
@@ -82,6 +82,6 @@ fn assert_clean(report: &Report) {
 /// Stores with a page index that is ready.
 async fn ready_stores() -> Stores {
     let stores = Stores::start().await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     stores
 }

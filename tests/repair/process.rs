@@ -1,22 +1,18 @@
 //! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function.
 
-use std::{process::Stdio, time::Duration};
+use std::time::Duration;
 
 use model::CommentId;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-};
+use serde_json::json;
 
-use super::{assert_clean, job, ready_stores, whole};
+use super::{assert_clean, job, whole};
 use crate::fixture::{
-    WAIT_MAX,
     damage::{Damage, inflict},
     function::{self, Function, repair_job_variables, with},
-    gate::Gate,
+    gate::{self, Gate},
+    program::{Ended, Program},
     runtime_api::Outcome,
     stores::Stores,
     wait_for,
@@ -29,47 +25,19 @@ const KILLS: usize = 12;
 const DAMAGED: usize = 8;
 
 /// Starts a command with variables that name its stores, as an operator would.
-pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Child {
-    let mut command = Command::new(function::binary("repair-job").await);
-    command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
-    command.envs(with(repair_job_variables(stores), others));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.kill_on_drop(true).spawn().unwrap()
+pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
+    Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
-/// The output of a command.
-#[derive(Debug)]
-pub(super) struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Said {
-    pub(super) fn code(&self) -> u8 {
-        u8::try_from(self.code.unwrap_or(-1)).unwrap_or_else(|_| panic!("no exit code: {self:?}"))
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-pub(super) async fn end(child: Child) -> Said {
-    let output = tokio::time::timeout(function::TIMEOUT, child.wait_with_output()).await.expect("its end").unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Said {
-    end(begin(stores, &[], arguments).await).await
+pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
+    begin(stores, &[], arguments).await.end().await
 }
 
 /// Runs a command after the lease of a killed run has expired.
-pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Said {
+pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Ended {
     wait_for("the end of the lease", async || {
-        let said = run(stores, arguments).await;
-        if said.code() & exit::HELD == 0 { Ok(said) } else { Err(said) }
+        let ended = run(stores, arguments).await;
+        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
     })
     .await
 }
@@ -85,15 +53,14 @@ pub(super) async fn kill_at(
 ) -> bool {
     wait_for("the end of the lease of the run before", async || {
         gate.hold_after(count);
-        let mut child = begin(stores, variables, arguments).await;
-        let ended = wait_for("the run's write, or its end", async || match child.try_wait().unwrap() {
+        let mut run = begin(stores, variables, arguments).await;
+        let ended = wait_for("the run's write, or its end", async || match run.status() {
             None if gate.is_holding() => Ok(None),
             None => Err(()),
             Some(status) => Ok(Some(status)),
         });
         let ended = ended.await;
-        child.start_kill().ok();
-        child.wait().await.unwrap();
+        run.kill().await;
         gate.open();
         let is_held = ended.is_some_and(|status| status.code() == Some(exit::HELD.into()));
         if is_held { Err(()) } else { Ok(ended.is_none()) }
@@ -109,10 +76,7 @@ fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'g
 /// Creates comments with damage of every kind.
 async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut comments = Vec::new();
-    for number in 0..40 {
-        comments.push(stores.create_numbered(number, super::product(number)).await);
-    }
+    let comments = stores.create_all(0..40, super::product).await;
     stores.deliver_all().await;
     let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
     for (comment, damage) in comments.iter().zip(kinds) {
@@ -123,7 +87,7 @@ async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
 
 #[tokio::test]
 async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let ids = damaged(&stores, 71).await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
     assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
@@ -180,15 +144,15 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(72);
-    let mut comments = Vec::new();
-    for number in 0..40 {
-        comments.push(stores.create_numbered(number, super::product(number)).await);
-    }
+    let comments = stores.create_all(0..40, super::product).await;
     stores.deliver_all().await;
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
-    let (table, index) = (Gate::for_transactions(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    let (table, index) = (
+        Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await,
+        Gate::start(&stores.redis_url, gate::EDITS).await,
+    );
     let mut kills = 0;
     for kill in 0..KILLS {
         // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is
@@ -213,10 +177,11 @@ async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
 
 #[tokio::test]
 async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     damaged(&stores, 76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
-    let (table, index) = (Gate::for_checkpoints(&stores.engine_url()).await, Gate::for_edits(&stores.redis_url).await);
+    let (table, index) =
+        (Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
     // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
     let mut kills = 0;
     for count in 1..6 {
@@ -233,14 +198,13 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
 
 #[tokio::test]
 async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_and_the_next_is_ready() {
-    let stores = ready_stores().await;
-    for number in 0..40 {
-        stores.create_numbered(number, super::product(number)).await;
-    }
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..40, super::product).await;
     stores.deliver_all().await;
     let arguments = ["rebuild", "--segments", "2", "--apply"];
-    let (table, index) = (Gate::for_scans(&stores.redis_url).await, Gate::for_edits(&stores.redis_url).await);
-    let engine = Gate::for_calls(&stores.engine_url()).await;
+    let (table, index) =
+        (Gate::start(&stores.redis_url, gate::SCANS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
+    let engine = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
     let mut kills = 0;
     for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
@@ -261,15 +225,13 @@ async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_a
 
 #[tokio::test]
 async fn a_rebuild_that_is_killed_while_it_reads_products_is_made_good_by_the_next() {
-    let stores = ready_stores().await;
-    for number in 0..40 {
-        stores.create_numbered(number, super::product(number)).await;
-    }
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..40, super::product).await;
     stores.deliver_all().await;
-    let index = Gate::for_edits(&stores.redis_url).await;
-    let lists = Gate::for_catalogue(&stores.engine_url()).await;
+    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let lists = Gate::start(&stores.engine_url(), gate::CATALOGUE).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
-    let queries = Gate::for_index_queries(&stores.engine_url()).await;
+    let queries = Gate::start(&stores.engine_url(), gate::INDEX_QUERIES).await;
     assert_clean(&job(&stores, true).recent().await);
     for count in [0, 3] {
         for gate in [&lists, &queries] {
@@ -288,16 +250,16 @@ async fn a_rebuild_that_is_killed_while_it_reads_products_is_made_good_by_the_ne
 
 #[tokio::test]
 async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     damaged(&stores, 73).await;
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(1);
     let arguments = ["audit", "--segments", "1", "--apply", "--json"];
     // A lease long enough not to expire on a busy machine.
     let others = [("PAGEMARK_DYNAMODB_URL", &*gate.url), ("PAGEMARK_REPAIR_LEASE", "1m")];
     let first = begin(&stores, &others, &arguments).await;
-    let pid = first.id().unwrap();
-    wait_for("the first run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    let pid = first.pid();
+    gate.wait_until_holding("the first run's writes").await;
     let second = run(&stores, &arguments).await;
     assert_eq!(second.code(), exit::HELD, "{second:?}");
     let held_by = second.json()["held_by"].as_str().unwrap().to_owned();
@@ -309,7 +271,7 @@ async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
     assert_eq!(run(&stores, &["audit", "--segments", "1"]).await.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert_eq!(run(&stores, &["recent", "--apply"]).await.code(), 0);
     gate.open();
-    let first = end(first).await;
+    let first = first.end().await;
     assert_eq!(first.code(), exit::DRIFT_FOUND, "{first:?}");
     stores.assert_invariants().await;
     stores.finish().await;
@@ -317,30 +279,20 @@ async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
 
 #[tokio::test]
 async fn a_signal_ends_a_run_cleanly() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     damaged(&stores, 74).await;
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(1);
     let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
-    let mut child =
-        begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
-    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
-    crate::fixture::redis_server::signal(child.id().unwrap(), "TERM");
+    let stopped = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
+    gate.wait_until_holding("the run's writes").await;
+    stopped.signal("TERM");
     // The process receives the signal while the write is held.
-    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
-    let noted = async {
-        while let Some(line) = stderr.next_line().await.unwrap() {
-            if line.contains("stopping") {
-                return;
-            }
-        }
-        panic!("the signal was not noted");
-    };
-    tokio::time::timeout(WAIT_MAX, noted).await.expect("a word about the signal");
+    stopped.wait_for_stderr("stopping").await;
     gate.open();
-    let said = end(child).await;
-    assert_eq!(said.code() & (exit::SKIPPED | exit::FAILURE), exit::SKIPPED, "{said:?}");
-    assert_eq!(said.json()["stopped"]["reason"], "asked", "{said:?}");
+    let ended = stopped.end().await;
+    assert_eq!(ended.code() & (exit::SKIPPED | exit::FAILURE), exit::SKIPPED, "{ended:?}");
+    assert_eq!(ended.json()["stopped"]["reason"], "asked", "{ended:?}");
     // The run released its lease.
     let next = run(&stores, &["audit", "--segments", "16", "--apply"]).await;
     assert_eq!(next.code() & !exit::DRIFT_FOUND, 0, "{next:?}");
@@ -351,9 +303,7 @@ async fn a_signal_ends_a_run_cleanly() {
 #[tokio::test]
 async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
     let stores = Stores::start().await;
-    for number in 0..20 {
-        stores.create_numbered(number, super::product(number)).await;
-    }
+    stores.create_all(0..20, super::product).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let rebuild = json!({ "command": "rebuild" }).to_string();
     let Outcome::Response(answer) = function.invoke(rebuild, function::TIMEOUT).await else { panic!("it failed") };
@@ -371,7 +321,7 @@ async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
 
 #[tokio::test]
 async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     damaged(&stores, 75).await;
     let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
     let function = Function::start("repair-job", variables).await;

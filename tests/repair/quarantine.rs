@@ -7,7 +7,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
 
-use super::{assert_clean, job, ready_stores};
+use super::{assert_clean, job};
 use crate::{
     fixture::{
         invariants::{Contents, differences_of_page_index},
@@ -57,14 +57,14 @@ async fn work_off(stores: &Stores, quarantine: &Quarantine) {
 
 #[tokio::test]
 async fn a_folder_is_worked_off_by_the_comments_present_state() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     work_off(&stores, &stores.quarantine()).await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_bucket_is_worked_off_by_the_comments_present_state() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
     let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
@@ -78,7 +78,7 @@ async fn a_bucket_is_worked_off_by_the_comments_present_state() {
 
 #[tokio::test]
 async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let quarantine = stores.quarantine();
     let comment = stores.create_numbered(1, super::product(1)).await;
     stores.make_too_large_for_some_duplicates(&comment.id).await;

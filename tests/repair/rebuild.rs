@@ -8,10 +8,9 @@ use std::{
     time::Duration,
 };
 
-use api::ApiSettings;
 use futures_util::FutureExt;
 use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use model::{CommentId, CommentText, Filter, Language, Order, ProductId, Rating, Timestamp};
+use model::{CommentText, Filter, Order, ProductId, Rating, Timestamp};
 use page_index::{Marked, NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
@@ -21,7 +20,16 @@ use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
-    fixture::{WAIT_MAX, api::Served, gate::Gate, http::Http, redis_server::OwnRedis, stores::Stores, wait_for},
+    fixture::{
+        WAIT_MAX,
+        api::Served,
+        data,
+        gate::{self, Gate},
+        http::Http,
+        redis_server::OwnRedis,
+        stores::Stores,
+        wait_for,
+    },
     replay::write_history,
 };
 
@@ -39,16 +47,16 @@ const WRITE_EVERY: Duration = Duration::from_millis(20);
 const WRITES_A_SECOND: f64 = 40.0;
 
 fn product(number: u64) -> ProductId {
-    ProductId::parse(&format!("product {}", number % PRODUCTS)).unwrap()
+    data::product(&format!("product {}", number % PRODUCTS))
 }
 
 pub(super) fn comment(number: u64) -> NewComment {
     NewComment {
-        id: CommentId::parse(&format!("c{number:06}")).unwrap(),
+        id: data::comment_id(&format!("c{number:06}")),
         product: product(number),
-        language: Language::parse(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]).unwrap(),
-        rating: Rating::new(1 + number % 5).unwrap(),
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        language: data::language(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]),
+        rating: data::rating(1 + number % 5),
+        created_at: data::at_ms(1_700_000_000_000 + i64::try_from(number).unwrap()),
         text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
     }
 }
@@ -89,7 +97,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
                 match number % 3 {
                     0 => {
                         // Some comments have new products.
-                        let new = ProductId::parse(&format!("new product {}", number / 30)).unwrap();
+                        let new = data::product(&format!("new product {}", number / 30));
                         let comment = comment(COMMENTS + number);
                         let product = if number % 2 == 0 { new } else { comment.product.clone() };
                         stores.table.create_comment(NewComment { product, ..comment }, None).await.unwrap();
@@ -107,7 +115,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
     });
     // Readers of the real API. Page 1 is always answered, with a correct total or none. Page 2 is answered, or is not
     // available yet.
-    let api = Served::start(stores.table.clone(), stores.index.clone(), ApiSettings::default());
+    let api = Served::of(&stores);
     let page = async |http: &Http, number: u64, page: u64| {
         http.get(&format!("/api/v1/products/product%20{}/comments?page={page}", number % PRODUCTS)).await
     };
@@ -196,14 +204,14 @@ async fn an_index_of_20_000_comments_is_rebuilt_while_others_are_written_and_nob
 async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
     let stores = Stores::start().await;
     write_history(&stores, &mut StdRng::seed_from_u64(82), 60).await;
-    let gate = Gate::for_scans(&stores.redis_url).await;
+    let gate = Gate::start(&stores.redis_url, gate::SCANS).await;
     gate.hold_after(0);
     let config =
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
     let index = PageIndex::connect(&config).unwrap();
     let slow = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
     let run = tokio::spawn(async move { slow.rebuild(1).await });
-    wait_for("the rebuild", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the rebuild").await;
     write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
     let meanwhile = now();
     gate.open();
@@ -222,10 +230,10 @@ async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_an
     let stores = Stores::start_on(redis.server.url()).await;
     // Without the journal, so that only the rebuild's fill puts these comments into the index.
     stores.put_primary_items((0..100).map(comment).collect()).await;
-    let edits = Gate::for_edits(&stores.redis_url).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
     let config =
         PageIndexConfig { url: edits.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
-    let journal = Gate::for_journal(&stores.engine_url()).await;
+    let journal = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
     let table = TableConfig::new(stores.table.name(), Some(journal.url.clone()));
     let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
     let (table, index) = (Table::connect(&table).await, PageIndex::connect(&config).unwrap());
@@ -260,7 +268,7 @@ async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_cau
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     let mut random = StdRng::seed_from_u64(81);
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     write_history(&stores, &mut random, 60).await;
     job(&stores, true).recent().await;
     stores.assert_invariants().await;

@@ -9,12 +9,12 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
 use table::{Lease, Table, TableConfig, capacity::Meter};
 
-use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::{
     fixture::{
         WAIT_MAX,
         damage::{Damage, inflict},
-        gate::Gate,
+        gate::{self, Gate},
         redis_server::{self, OwnRedis},
         stores::Stores,
         wait_for,
@@ -41,7 +41,7 @@ async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, 
 
 #[tokio::test]
 async fn what_the_handlers_never_got_is_made_right_from_the_journal_and_the_watermarks_move_on() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(41), CHANGES).await;
     let before = now();
     let report = job(&stores, true).recent().await;
@@ -65,7 +65,7 @@ async fn what_the_handlers_never_got_is_made_right_from_the_journal_and_the_wate
 
 #[tokio::test]
 async fn a_dry_run_writes_nothing_at_all() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(42), CHANGES).await;
     let (items, marks) = (stores.table.clone(), watermarks(&stores, &stores.index).await);
     let count = async || items.scan(None, 0, 1, 10_000).await.unwrap().items;
@@ -97,7 +97,7 @@ async fn a_dry_run_writes_nothing_at_all() {
 
 #[tokio::test]
 async fn what_has_not_settled_yet_is_left_to_the_next_run() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(43), CHANGES).await;
     let settle = JobSettings { settle: Duration::from_secs(3600), ..settings(true) };
     let before = now();
@@ -130,7 +130,7 @@ async fn without_a_page_index_that_is_kept_up_to_date_only_duplicates_are_reconc
     assert!(stores.table.watermark().await.unwrap().unwrap() > first);
     redis.server.restart().await.unwrap();
     stores.index = PageIndex::connect(&stores.index_config).unwrap();
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     assert_clean(&job(&stores, true).recent().await);
     stores.assert_invariants().await;
 }
@@ -155,7 +155,7 @@ async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
     let audit = job(&stores, true).audit(whole()).await;
     assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
     assert!(stores.table.watermark().await.unwrap().unwrap() > long_ago);
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     assert_clean(&job(&stores, true).recent().await);
     stores.finish().await;
 }
@@ -181,7 +181,7 @@ async fn a_watermark_later_than_the_present_is_named_and_the_journal_is_read_fro
 
 #[tokio::test]
 async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, super::product(1)).await;
     stores.deliver_all().await;
     let four = serde_dynamo::AttributeValue::S("four".to_owned());
@@ -206,7 +206,7 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
 
 #[tokio::test]
 async fn what_was_undone_after_the_watermarks_had_passed_is_mended_when_it_is_told_since_when() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let before = now();
     let comment = stores.create_numbered(1, super::product(1)).await;
     stores.deliver_all().await;
@@ -226,7 +226,7 @@ async fn what_was_undone_after_the_watermarks_had_passed_is_mended_when_it_is_to
 
 #[tokio::test]
 async fn an_entry_that_cannot_be_read_needs_a_person_and_holds_up_nothing() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
     let mut entries = stores.table.scan(None, 0, 1, 10_000).await.unwrap().items.into_iter();
     let is_entry = |item: &serde_dynamo::Item| matches!(item.get("pk"), Some(serde_dynamo::AttributeValue::S(pk)) if pk.starts_with("CHANGE#"));
@@ -294,8 +294,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
     // The server restarted from its snapshot: the same markers, perhaps fewer members.
     redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
     redis.server.restart().await.unwrap();
-    let again =
-        PageIndex::connect(&PageIndexConfig { url: redis.server.url(), ..stores.index_config.clone() }).unwrap();
+    let again = stores.index_at(&redis.server.url());
     assert_eq!(watermarks(&stores, &again).await, from);
     let refused = again.prepare_advance(&table_id, &from, &servers).await;
     assert!(refused.is_err_and(|error| error.is_unavailable()));
@@ -303,11 +302,9 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
 
 #[tokio::test]
 async fn a_run_whose_lease_somebody_else_has_taken_stops() {
-    let stores = ready_stores().await;
-    for number in 0..40 {
-        stores.create_numbered(number, super::product(number)).await;
-    }
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..40, super::product).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(1);
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
     let table = Table::connect(&TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config }).await;
@@ -317,7 +314,7 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
         let job = Job::new(table, stores.index.clone(), short, Meter::default(), stop.clone());
         async move { job.recent().await }
     });
-    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the run's writes").await;
     // Another run takes the lease, as if the first one had slept for longer than its lease.
     let other = Lease { holder: "other".to_owned(), who: "another".to_owned(), since: now(), until_ms: i64::MAX };
     let far_future = now().plus_ms(DAY_MS);
@@ -338,7 +335,7 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
 
 #[tokio::test]
 async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(47), CHANGES).await;
     let stop = Stop::default();
     stop.ask();
@@ -355,7 +352,7 @@ async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
 
 #[tokio::test]
 async fn what_a_deleted_comment_left_in_the_page_index_is_counted_until_it_is_in_order() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.table.delete_comment(&comment.id, None).await.unwrap();
     // A value of the wrong type in place of a set that the table no longer implies.

@@ -8,10 +8,10 @@ use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, JobSettings, Report, Stop, Which, exit};
 use serde_json::Value;
 
-use super::{assert_clean, job, product, ready_stores, settings, stopped::patient_job_through, whole};
+use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
-    gate::Gate,
+    gate::{self, Gate},
     redis_server::OwnRedis,
     stores::Stores,
     wait_for,
@@ -24,18 +24,15 @@ const COMMENTS: u64 = 300;
 const DAMAGED: usize = 40;
 
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
-    let mut comments = Vec::new();
-    for number in 0..count {
-        comments.push(stores.create_numbered(number, product(number)).await);
-    }
+    let comments = stores.create_all(0..count, product).await;
     job(stores, true).recent().await;
     comments
 }
 
 /// Runs an audit, and stops it while it waits for the table's second answer and for the sweep's second batch.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
-    let scans = Gate::for_table_scans(&stores.engine_url()).await;
-    let gets = Gate::for_sweeps(&scans.url).await;
+    let scans = Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await;
+    let gets = Gate::start(&scans.url, gate::INDEX_SCANS).await;
     scans.hold_after(1);
     gets.hold_after(1);
     let stop = Stop::default();
@@ -55,7 +52,7 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_audit_of_everything_looks_at_what_a_rolling_run_has_left_behind() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(91);
     let comments = create(&stores, COMMENTS).await;
     let rolling = AuditOptions { which: Which::Due, at_once: 1, ..whole() };
@@ -83,7 +80,7 @@ fn random_of(place: usize) -> StdRng {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_when() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     create(&stores, COMMENTS / 2).await;
     let report = stop_in_the_middle(&stores, whole()).await;
     assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
@@ -105,7 +102,7 @@ async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_
 async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_there() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     let comments = create(&stores, COMMENTS / 2).await;
     for (place, comment) in comments.iter().step_by(3).enumerate() {
         inflict(&stores, &mut random_of(place), comment, Damage::DropRanks).await;
@@ -126,7 +123,7 @@ async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_ther
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     create(&stores, COMMENTS).await;
     let held = async |gate: &Gate| {
         gate.hold_after(1);
@@ -135,7 +132,7 @@ async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
         let audit = patient_job_through(&stores, gate, lease, stop.clone()).await;
         let progress = audit.progress().clone();
         let run = tokio::spawn(async move { audit.audit(AuditOptions { at_once: 1, ..whole() }).await });
-        wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        gate.wait_until_holding("the run's reads").await;
         let share = progress.share();
         stop.ask();
         gate.open();
@@ -144,8 +141,8 @@ async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
     };
     // First the share after part of the table scan. Then, resumed, the share within the sweep, which itself resumes
     // partly done.
-    let of_table = held(&Gate::for_table_scans(&stores.engine_url()).await).await;
-    let of_sweep = held(&Gate::for_sweeps(&stores.engine_url()).await).await;
+    let of_table = held(&Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await).await;
+    let of_sweep = held(&Gate::start(&stores.engine_url(), gate::INDEX_SCANS).await).await;
     assert!(of_table > 0.0 && of_table < 0.5, "{of_table}");
     assert!(of_sweep > 0.6 && of_sweep < 0.99, "{of_sweep}");
     // The remaining work starts at that share.

@@ -10,11 +10,11 @@ use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
 use serde_json::{Value, json};
 use table::{Table, TableConfig, capacity::Meter};
 
-use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
     faults::table::{TableFault, chosen_faults_table},
-    gate::Gate,
+    gate::{self, Gate},
     invariants::Contents,
     redis_server::OwnRedis,
     stores::Stores,
@@ -51,13 +51,11 @@ pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: 
 
 #[tokio::test]
 async fn a_table_that_is_away_for_comments_fails_the_run_and_no_watermark_passes_what_was_not_read() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let before = now().plus_ms(-1_000);
     stores.table.advance_watermark(before).await.unwrap();
-    for number in 0..10 {
-        stores.create_numbered(number, product(number)).await;
-    }
-    let gate = Gate::for_comments(&stores.engine_url()).await;
+    stores.create_all(0..10, product).await;
+    let gate = Gate::start(&stores.engine_url(), gate::COMMENTS).await;
     gate.hold_after(0);
     let report = job_through(&stores, &gate, settings(true), Stop::default()).await.recent().await;
     assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
@@ -72,19 +70,17 @@ async fn a_table_that_is_away_for_comments_fails_the_run_and_no_watermark_passes
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_stopped_in_a_busy_hour_ends_soon_and_has_moved_its_watermark_on() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let before = now();
     stores.table.advance_watermark(before).await.unwrap();
-    for number in 0..MANY {
-        stores.create_numbered(number, product(number)).await;
-    }
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    stores.create_all(0..MANY, product).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(BEFORE_THE_STOP);
     let no_overlap = JobSettings { overlap: Duration::ZERO, lease: Duration::from_secs(60), ..settings(true) };
     let stop = Stop::default();
     let stopped = patient_job_through(&stores, &gate, no_overlap.clone(), stop.clone()).await;
     let run = tokio::spawn(async move { stopped.recent().await });
-    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the run's writes").await;
     stop.ask();
     gate.open();
     let report = run.await.unwrap();
@@ -103,20 +99,18 @@ async fn a_run_that_is_stopped_in_a_busy_hour_ends_soon_and_has_moved_its_waterm
 
 #[tokio::test]
 async fn a_lease_that_cannot_be_renewed_is_lost_and_the_run_ends_and_writes_nothing_down() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
-    for number in 0..40 {
-        stores.create_numbered(number, product(number)).await;
-    }
-    let updates = Gate::for_updates(&stores.engine_url()).await;
-    let writes = Gate::for_transactions(&updates.url).await;
+    stores.create_all(0..40, product).await;
+    let updates = Gate::start(&stores.engine_url(), gate::UPDATES).await;
+    let writes = Gate::start(&updates.url, gate::TRANSACTIONS).await;
     updates.hold_after(0);
     writes.hold_after(2);
     let short =
         JobSettings { lease: Duration::from_secs(5), overlap: Duration::ZERO, concurrency: 1, ..settings(true) };
     let first = patient_job_through(&stores, &writes, short.clone(), Stop::default()).await;
     let first = tokio::spawn(async move { first.recent().await });
-    wait_for("the first run's writes", async || if writes.is_holding() { Ok(()) } else { Err(()) }).await;
+    writes.wait_until_holding("the first run's writes").await;
     let second = wait_for("the end of the lease", async || {
         let report = job_with(&stores, short.clone(), Stop::default()).recent().await;
         if report.exit_code() & exit::HELD == 0 { Ok(report) } else { Err(()) }
@@ -138,12 +132,9 @@ async fn a_lease_that_cannot_be_renewed_is_lost_and_the_run_ends_and_writes_noth
 async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     let mut random = StdRng::seed_from_u64(61);
-    let mut comments = Vec::new();
-    for number in 0..6 {
-        comments.push(stores.create_numbered(number, product(number)).await);
-    }
+    let comments = stores.create_all(0..6, product).await;
     stores.deliver_all().await;
     inflict(&stores, &mut random, &comments[0], Damage::DropDuplicates).await;
     inflict(&stores, &mut random, &comments[1], Damage::DropRanks).await;
@@ -169,10 +160,8 @@ async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
 
 #[tokio::test]
 async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
-    let stores = ready_stores().await;
-    for number in 0..4 {
-        stores.create_numbered(number, product(number)).await;
-    }
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..4, product).await;
     let records: Vec<Value> = stores.lambda_records().await;
     let quarantine = stores.quarantine();
     let reason = Reason {
@@ -182,7 +171,7 @@ async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
         invoke_count: 21,
     };
     quarantine.put(&reason, &json!({ "Records": records })).await.unwrap();
-    let gate = Gate::for_transactions(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(1);
     let one_by_one = JobSettings { concurrency: 1, lease: Duration::from_secs(60), ..settings(true) };
     let stop = Stop::default();
@@ -191,7 +180,7 @@ async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
         let quarantine = quarantine.clone();
         async move { stopped.quarantine(&quarantine).await }
     });
-    wait_for("the run's writes", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the run's writes").await;
     stop.ask();
     gate.open();
     let report = run.await.unwrap();
@@ -219,10 +208,8 @@ async fn job_with_faults(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_mended_before_a_store_failed_is_reported() {
-    let stores = ready_stores().await;
-    for number in 0..30 {
-        stores.create_numbered(number, product(number)).await;
-    }
+    let stores = Stores::start_ready().await;
+    stores.create_all(0..30, product).await;
     // One comment may not be read.
     let refused =
         job_with_faults(&stores, Stop::default(), |body| body.contains("COMMENT#c0007").then_some(TableFault::Refuse));
@@ -238,7 +225,7 @@ async fn what_was_mended_before_a_store_failed_is_reported() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_mended_of_a_comment_that_is_left_out_is_reported() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     // Every call fails once the duplicates have been written.
     let is_written = std::sync::atomic::AtomicBool::new(false);

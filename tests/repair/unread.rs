@@ -10,15 +10,17 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use model::{Comment, CommentId, CommentText, Language, ProductId, Rating, Timestamp};
+use model::Comment;
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{JobSettings, Stop, exit};
 use table::{CommentPatch, Created, NewComment, Table, TableConfig};
 
-use super::{assert_clean, job, job_with, product, ready_stores, settings, whole};
+use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
+    data,
     faults::table::{TableFault, chosen_faults_table},
+    stores::Stores,
     wait_for,
 };
 
@@ -49,7 +51,7 @@ async fn write(table: &Table, writer: u64) {
     let mut random = StdRng::seed_from_u64(writer);
     let mut present: Vec<Comment> = Vec::new();
     for change in 0..CHANGES {
-        let rating = Rating::new(random.random_range(1..=5)).unwrap();
+        let rating = data::rating(random.random_range(1..=5));
         match present.choose(&mut random).cloned() {
             Some(comment) if random.random_range(0..3) == 0 => {
                 table.delete_comment(&comment.id, None).await.unwrap();
@@ -60,7 +62,9 @@ async fn write(table: &Table, writer: u64) {
                 table.patch_comment(&comment.id, None, &patch).await.unwrap();
             }
             _ => {
-                let new = comment(writer, change, product(change), rating);
+                let new = data::new_comment(&format!("w{writer}-{change}"), &product(change), "en", 1);
+                let created_at = data::at_ms(data::CREATED_MS + i64::try_from(change).unwrap());
+                let new = NewComment { rating, created_at, ..new };
                 match table.create_comment(new, None).await.unwrap() {
                     Created::New(comment) | Created::Before(comment) => present.push(comment),
                 }
@@ -69,20 +73,9 @@ async fn write(table: &Table, writer: u64) {
     }
 }
 
-fn comment(writer: u64, number: u64, product: ProductId, rating: Rating) -> NewComment {
-    NewComment {
-        id: CommentId::parse(&format!("w{writer}-{number}")).unwrap(),
-        product,
-        language: Language::parse("en").unwrap(),
-        rating,
-        created_at: Timestamp::from_epoch_ms(1_700_000_000_000 + i64::try_from(number).unwrap()).unwrap(),
-        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_watermark_passes_what_arrives_within_the_settle_delay() {
-    let stores = ready_stores().await;
+    let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
     let late = late_table(&stores.table, stores.engine_url()).await;
     let exactly = JobSettings { overlap: Duration::ZERO, settle: SETTLE, ..settings(true) };

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use model::{CommentId, Rating, Timestamp};
+use model::Timestamp;
 use page_index::{Mark, NotReady, PageIndex, PageIndexConfig};
 use process::now;
 use repair_job::{Job, JobSettings, Report, Stop, exit};
-use table::CommentPatch;
 use tokio::task::JoinHandle;
 
 use super::{assert_clean, job, product, settings, stopped::patient_job_through};
 use crate::fixture::{
-    gate::Gate,
+    data,
+    gate::{self, Gate},
     invariants::{Contents, differences_of_page_index},
     redis_server::{self, OwnRedis},
     stores::Stores,
@@ -36,16 +36,14 @@ const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
 /// Stores with a separate Redis, a page index that is ready, and comments that both functions have processed.
 async fn stores_on(redis: &OwnRedis) -> Stores {
     let stores = Stores::start_on(redis.server.url()).await;
-    repair_job::rebuild(&stores.table, &stores.index, 1).await.unwrap();
+    stores.rebuild().await;
     create(&stores, 0..COMMENTS).await;
     stores.deliver_all().await;
     stores
 }
 
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) {
-    for number in numbers {
-        stores.create_numbered(number, product(number)).await;
-    }
+    stores.create_all(numbers, product).await;
 }
 
 async fn table_id(stores: &Stores) -> String {
@@ -95,11 +93,11 @@ async fn hold_in_backlog(
     queries: usize,
     stop: Stop,
 ) -> (Gate, JoinHandle<Report>) {
-    let gate = Gate::for_journal(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
     gate.hold_after(queries);
     let recent = patient_job_through(stores, &gate, settings, stop).await;
     let run = tokio::spawn(async move { recent.recent().await });
-    wait_for("the backlog", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the backlog").await;
     assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
     (gate, run)
 }
@@ -193,9 +191,8 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     wait_for("changes older than the lag", async || if now() > settled { Ok(()) } else { Err(now()) }).await;
     // The indexer gets these changes later. Every third comment is in the sample.
     for number in 0..6 {
-        let id = CommentId::parse(&format!("c{number:04}")).unwrap();
-        let patch =
-            CommentPatch { rating: Some(Rating::new(1 + (number + 1) % 5).unwrap()), ..CommentPatch::default() };
+        let id = data::comment_id(&format!("c{number:04}"));
+        let patch = data::rate(1 + (number + 1) % 5);
         stores.table.patch_comment(&id, None, &patch).await.unwrap();
     }
     set_watermarks_back(&stores, &stores.redis_url).await;
@@ -234,12 +231,12 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     // reconciled.
     let table_id = table_id(&stores).await;
     for is_last in [false, true] {
-        let gate = Gate::for_journal(&stores.engine_url()).await;
+        let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
         gate.hold_after(0);
         let stop = Stop::default();
         let recent = patient_job_through(&stores, &gate, patient(), stop.clone()).await;
         let run = tokio::spawn(async move { recent.recent().await });
-        wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+        gate.wait_until_holding("the run's reads").await;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         let not_vouched = Err(NotReady::Stale { vouched: None });
         assert!(readiness.iter().all(|(_, answer)| *answer == not_vouched), "{readiness:?}");
@@ -319,12 +316,12 @@ async fn a_planned_failover_costs_readers_nothing() {
     redis.kill().await;
     assert!(is_believed(&stores, now()).await);
     // Readers believe the index while the next run searches for lost writes, and afterwards.
-    let gate = Gate::for_journal(&stores.engine_url()).await;
+    let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
     gate.hold_after(0);
     let before = now();
     let recent = patient_job_through(&stores, &gate, patient(), Stop::default()).await;
     let run = tokio::spawn(async move { recent.recent().await });
-    wait_for("the run's reads", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the run's reads").await;
     assert!(is_believed(&stores, now()).await);
     gate.open();
     assert_clean(&run.await.unwrap());
@@ -341,14 +338,14 @@ async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
     assert_clean(&job(&stores, true).recent().await);
     let before = now();
     // Kill the run between its write to the table and its write to the markers.
-    let gate = Gate::for_scripts(&stores.redis_url).await;
+    let gate = Gate::start(&stores.redis_url, gate::SCRIPTS).await;
     let config =
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
     let index = PageIndex::connect(&config).unwrap();
     gate.hold_after(3);
     let cut = Job::new(stores.table.clone(), index, patient(), table::capacity::Meter::default(), Stop::default());
     let run = tokio::spawn(async move { cut.recent().await });
-    wait_for("the vouch", async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+    gate.wait_until_holding("the vouch").await;
     run.abort();
     let holder = stores.table.leases().await.unwrap();
     stores.table.release_lease("recent", &holder[0].1.holder).await.unwrap();

@@ -27,13 +27,16 @@
 
 use futures_util::{Stream, StreamExt};
 use itertools::{Itertools, iproduct, izip};
-use model::{BaseSet, CommentId, Filter, Order, ProductId, Rating, RatingSet};
+use model::{BaseSet, CommentId, Order, ProductId, Rating};
 use page_index::{PageIndex, PageStartQuery};
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use super::{TABLE_ID, shapes::similar_ids};
-use crate::fixture::redis_server::OwnRedis;
+use super::shapes::similar_ids;
+use crate::fixture::{
+    data,
+    redis_server::{OwnRedis, TABLE_ID, make_ready},
+};
 
 /// Number of comments: the product is a large one.
 const COMMENTS: usize = 200_000;
@@ -56,13 +59,8 @@ impl Scale {
         let redis = OwnRedis::start().await;
         let (index, raw) = (redis.index(), redis.connection().await);
         let scale = Self { redis, index, raw };
-        scale.make_ready().await;
+        make_ready(&scale.index, now()).await;
         scale
-    }
-
-    async fn make_ready(&self) {
-        let rebuild = self.index.begin_rebuild().await.unwrap();
-        self.index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
     }
 
     /// Puts comments (rating, milliseconds, id) into the rating's sets without a language.
@@ -82,7 +80,7 @@ impl Scale {
 
     /// Finds the comment of each rank with the filter of four ratings, one after the other.
     async fn cost(&mut self, product: &ProductId, ranks: &[usize]) -> Vec<Cost> {
-        let filter = Filter::new(None, RatingSet::parse("1.2.3.4").ok());
+        let filter = data::filter(None, Some("1.2.3.4"));
         let client = redis::Client::open(self.redis.server.url()).unwrap();
         let mut lines = client.get_async_monitor().await.unwrap().into_on_message::<String>();
         let mut found = Vec::new();
@@ -230,7 +228,7 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
     ids.sort_by(|a, b| b.cmp(a));
     for ((name, ratings), ties) in iproduct!(spreads, [Ties::None, Ties::Thousands, Ties::All]) {
         let name = format!("{name}, ties: {ties:?}");
-        let product = ProductId::parse(&name).unwrap();
+        let product = data::product(&name);
         let comments: Vec<_> = izip!(&ratings, ties.times(), &ids).map(|(rating, ms, id)| (*rating, ms, id)).collect();
         scale.load(&product, &comments).await;
         let sizes: Vec<u64> =
@@ -252,7 +250,7 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
         println!("{name}: at most {most} commands, bound {bound:.0}");
         assert!(f64::from(most) <= bound, "{name}: {most} commands, more than {bound:.0}");
         scale.index.clear().await.unwrap();
-        scale.make_ready().await;
+        make_ready(&scale.index, now()).await;
     }
 }
 
@@ -276,12 +274,12 @@ async fn blocks_within_blocks_and_uneven_mixtures_cost_no_more_than_the_bound() 
 }
 
 #[tokio::test]
-async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_however_deep_it_lies() {
+async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_at_any_depth() {
     let mut random = StdRng::seed_from_u64(9);
     let mut scale = Scale::start().await;
     let mut ids: Vec<CommentId> = similar_ids(COMMENTS, &mut random);
     ids.sort_by(|a, b| b.cmp(a));
-    let product = ProductId::parse("even").unwrap();
+    let product = data::product("even");
     let comments: Vec<_> =
         ids.iter().zip(0..).map(|(id, at)| (random.random_range(1..=4), NEWEST_MS - at, id)).collect();
     scale.load(&product, &comments).await;

@@ -1,27 +1,26 @@
 //! A server with full memory.
 
-use model::{Filter, RatingSet, plan::index_edits};
+use model::{Filter, plan::index_edits};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 
-use super::{TABLE_ID, check_positions, check_starts, check_stats, fill, shapes};
-use crate::fixture::redis_server::OwnRedis;
+use super::{check_positions, check_starts, check_stats, fill, shapes};
+use crate::fixture::{
+    data,
+    redis_server::{OwnRedis, TABLE_ID},
+};
 
 #[tokio::test]
-async fn a_server_that_is_full_goes_on_answering_and_takes_edits_when_it_has_room_again() {
+async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() {
     let mut random = StdRng::seed_from_u64(7);
     let redis = OwnRedis::start().await;
     let index = redis.index();
     let product = shapes::product(shapes::SHAPES[1], 200, &mut random);
     fill(&index, std::slice::from_ref(&product), &mut random).await;
-    let mut raw = redis.connection().await;
-    let mut run = async |command: &str| {
-        let mut words = command.split(' ');
-        redis::cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>()).exec_async(&mut raw).await.unwrap();
-    };
+    let run = async |command: &str| redis.ask::<()>(command).await;
 
     run("CONFIG SET maxmemory 1").await;
-    let filter = Filter::new(None, RatingSet::parse("1.3.5").ok());
+    let filter = data::filter(None, Some("1.3.5"));
     // Also with scripts that must be loaded first.
     run("SCRIPT FLUSH").await;
     check_starts(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;

@@ -1,6 +1,7 @@
 //! Spreads of creation times that make the selection of a rank hard.
 
-use model::{Cd, CommentId, Filter, Language, Order, Placement, ProductId, Rating, Timestamp};
+use crate::fixture::data;
+use model::{Cd, CommentId, Filter, Order, Placement, ProductId, Timestamp};
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
 /// A comment in the form of the page index.
@@ -104,16 +105,12 @@ fn any_rating(random: &mut StdRng) -> u64 {
 
 /// A product of about `n` comments of a shape, in two languages, with similar ids.
 pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng) -> Product {
-    let id = ProductId::parse(&format!("shop/{}", shape.0)).unwrap();
+    let id = data::product(&format!("shape/{}", shape.0));
     let made = shape.1(n, random);
     let comments = made.iter().zip(similar_ids(made.len(), random)).map(|((rating, ms), comment_id)| {
         let language = if random.random_range(0..3) == 0 { "pt-BR" } else { "en" };
-        let placement = Placement {
-            product: id.clone(),
-            language: Language::parse(language).unwrap(),
-            rating: Rating::new(*rating).unwrap(),
-        };
-        Indexed { cd: Cd { created_at: Timestamp::from_epoch_ms(*ms).unwrap(), id: comment_id }, placement }
+        let placement = data::placement(&id, language, *rating);
+        Indexed { cd: Cd { created_at: data::at_ms(*ms), id: comment_id }, placement }
     });
     Product { shape: shape.0, comments: comments.collect(), id }
 }
