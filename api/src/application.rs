@@ -21,17 +21,18 @@ use table::{Table, TableConfig};
 use thiserror::Error;
 
 use crate::{
-    answers,
-    connection::{self, Deadlines, Places},
-    cross_origin, deadline, last_answer, openapi,
-    operations::{self, access, load},
-    pages, panics, routes,
-    server::{self, ServerBounds},
+    html::{self, sitemap},
+    http::{
+        answers,
+        connection::{self, Deadlines, Places},
+        cross_origin, deadline, last_answer, load, panics,
+        server::{self, ServerBounds},
+    },
+    json::{self, openapi},
+    ops::{self, access},
     settings::{ApiSettings, CursorKey, Settings},
     site::SiteSettings,
-    sitemap,
-    state::State,
-    table_id::TableId,
+    store::{State, table_id::TableId},
 };
 
 /// How long requests under way may take to finish after a stop, in seconds. A request may take as long, and containers
@@ -201,12 +202,12 @@ impl Application {
 
 fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
     config
-        .configure(routes::configure)
+        .configure(json::configure)
         .configure(openapi::configure)
-        .configure(pages::configure)
+        .configure(html::configure)
         .configure(sitemap::configure);
     if with_operations {
-        config.configure(operations::configure);
+        config.configure(ops::configure);
     }
 }
 
@@ -252,7 +253,7 @@ pub(crate) fn layers(
         .wrap(from_fn(connection::follow))
         .wrap(from_fn(last_answer::keep))
         .configure(configure)
-        .default_service(web::to(routes::no_route))
+        .default_service(web::to(json::no_route))
 }
 
 /// The server for health and metrics at a separate address.
@@ -277,8 +278,8 @@ fn operations_server(
             .wrap(from_fn(access::observe))
             .wrap(from_fn(connection::follow))
             .wrap(from_fn(last_answer::keep))
-            .configure(operations::configure)
-            .default_service(web::to(routes::no_route))
+            .configure(ops::configure)
+            .default_service(web::to(json::no_route))
     };
     let server = server::serve(listener, 1, bounds, app).map_err(|source| StartError::Listen { listen, source })?;
     Ok((address, server))

@@ -15,7 +15,7 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{conditional::etag, pages};
+use crate::{html, json::conditional::etag};
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -279,12 +279,12 @@ impl ResponseError for ApiError {
 pub(crate) struct PageError {
     pub(crate) error: ApiError,
     /// The links that lead on from the page.
-    pub(crate) help: pages::Help,
+    pub(crate) help: html::Help,
 }
 
 impl<E: Into<ApiError>> From<E> for PageError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), help: pages::Help::default() }
+        Self { error: error.into(), help: html::Help::default() }
     }
 }
 
@@ -294,8 +294,8 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let body = pages::error_page(self.error.kind().0, &self.error.to_string(), &self.help);
-        pages::html(&mut self.error.answer(), body)
+        let body = html::error_page(self.error.kind().0, &self.error.to_string(), &self.help);
+        html::html(&mut self.error.answer(), body)
     }
 }
 

@@ -22,40 +22,21 @@
 //! `server`). A body is requested when it is read (`expectation`). Requests after the last answer of a connection are
 //! not processed (`last_answer`).
 
-mod answers;
 mod application;
-mod auth;
-mod body;
-mod caching;
-mod compression;
-mod conditional;
-mod connection;
-mod cross_origin;
-mod cursor;
-mod deadline;
 mod error;
-mod expectation;
-mod index_watch;
-mod last_answer;
+mod html;
+mod http;
+mod json;
 pub mod links;
-mod listing;
-mod openapi;
-mod operations;
+mod ops;
 #[cfg(test)]
 mod outside_text;
-mod pages;
-mod panics;
-mod per_thread;
-mod request;
-mod routes;
-mod server;
+mod read;
 mod settings;
 mod site;
-mod sitemap;
-mod state;
-mod table_id;
+mod store;
 
 pub use application::{Application, StartError};
-pub use deadline::REQUEST_TIMEOUT;
+pub use http::deadline::REQUEST_TIMEOUT;
 pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteArgs, SiteSettings};

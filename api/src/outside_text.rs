@@ -22,12 +22,12 @@ use proptest::{
 use crate::{
     ApiSettings, CursorKey, PublicUrl, SiteSettings, WriteToken, WriteTokenHash,
     application::app,
-    links,
-    request::{decode, form_pairs},
-    routes::{
+    json::{
         create::parse_idempotency_key,
+        request::{decode, form_pairs},
         tests::{settings, state_with},
     },
+    links,
 };
 
 /// A part of a path, or a value in a query: percent-encoded text, well-formed or not.

@@ -10,8 +10,8 @@ use subtle::{Choice, ConstantTimeEq};
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
-    body::BODY_TIMEOUT,
-    deadline::REQUEST_TIMEOUT,
+    http::deadline::REQUEST_TIMEOUT,
+    json::body::BODY_TIMEOUT,
     site::{PublicUrl, SiteArgs, SiteSettings},
 };
 

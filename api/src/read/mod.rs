@@ -1,0 +1,4 @@
+//! Reading pages of comments.
+
+pub(crate) mod cursor;
+pub(crate) mod page;
