@@ -32,11 +32,13 @@ mod ops;
 #[cfg(test)]
 mod outside_text;
 mod read;
+mod secrets;
+mod service;
 mod settings;
 mod site;
 mod store;
 
 pub use application::{Application, StartError};
-pub use http::deadline::REQUEST_TIMEOUT;
-pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};
+pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
+pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteArgs, SiteSettings};

@@ -17,7 +17,12 @@
 use actix_web::HttpRequest;
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
 
-use crate::{error::ApiError, json::request, links, read::page::ListingQuery};
+use crate::{
+    error::ApiError,
+    http::path_and_query::{not_encoded, pairs, path_part, product, repeated},
+    links,
+    read::page::ListingQuery,
+};
 
 /// The content of an address.
 #[derive(Debug, Clone)]
@@ -54,7 +59,7 @@ impl Address {
 /// # Errors
 /// Names the part of the address that belongs to no page.
 pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
-    let product = request::product(request, 2)?;
+    let product = product(request, 2)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
@@ -62,24 +67,52 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         return Err(ApiError::NoRoute);
     }
     parts.resize(2, "");
-    let language = match request::path_part(request, 4, "language")?.as_str() {
+    let language = match path_part(request, 4, "language")?.as_str() {
         "" | ANY => None,
         tag => Some(Language::parse(tag)?),
     };
-    let ratings = match request::path_part(request, 5, "rating")?.as_str() {
+    let ratings = match path_part(request, 5, "rating")?.as_str() {
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let parameters = request::page_parameters(request, &["order", "page"])?;
+    let parameters = parameters(request.query_string())?;
     let value = |name| parameters.iter().find(|given| given.name == name).map(|given| given.value.as_str());
     let number = value("page").map(parse_number).transpose()?.unwrap_or(PageNumber::FIRST);
     let order = value("order").map(Order::parse).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
     let address = Address { query, number };
     let canonical = address.canonical();
-    let spelled: Vec<&str> = parameters.iter().map(|given| given.spelling.as_str()).collect();
+    let spelled: Vec<&str> = parameters.iter().map(|given| given.spelling).collect();
     let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelled.join("&"));
     Ok((address, is_canonical))
+}
+
+/// A parameter of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parameter<'query> {
+    name: &'static str,
+    /// Its value, decoded.
+    value: String,
+    /// Name and value as they were sent.
+    spelling: &'query str,
+}
+
+/// The known parameters of a page, in the order in which they were sent. All others, such as campaign tags, are ignored.
+///
+/// # Errors
+/// A known parameter is repeated, or is not percent-encoded UTF-8.
+fn parameters(query: &str) -> Result<Vec<Parameter<'_>>, ApiError> {
+    let mut found: Vec<Parameter<'_>> = Vec::new();
+    for pair in pairs(query) {
+        let known = ["order", "page"].into_iter().find(|known| pair.name.as_deref() == Some(*known));
+        let Some(name) = known else { continue };
+        let value = pair.value.ok_or_else(|| not_encoded(name))?;
+        if found.iter().any(|earlier| earlier.name == name) {
+            return Err(repeated(name));
+        }
+        found.push(Parameter { name, value, spelling: pair.spelling });
+    }
+    Ok(found)
 }
 
 /// A set of ratings in any order.
@@ -191,6 +224,22 @@ mod tests {
         for path in ["comments/en/5/5", "comments//5", "comments/en//"] {
             let read = read_at(&format!("/product/p/{path}"));
             assert_eq!(matches!(read, Err(ApiError::NoRoute)), path != "comments/en//", "{path}");
+        }
+    }
+
+    #[test]
+    fn all_parameters_but_the_known_ones_are_ignored() {
+        let parameter = |name, value: &str, spelling| Parameter { name, value: value.to_owned(), spelling };
+        assert_eq!(parameters("utm_source=%FF&page=3&x").unwrap(), [parameter("page", "3", "page=3")]);
+        assert_eq!(parameters("p%61ge=+3").unwrap(), [parameter("page", " 3", "p%61ge=+3")]);
+        let both = [parameter("page", "3", "page=3"), parameter("order", "oldest", "order=oldest")];
+        assert_eq!(parameters("page=3&orders=x&order=oldest").unwrap(), both);
+        assert_eq!(parameters("utm_source=a").unwrap(), []);
+        for (query, named) in
+            [("page=1&page=2", "page"), ("page=1&order=newest&order=newest", "order"), ("page=%FF", "page")]
+        {
+            let refused = parameters(query).unwrap_err();
+            assert!(matches!(refused, ApiError::Invalid { ref field, .. } if field == named), "{query}: {refused}");
         }
     }
 }

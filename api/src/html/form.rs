@@ -16,15 +16,25 @@ use actix_web::{
 use askama::Template;
 use model::{CommentText, ProductId, Rating};
 
-use super::head::{Head, Robots};
+use super::{
+    error_page::PageError,
+    head::{Head, Robots},
+};
 use crate::{
-    error::{ApiError, PageError},
+    error::ApiError,
+    http::{
+        body::{self, BODY_MAX_BYTES},
+        path_and_query::{self, not_encoded, pairs},
+    },
     json::{
-        body::{self, BODY_MAX_BYTES, Fields},
-        create, request,
+        create::{self, OwnedKey},
+        fields::NewContent,
+        headers::parse_idempotency_key,
     },
     links,
-    store::State,
+    secrets::WriteTokens,
+    site::Site,
+    store::StoreClients,
 };
 
 /// Like the policy of the other pages, but forms may be sent to this site.
@@ -56,10 +66,14 @@ impl Typed {
     }
 
     /// # Errors
-    /// Names the field that is unknown.
-    fn read(pairs: Vec<(String, String)>) -> Result<Self, ApiError> {
+    /// Names the field that is unknown, or the form when it is not percent-encoded UTF-8.
+    fn read(form: &[u8]) -> Result<Self, ApiError> {
+        let refuse = || not_encoded("form");
+        let sent: Vec<(String, String)> = pairs(std::str::from_utf8(form).map_err(|_| refuse())?)
+            .map(|pair| Ok((pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?)))
+            .collect::<Result<_, ApiError>>()?;
         let mut typed = Self::default();
-        for (name, value) in pairs {
+        for (name, value) in sent {
             let field = match name.as_str() {
                 "language" => &mut typed.language,
                 "rating" => &mut typed.rating,
@@ -75,10 +89,10 @@ impl Typed {
         Ok(typed)
     }
 
-    fn fields(&self) -> Result<Fields, ApiError> {
+    fn content(&self) -> Result<NewContent, ApiError> {
         let Self { language, rating, title, body, author, .. } = self;
         let fields = [("language", language), ("rating", rating), ("title", title), ("body", body), ("author", author)];
-        Fields::of_form(fields.map(|(name, value)| (name.to_owned(), value.clone())))
+        NewContent::of_form(fields.map(|(name, value)| (name, value.as_str())))
     }
 }
 
@@ -106,30 +120,30 @@ struct RatingInput {
 /// The problem, and the name of its field, which is empty for a problem of the whole form.
 struct Problem {
     field: String,
-    told: String,
+    text: String,
 }
 
 impl Problem {
     fn of(error: &ApiError) -> Self {
-        let (field, told) = if let ApiError::Invalid { field, problem } = error {
+        let (field, text) = if let ApiError::Invalid { field, problem } = error {
             let mut name = field.chars();
             let capital = name.next().map(|first| first.to_ascii_uppercase()).into_iter();
             (field.to_string(), format!("{} {problem}", capital.chain(name).collect::<String>()))
         } else if let ApiError::Unauthorized = error {
             ("token".to_owned(), "This is not the write token.".to_owned())
         } else if let ApiError::BodyTooLarge { max_bytes } = error {
-            let told = format!(
+            let text = format!(
                 "The form is larger than {} KiB, so it was not read. Go back to find what you typed, and shorten it.",
                 max_bytes / 1024
             );
-            ("body".to_owned(), told)
+            ("body".to_owned(), text)
         } else if let ApiError::IdempotencyMismatch = error {
-            let told = "This form was sent before, with another text. Send it again to post this one too.";
-            (String::new(), told.to_owned())
+            let text = "This form was sent before, with another text. Send it again to post this one too.";
+            (String::new(), text.to_owned())
         } else {
             (String::new(), error.to_string())
         };
-        Self { field, told }
+        Self { field, text }
     }
 }
 
@@ -140,8 +154,8 @@ impl FormPage<'_> {
 }
 
 /// Shows the empty form.
-pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
-    let product = product(&request, &state)?;
+pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
+    let product = product(&request, &site)?;
     let body = render(&product, &Typed::nothing(), process::new_ulid(), None)?;
     Ok(HttpResponse::Ok()
         .insert_header(ContentType::html())
@@ -155,19 +169,20 @@ pub(super) async fn show(request: HttpRequest, state: web::Data<State>) -> Resul
 pub(super) async fn post(
     request: HttpRequest,
     payload: web::Payload,
-    state: web::Data<State>,
+    site: web::Data<Site>,
+    stores: web::Data<StoreClients>,
+    tokens: web::Data<WriteTokens>,
 ) -> Result<HttpResponse, PageError> {
-    let product = product(&request, &state)?;
-    check_origin(&request, &state)?;
+    let product = product(&request, &site)?;
+    check_origin(&request, &site)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
             return show_again(&product, &Typed::nothing(), process::new_ulid(), &error);
         }
         sent => sent?,
     };
-    let sent = std::str::from_utf8(&sent).map_err(|_| ApiError::invalid("form", "is not percent-encoded UTF-8"))?;
-    let typed = Typed::read(request::form_pairs(sent)?)?;
-    match create(&state, &product, &typed).await {
+    let typed = Typed::read(&sent)?;
+    match create(&stores, &tokens, &product, &typed).await {
         Ok(place) => Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()),
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
@@ -187,12 +202,17 @@ fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError)
         .body(body))
 }
 
-async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<String, ApiError> {
-    let content = typed.fields()?.content()?;
+async fn create(
+    stores: &StoreClients,
+    tokens: &WriteTokens,
+    product: &ProductId,
+    typed: &Typed,
+) -> Result<String, ApiError> {
+    let content = typed.content()?;
     // Last, so that the token must be typed again as rarely as possible.
-    let writer = state.write_tokens.check_token(Some(typed.token.trim()))?;
-    let key = create::OwnedKey { writer, key: create::parse_idempotency_key(&typed.key)? };
-    let comment = create::create(state, product.clone(), content, Some(key)).await?;
+    let writer = tokens.check(Some(typed.token.trim()))?;
+    let key = OwnedKey { writer, key: parse_idempotency_key(&typed.key)? };
+    let comment = create::create(stores, product.clone(), content, Some(key)).await?;
     Ok(links::product_page(product) + &links::fragment(&comment.id))
 }
 
@@ -200,26 +220,26 @@ async fn create(state: &State, product: &ProductId, typed: &Typed) -> Result<Str
 ///
 /// # Errors
 /// [`ApiError::NoRoute`] without this form.
-fn product(request: &HttpRequest, state: &State) -> Result<ProductId, ApiError> {
-    if !state.site.comment_form {
+fn product(request: &HttpRequest, site: &Site) -> Result<ProductId, ApiError> {
+    if !site.comment_form {
         return Err(ApiError::NoRoute);
     }
-    request::product(request, 3)
+    path_and_query::product(request, 3)
 }
 
 /// Accepts a form only if it was sent from a page of this site. Browsers say where a form comes from. A request that
 /// does not say so is refused: it comes from another kind of program, or from a browser that hides the origin.
-fn check_origin(request: &HttpRequest, state: &State) -> Result<(), ApiError> {
+fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
-    let (site, origin) = (header(SEC_FETCH_SITE), header(header::ORIGIN));
+    let (sender, origin) = (header(SEC_FETCH_SITE), header(header::ORIGIN));
     let host = header(header::HOST).unwrap_or_default();
     let is_own = |origin: &str| {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.is_some_and(|authority| authority == host) || origin == state.site.public_url.to_string()
+        authority.is_some_and(|authority| authority == host) || origin == site.public_url.to_string()
     };
-    match (site, origin) {
+    match (sender, origin) {
         (None, None) => Err(ApiError::CrossSite),
-        (site, origin) if site.is_none_or(|site| site == "same-origin") && origin.is_none_or(is_own) => Ok(()),
+        (sender, origin) if sender.is_none_or(|sender| sender == "same-origin") && origin.is_none_or(is_own) => Ok(()),
         _ => Err(ApiError::CrossSite),
     }
 }

@@ -3,9 +3,7 @@
 //! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
 //! and `Link`.
 
-use model::PageNumber;
-
-use super::{address::Address, assets, script_json::ScriptJson};
+use super::{assets, script_json::ScriptJson};
 use crate::{links, site::Site};
 
 /// Permissions for search engines. They may always follow links.
@@ -49,20 +47,6 @@ pub(super) struct Neighbours {
     pub(super) prev: Option<String>,
     pub(super) next: Option<String>,
     pub(super) last: Option<String>,
-}
-
-impl Neighbours {
-    /// The neighbours of a page in a listing of `total_pages`.
-    pub(super) fn new(address: &Address, total_pages: u64) -> Self {
-        let current = address.number.get();
-        let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
-        Self {
-            first: page(1),
-            prev: current.checked_sub(1).and_then(page),
-            next: (current < total_pages).then(|| current + 1).and_then(page),
-            last: page(total_pages),
-        }
-    }
 }
 
 impl Head {

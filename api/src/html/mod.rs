@@ -5,7 +5,8 @@
 //! - `assets`: the files that pages load.
 //! - `fold`: shows the beginning of a long text.
 //! - `form`: a comment to post, in the local stack only.
-//! - `help`: errors, and the links that lead on from them.
+//! - `error_page`: errors, and the links that lead on from them.
+//! - `sitemap`: the sitemap and `robots.txt`.
 //! - `words`, `language_name`: how people write what programs know.
 //!
 //! **Invariant:** a template escapes all text that it receives. The only exception is [`script_json::ScriptJson`],
@@ -14,11 +15,11 @@
 mod address;
 mod assets;
 mod comments;
+pub(crate) mod error_page;
 mod filters;
 mod fold;
 mod form;
 mod head;
-mod help;
 mod language_name;
 mod page_bar;
 mod script_json;
@@ -27,40 +28,37 @@ mod structured_data;
 mod view;
 mod words;
 
-use actix_web::{
-    HttpRequest, HttpResponse, HttpResponseBuilder, Route,
-    http::header::{self, ContentType},
-    middleware::from_fn,
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
 use askama::Template;
 use model::{Filter, Order, PageNumber, PageSize};
 
 use crate::{
-    error::{ApiError, PageError},
-    http::{caching, compression},
-    json::{get, not_allowed, request},
+    error::ApiError,
+    http::{
+        path_and_query::comment_id,
+        routing::{cached, get, not_allowed},
+    },
     links,
-    store::State,
+    site::Site,
+    store::StoreClients,
 };
+use error_page::{PageError, html};
 use head::{Head, Robots};
-pub(crate) use help::{Help, error_page};
 
-/// A page needs only its style sheet and icon, so nothing else is loaded, even if a text smuggles it in. Structured
-/// data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
-/// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// Registers the pages.
-pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    let mut page = |path: &str, route: Route| serve(config, path, route);
+/// Registers the pages, the sitemap and `robots.txt`.
+pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
+    let mut page = |path: &str, route: Route| {
+        config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
+    };
     page("/", get().to(start));
     page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
     page("/static/icon.svg", get().to(async || assets::ICON.answer()));
     page("/product/{product}/comments", get().to(comments::page));
     page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
     page("/comments/{id}", get().to(comment));
+    page("/robots.txt", get().to(sitemap::robots));
+    page(links::SITEMAP, get().to(sitemap::index));
+    page("/sitemap/{file}", get().to(sitemap::part));
     config.service(
         web::resource("/local/product/{product}/comments")
             .route(get().to(form::show))
@@ -69,29 +67,10 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     );
 }
 
-/// Serves a path whose answer caches may keep for a while and revalidate.
-pub(crate) fn serve(config: &mut web::ServiceConfig, path: &str, route: Route) {
-    config.service(
-        web::resource(path)
-            .route(route)
-            .wrap(from_fn(caching::revalidate))
-            .wrap(from_fn(compression::compress))
-            .default_service(not_allowed("GET, HEAD")),
-    );
-}
-
-/// An answer with an HTML body.
-pub(crate) fn html(answer: &mut HttpResponseBuilder, body: String) -> HttpResponse {
-    answer
-        .insert_header(ContentType::html())
-        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-        .body(body)
-}
-
-fn render(state: &State, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
+fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
     let mut answer = HttpResponse::Ok();
-    if let Some(links) = head.link_header(&state.site) {
+    if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
     Ok(html(&mut answer, body))
@@ -99,34 +78,34 @@ fn render(state: &State, head: &Head, template: &impl Template) -> Result<HttpRe
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct StartPage<'state> {
+struct StartPage<'site> {
     head: Head,
-    products: Vec<SampleProduct<'state>>,
+    products: Vec<SampleProduct<'site>>,
 }
 
-struct SampleProduct<'state> {
-    name: &'state str,
+struct SampleProduct<'site> {
+    name: &'site str,
     href: String,
 }
 
-async fn start(state: web::Data<State>) -> Result<HttpResponse, PageError> {
-    let products = state
+async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
+    let products = site
         .sample_products
         .iter()
         .map(|product| SampleProduct { name: product.as_str(), href: links::product_page(product) });
-    let robots = Robots::index_if(state.site.indexable.admits(&Filter::ANY));
-    let mut head = Head::new(&state.site, "/", "Pagemark: comments of products".to_owned(), robots);
+    let robots = Robots::index_if(site.indexable.admits(&Filter::ANY));
+    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), robots);
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
     let page = StartPage { head, products: products.collect() };
-    render(&state, &page.head, &page)
+    render(&site, &page.head, &page)
 }
 
 /// Redirects to the page that shows a comment.
-async fn comment(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, PageError> {
-    let id = request::comment_id(&request, 2)?;
-    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let position = state.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
+async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
+    let id = comment_id(&request, 2)?;
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let position = stores.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
     let number = PageNumber::of_rank(position.rank, PageSize::default());
     let page = links::page(&comment.product, &Filter::ANY, number);
     Ok(comments::lead_to(&(page + &links::fragment(&id))))

@@ -14,7 +14,7 @@ use super::{
     structured_data,
     words::{Average, counted, day, displayed, grouped, in_words, minute},
 };
-use crate::{error::ApiError, links, read::page::Listing, site::Site};
+use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
 
 /// A page of comments.
 #[derive(Template)]
@@ -84,7 +84,7 @@ impl CommentsPage {
     pub(super) fn new(
         site: &Site,
         address: &Address,
-        listing: &Listing,
+        listing: &ListingPage,
         stats: Option<&Stats>,
     ) -> Result<Self, ApiError> {
         let Address { query, number } = address;
@@ -110,7 +110,7 @@ impl CommentsPage {
         let robots = Robots::index_if(may_index);
         let mut head = Head::new(site, &address.canonical(), title, robots);
         head.description = Some(describe(address, listing, average.as_ref(), &subject));
-        head.neighbours = total_pages.map(|total_pages| Neighbours::new(address, total_pages)).unwrap_or_default();
+        head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
         head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
         let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
         let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
@@ -175,10 +175,22 @@ impl CommentView {
 
 /// How many pages are linked: those that the total reaches, and the next one when a full page is not the last. That
 /// next page may not have its comments yet.
-fn pages_led_to(address: &Address, listing: &Listing, total: u64) -> u64 {
+fn pages_led_to(address: &Address, listing: &ListingPage, total: u64) -> u64 {
     let total_pages = address.query.page_size.total_pages(total);
     let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());
     if is_full && listing.next.is_some() { total_pages.max(address.number.get() + 1) } else { total_pages }
+}
+
+/// The neighbours of a page in a listing of `total_pages`.
+fn neighbours(address: &Address, total_pages: u64) -> Neighbours {
+    let current = address.number.get();
+    let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
+    Neighbours {
+        first: page(1),
+        prev: current.checked_sub(1).and_then(page),
+        next: (current < total_pages).then(|| current + 1).and_then(page),
+        last: page(total_pages),
+    }
 }
 
 impl FoldedText {
@@ -189,7 +201,7 @@ impl FoldedText {
 }
 
 /// The description for search engines, shown below the title: distinct for every page.
-fn describe(address: &Address, listing: &Listing, average: Option<&Average>, subject: &str) -> String {
+fn describe(address: &Address, listing: &ListingPage, average: Option<&Average>, subject: &str) -> String {
     let mut told = format!("{subject}.");
     if let Some(average) = average {
         told.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
@@ -209,7 +221,7 @@ fn describe(address: &Address, listing: &Listing, average: Option<&Average>, sub
 }
 
 /// The places of the first and the last comment that the page shows, counted from 1; `None` when it shows none.
-fn shown(address: &Address, listing: &Listing) -> Option<(u64, u64)> {
+fn shown(address: &Address, listing: &ListingPage) -> Option<(u64, u64)> {
     let before = address.number.skip(address.query.page_size);
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))

@@ -19,7 +19,8 @@ use actix_web::{
 };
 use flate2::{Compression, write::GzEncoder};
 
-use crate::error::{ApiError, Audience};
+use super::audience::Audience;
+use crate::error::ApiError;
 
 /// A shorter text is sent as it is: compression saves less than the size of a packet's head.
 const BYTES_MIN: usize = 256;
@@ -99,7 +100,9 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
         // A streamed body. This service never sends one.
         Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
     };
-    let Some(coding) = wanted.filter(|_| body.len() >= BYTES_MIN) else {
+    // A strong entity tag stands for the exact bytes.
+    let is_exact = answer.headers().get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
+    let Some(coding) = wanted.filter(|_| body.len() >= BYTES_MIN && !is_exact) else {
         return Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))));
     };
     let compressed = match body.len() {

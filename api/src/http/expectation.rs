@@ -7,7 +7,7 @@
 //! | what happens first | what the client gets |
 //! | --- | --- |
 //! | the answer is made | the answer, and nothing before it |
-//! | a handler reads the body | `100 Continue`; then [`go_on`] continues with the answer where it was |
+//! | a handler reads the body | `100 Continue`; then [`resume`] continues with the answer where it was |
 
 use std::{
     cell::Cell,
@@ -18,34 +18,23 @@ use std::{
 };
 
 use actix_http::{HttpMessage, Payload, Request, Response, error::PayloadError};
-use actix_web::{
-    body::{BoxBody, MessageBody},
-    dev::Service,
-    web::Bytes,
-};
+use actix_web::{body::BoxBody, web::Bytes};
 use futures_util::{Stream, future::LocalBoxFuture};
 
 /// An answer that is being made.
-struct Begun(LocalBoxFuture<'static, Response<BoxBody>>);
+pub(super) type Answering = LocalBoxFuture<'static, Response<BoxBody>>;
 
 /// Begins to answer a request whose client waits before it sends the body. The returned request stands for the work
 /// begun; the error is the answer.
-pub(crate) fn begin<S, B>(
+pub(super) fn begin(
     mut request: Request,
-    app: &S,
-) -> impl Future<Output = Result<Request, Response<BoxBody>>> + use<S, B>
-where
-    S: Service<Request>,
-    S::Response: Into<Response<B>>,
-    S::Error: Into<Response<BoxBody>>,
-    S::Future: 'static,
-    B: MessageBody + 'static,
-{
+    answer: impl FnOnce(Request) -> Answering,
+) -> LocalBoxFuture<'static, Result<Request, Response<BoxBody>>> {
     let is_read = Rc::new(Cell::new(false));
     let body = ObservedBody { body: request.take_payload(), is_read: Rc::clone(&is_read) };
     *request.payload() = Payload::Stream { payload: Box::pin(body) };
-    let mut answering = answer(app.call(request));
-    async move {
+    let mut answering = answer(request);
+    Box::pin(async move {
         let answer = poll_fn(|context| match answering.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
             Poll::Pending if is_read.get() => Poll::Ready(None),
@@ -55,47 +44,17 @@ where
             Some(answer) => Err(answer),
             None => {
                 let begun = Request::new();
-                begun.extensions_mut().insert(Begun(answering));
+                begun.extensions_mut().insert(answering);
                 Ok(begun)
             }
         }
-    }
+    })
 }
 
 /// Answers a request, or continues with what was begun.
-pub(crate) fn go_on<S, B>(
-    request: Request,
-    app: &S,
-) -> impl Future<Output = Result<Response<BoxBody>, Response<BoxBody>>> + use<S, B>
-where
-    S: Service<Request>,
-    S::Response: Into<Response<B>>,
-    S::Error: Into<Response<BoxBody>>,
-    S::Future: 'static,
-    B: MessageBody + 'static,
-{
-    let begun = request.extensions_mut().remove::<Begun>();
-    let answering = match begun {
-        Some(Begun(answering)) => answering,
-        None => answer(app.call(request)),
-    };
-    async move { Ok(answering.await) }
-}
-
-fn answer<T, E, B>(
-    answering: impl Future<Output = Result<T, E>> + 'static,
-) -> LocalBoxFuture<'static, Response<BoxBody>>
-where
-    T: Into<Response<B>>,
-    E: Into<Response<BoxBody>>,
-    B: MessageBody + 'static,
-{
-    Box::pin(async move {
-        match answering.await {
-            Ok(answer) => answer.into().map_into_boxed_body(),
-            Err(error) => error.into(),
-        }
-    })
+pub(super) fn resume(request: Request, answer: impl FnOnce(Request) -> Answering) -> Answering {
+    let begun = request.extensions_mut().remove::<Answering>();
+    begun.unwrap_or_else(|| answer(request))
 }
 
 /// A body that notes that it is read.

@@ -13,7 +13,8 @@ use actix_web::{
 };
 use futures_util::FutureExt;
 
-use crate::error::{ApiError, Audience};
+use super::audience::Audience;
+use crate::error::ApiError;
 
 /// Answers 500 when a handler or a layer of its resource panics. The panic has dropped what the request held.
 ///
@@ -54,7 +55,7 @@ mod tests {
     };
     use serde_json::Value;
 
-    use crate::{application::layers, json::tests::state, ops};
+    use crate::{json::tests::service, ops};
 
     /// A log that can be read.
     #[derive(Debug, Clone, Default)]
@@ -86,8 +87,8 @@ mod tests {
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
         let _logging = tracing::subscriber::set_default(subscriber);
-        let state = state().await;
-        let app = init_service(layers(state.clone(), |config| {
+        let service = service().await;
+        let app = init_service(service.app(|_, config| {
             config.route("/api/v1/fails", web::get().to(fail)).route("/fails", web::get().to(fail));
             ops::configure(config);
         }))
@@ -107,7 +108,7 @@ mod tests {
                 assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["type"], "urn:pagemark:problem:internal");
             }
             assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
-            assert_eq!(state.load.under_way(), 0, "its permit was not released");
+            assert_eq!(service.load.under_way(), 0, "its permit was not released");
         }
         let log = log.text();
         assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 2, "{log}");

@@ -1,21 +1,20 @@
 //! actix's server with what `HttpServer` lacks: deadlines on the socket, connections that end after their last answer,
 //! and bodies that are requested when they are read.
 
-use std::{fmt, io, net::TcpListener, num::NonZeroUsize, panic::AssertUnwindSafe, thread};
+use std::{fmt, io, net::TcpListener, num::NonZeroUsize, thread};
 
 use actix_http::{HttpService, Protocol, Request, Response};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, apply_fn_factory, map_config};
 use actix_web::{
     Error,
-    body::MessageBody,
+    body::{BoxBody, MessageBody},
     dev::{AppConfig, Server, Service, ServiceFactory},
     rt::net::TcpStream,
 };
-use futures_util::future::FutureExt;
 
-use crate::http::{
+use super::{
     connection::{Deadlines, LINGER, Places, TimedStream},
-    expectation::{begin, go_on},
+    expectation::{Answering, begin, resume},
 };
 
 /// The bounds of a server.
@@ -58,8 +57,7 @@ where
         let ServerBounds { deadlines, places, .. } = bounds.clone();
         let stopping = stopping.clone();
         let app = || {
-            let app = app().into_factory().map_err(|error| Response::from(error.into()));
-            map_config(app, |()| AppConfig::default())
+            map_config(app().into_factory().map_err(|error| Response::from(error.into())), |()| AppConfig::default())
         };
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -71,24 +69,25 @@ where
             .client_disconnect_timeout(LINGER)
             .on_connect_ext(|stream: &TimedStream, data| {
                 data.insert(stream.progress());
-                data.insert(stream.closing());
             })
-            .expect(apply_fn_factory(app(), |request: Request, app| begin::<_, B>(request, app)))
-            .finish(apply_fn_factory(app(), |request: Request, app| go_on::<_, B>(request, app)));
+            .expect(apply_fn_factory(app(), |request, app| begin(request, |request| answer(app.call(request)))))
+            .finish(apply_fn_factory(app(), |request, app| {
+                let answering = resume(request, |request| answer(app.call(request)));
+                async move { Ok::<_, Response<BoxBody>>(answering.await) }
+            }));
         apply_fn_factory(http, move |io: TcpStream, http| {
             let peer = io.peer_addr().ok();
-            let stream = TimedStream::new(io, deadlines, &places);
-            let last_words = stream.last_words();
-            let serving = AssertUnwindSafe(http.call((stream, Protocol::Http1, peer))).catch_unwind();
-            async move {
-                serving.await.unwrap_or_else(|_| {
-                    last_words.say();
-                    Ok(())
-                })
-            }
+            http.call((TimedStream::new(io, deadlines, &places), Protocol::Http1, peer))
         })
     };
     Ok(builder.listen("api", listener, factory)?.run())
+}
+
+/// The answer of the app, also when that is an error.
+fn answer<B: MessageBody + 'static>(
+    answering: impl Future<Output = Result<impl Into<Response<B>>, Response<BoxBody>>> + 'static,
+) -> Answering {
+    Box::pin(async move { answering.await.map_or_else(|error| error, |answer| answer.into().map_into_boxed_body()) })
 }
 
 /// As many threads as the machine, or the container, has processors.

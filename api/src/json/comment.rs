@@ -1,24 +1,38 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, PageNumber, Revision};
+use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::CommentBody;
+use super::{
+    comment_body::CommentBody,
+    fields::CommentChange,
+    headers::{IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch},
+    parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
+    responses::{BodyErrors, NotAtRevision, NotFound, ReadErrors, WriteErrors},
+};
 use crate::{
     error::ApiError,
-    json::{
-        body::Fields,
-        conditional::{IfMatch, IfNoneMatch, etag},
-        openapi::{
-            self, BodyErrors, CommentPath, IfMatchHeader, IfNoneMatchHeader, LanguageParameter, NotAtRevision,
-            NotFound, PortionParameters, RatingParameter, ReadErrors, WriteErrors,
-        },
-        request::{self, Parameters},
-    },
-    store::State,
+    http::{entity_tag::strong_tag, path_and_query::comment_id},
+    secrets::Writer,
+    store::StoreClients,
 };
+
+/// A request to read a comment.
+pub(crate) struct GetRequest {
+    id: CommentId,
+}
+
+impl Request for GetRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id })
+    }
+}
 
 /// A comment, as it is now.
 #[utoipa::path(
@@ -26,7 +40,7 @@ use crate::{
     path = "/api/v1/comments/{id}",
     operation_id = "get_comment",
     tag = "comments",
-    params(CommentPath),
+    params(Parsed<GetRequest>),
     responses(
         (
             status = 200,
@@ -38,14 +52,32 @@ use crate::{
         ReadErrors,
     ),
 )]
-pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let id = request::comment_id(&request, 4)?;
-    Parameters::read(&request, &[], &[])?;
-    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+pub(crate) async fn get(
+    Parsed(GetRequest { id }): Parsed<GetRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     let mut answer = answer(&comment);
     // The client may change next what it reads here, so no cache may answer.
     answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
     Ok(answer)
+}
+
+/// A request to change or delete a comment, and the revisions at which it may be changed.
+pub(crate) struct WriteRequest {
+    id: CommentId,
+    if_match: IfMatch,
+    if_none_match: IfNoneMatch,
+}
+
+impl Request for WriteRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &IF_MATCH, &IF_NONE_MATCH];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id, if_match: IfMatch::read(request)?, if_none_match: IfNoneMatch::read(request)? })
+    }
 }
 
 /// A change of a comment.
@@ -54,10 +86,10 @@ pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result
     path = "/api/v1/comments/{id}",
     operation_id = "change_comment",
     tag = "comments",
-    params(CommentPath, IfMatchHeader, IfNoneMatchHeader),
+    params(Parsed<WriteRequest>),
     request_body(content(
-        (openapi::CommentChange = "application/merge-patch+json"),
-        (openapi::CommentChange = "application/json"),
+        (CommentChange = "application/merge-patch+json"),
+        (CommentChange = "application/json"),
     )),
     responses(
         (
@@ -74,18 +106,13 @@ pub(crate) async fn get(request: HttpRequest, state: web::Data<State>) -> Result
     security(("write_token" = [])),
 )]
 pub(crate) async fn patch(
-    request: HttpRequest,
-    payload: web::Payload,
-    state: web::Data<State>,
+    _: Writer,
+    Parsed(request): Parsed<WriteRequest>,
+    CommentChange(patch): CommentChange,
+    stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    state.write_tokens.check(&request)?;
-    let id = request::comment_id(&request, 4)?;
-    Parameters::read(&request, &[], &[])?;
-    let preconditions = (IfMatch::read(&request)?, IfNoneMatch::read(&request)?);
-    let accepted = &["application/json", "application/merge-patch+json"];
-    let patch = Fields::read(&request, payload, accepted).await?.patch()?;
-    let expected = expected_revision(&state, &id, preconditions).await?;
-    Ok(answer(&state.patch(&id, expected, &patch).await?))
+    let expected = expected_revision(&stores, &request).await?;
+    Ok(answer(&stores.patch(&request.id, expected, &patch).await?))
 }
 
 /// The end of a comment.
@@ -94,7 +121,7 @@ pub(crate) async fn patch(
     path = "/api/v1/comments/{id}",
     operation_id = "delete_comment",
     tag = "comments",
-    params(CommentPath, IfMatchHeader, IfNoneMatchHeader),
+    params(Parsed<WriteRequest>),
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
         NotFound,
@@ -103,13 +130,13 @@ pub(crate) async fn patch(
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    state.write_tokens.check(&request)?;
-    let id = request::comment_id(&request, 4)?;
-    Parameters::read(&request, &[], &[])?;
-    let preconditions = (IfMatch::read(&request)?, IfNoneMatch::read(&request)?);
-    let expected = expected_revision(&state, &id, preconditions).await?;
-    state.delete(&id, expected).await?;
+pub(crate) async fn delete(
+    _: Writer,
+    Parsed(request): Parsed<WriteRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let expected = expected_revision(&stores, &request).await?;
+    stores.delete(&request.id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -117,19 +144,16 @@ pub(crate) async fn delete(request: HttpRequest, state: web::Data<State>) -> Res
 ///
 /// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
 /// does not exclude a revision now, it does not exclude it when the write happens.
-async fn expected_revision(
-    state: &State,
-    id: &CommentId,
-    (if_match, if_none_match): (IfMatch, IfNoneMatch),
-) -> Result<Option<Revision>, ApiError> {
-    match &if_match {
+async fn expected_revision(stores: &StoreClients, request: &WriteRequest) -> Result<Option<Revision>, ApiError> {
+    let WriteRequest { id, if_match, if_none_match } = request;
+    match if_match {
         IfMatch::Any if if_none_match.is_open() => return Ok(None),
         IfMatch::OneOf(revisions) if if_none_match.is_open() && revisions.len() == 1 => {
             return Ok(revisions.first().copied());
         }
         IfMatch::Any | IfMatch::OneOf(_) => {}
     }
-    let current = state.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
     let expected = match if_match {
         IfMatch::Any => None,
         // The write requires the current revision.
@@ -140,7 +164,25 @@ async fn expected_revision(
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
-    HttpResponse::Ok().insert_header((header::ETAG, etag(comment.revision))).json(CommentBody::from(comment))
+    HttpResponse::Ok().insert_header((header::ETAG, strong_tag(comment.revision))).json(CommentBody::from(comment))
+}
+
+/// A request for the place of a comment in a listing.
+pub(crate) struct PositionRequest {
+    id: CommentId,
+    filter: Filter,
+    page_size: PageSize,
+    order: Order,
+}
+
+impl Request for PositionRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &LANGUAGE, &PAGE_SIZE, &ORDER, &RATING];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        let query = Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id, filter: query.filter()?, page_size: query.page_size()?, order: query.order()? })
+    }
 }
 
 /// Where a comment stands in a listing.
@@ -162,23 +204,24 @@ pub(crate) struct PositionBody {
     path = "/api/v1/comments/{id}/position",
     operation_id = "comment_position",
     tag = "comments",
-    params(CommentPath, LanguageParameter, RatingParameter, PortionParameters),
+    params(Parsed<PositionRequest>),
     responses(
         (status = 200, description = "Its page and place", body = PositionBody),
         NotFound,
         ReadErrors,
     ),
 )]
-pub(crate) async fn position(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let id = request::comment_id(&request, 4)?;
-    let parameters = Parameters::read(&request, &["language", "page_size", "order"], &["rating"])?;
-    let (filter, page_size, order) = (parameters.filter()?, parameters.page_size()?, parameters.order()?);
-    let comment = state.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+pub(crate) async fn position(
+    Parsed(request): Parsed<PositionRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let PositionRequest { id, filter, page_size, order } = request;
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     if !filter.matches(&comment.placement()) {
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let position = state.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
+    let position = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(PositionBody {
         page: PageNumber::of_rank(position.rank, page_size),
         position: position.rank + 1,

@@ -1,31 +1,39 @@
 //! `POST /api/v1/products/{product}/comments`
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    http::header::{self, HeaderName},
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, ProductId};
 use table::{Created, Idempotency, NewComment};
 
-use super::CommentBody;
+use super::{
+    comment_body::CommentBody,
+    fields::NewContent,
+    headers::{IDEMPOTENCY_KEY, idempotency_key},
+    parameters::{PRODUCT, Parameter, Parsed, Query, Request},
+    responses::{BodyErrors, RepeatedDifferently, WriteErrors},
+};
 use crate::{
     error::ApiError,
-    json::{
-        body::{Content, Fields},
-        conditional::{etag, single_header},
-        openapi::{self, BodyErrors, IdempotencyKeyHeader, ProductPath, RepeatedDifferently, WriteErrors},
-        request::{self, Parameters},
-    },
+    http::{entity_tag::strong_tag, path_and_query},
     links,
-    settings::WriteTokenHash,
-    store::State,
+    secrets::{WriteTokenHash, Writer},
+    store::StoreClients,
 };
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// A request to create a comment.
+pub(crate) struct CreateRequest {
+    product: ProductId,
+    key: Option<String>,
+}
 
-/// The longest `Idempotency-Key`.
-pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
+impl Request for CreateRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IDEMPOTENCY_KEY];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { product, key: idempotency_key(request)? })
+    }
+}
 
 /// A new comment.
 ///
@@ -37,8 +45,8 @@ pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
     path = "/api/v1/products/{product}/comments",
     operation_id = "create_comment",
     tag = "comments",
-    params(ProductPath, IdempotencyKeyHeader),
-    request_body(content = openapi::NewComment, content_type = "application/json"),
+    params(Parsed<CreateRequest>),
+    request_body(content = NewContent, content_type = "application/json"),
     responses(
         (
             status = 201,
@@ -62,19 +70,16 @@ pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
     security(("write_token" = [])),
 )]
 pub(crate) async fn comment(
-    request: HttpRequest,
-    payload: web::Payload,
-    state: web::Data<State>,
+    Writer(writer): Writer,
+    Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
+    content: NewContent,
+    stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let writer = state.write_tokens.check(&request)?;
-    let product = request::product(&request, 4)?;
-    Parameters::read(&request, &[], &[])?;
-    let key = idempotency_key(&request)?.map(|key| OwnedKey { writer, key });
-    let content = Fields::read(&request, payload, &["application/json"]).await?.content()?;
-    let comment = create(&state, product, content, key).await?;
+    let key = key.map(|key| OwnedKey { writer, key });
+    let comment = create(&stores, product, content, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
-        .insert_header((header::ETAG, etag(comment.revision)))
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
         .json(CommentBody::from(&comment)))
 }
 
@@ -89,9 +94,9 @@ pub(crate) struct OwnedKey {
 /// # Errors
 /// The key was used for another request; the table's.
 pub(crate) async fn create(
-    state: &State,
+    stores: &StoreClients,
     product: ProductId,
-    content: Content,
+    content: NewContent,
     key: Option<OwnedKey>,
 ) -> Result<Comment, ApiError> {
     let idempotency = match key {
@@ -111,22 +116,6 @@ pub(crate) async fn create(
         text: content.text,
     };
     // A repeated request gets the answer of the first one.
-    let (Created::New(comment) | Created::Before(comment)) = state.create(new, idempotency).await?;
+    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
     Ok(comment)
-}
-
-fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
-    single_header(request, &IDEMPOTENCY_KEY)?.map(parse_idempotency_key).transpose()
-}
-
-/// A key that distinguishes repeated requests from new ones.
-///
-/// # Errors
-/// The key is empty, too long, or has other characters.
-pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
-    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");
-        return Err(ApiError::invalid("Idempotency-Key", problem));
-    }
-    Ok(key.to_owned())
 }

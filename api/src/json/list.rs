@@ -5,32 +5,67 @@ use model::{InvalidInput, Language, Order, PageNumber, PageSize, Rating, Timesta
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::CommentBody;
+use super::{
+    comment_body::CommentBody,
+    parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
+    responses::{PastTheEnd, ReadErrors},
+};
 use crate::{
     error::ApiError,
-    http::{answers, caching},
-    json::{
-        openapi::{
-            LanguageParameter, PastTheEnd, PlaceParameters, PortionParameters, ProductPath, RatingParameter, ReadErrors,
-        },
-        request::{self, Parameters},
-    },
-    links::{self, ApiListing},
+    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag, path_and_query},
+    links::{self, ListingUrls},
     read::{
         cursor::{Cursor, CursorSealer},
-        page::{self, Listing, ListingQuery},
+        page::{self, ListingPage, ListingQuery},
     },
-    store::State,
+    store::StoreClients,
 };
 
 /// The version of an answer's shape. Changing it changes all entity tags, so that an answer in the old shape is not
 /// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
 const FORMAT: u8 = 2;
 
-/// The requested page of the listing.
+/// A request for a page of a listing.
+pub(crate) struct ListRequest {
+    listing: ListingQuery,
+    place: Place,
+}
+
+/// The requested page.
 enum Place {
-    Page { number: PageNumber, as_of: Option<Timestamp> },
-    Cursor { cursor: Cursor, text: String },
+    Page {
+        number: PageNumber,
+        as_of: Option<Timestamp>,
+    },
+    /// A sealed cursor.
+    Cursor(String),
+}
+
+impl Request for ListRequest {
+    const PARAMETERS: &'static [&'static Parameter] =
+        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &AS_OF, &CURSOR, &RATING];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let (filter, order, page_size) = (query.filter()?, query.order()?, query.page_size()?);
+        let listing = ListingQuery { product, filter, order, page_size };
+        let as_of = query.parse(&AS_OF, |text| {
+            Timestamp::parse(text).map_err(|error| InvalidInput::new(AS_OF.name, error.problem))
+        })?;
+        let number = query.parse(&PAGE, PageNumber::parse)?;
+        let place = match query.parse(&CURSOR, |text| Ok(text.to_owned()))? {
+            None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
+            Some(_) if number.is_some() => {
+                return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor"));
+            }
+            Some(_) if as_of.is_some() => {
+                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no such thing"));
+            }
+            Some(text) => Place::Cursor(text),
+        };
+        Ok(Self { listing, place })
+    }
 }
 
 /// One page of comments.
@@ -46,7 +81,7 @@ enum Place {
     path = "/api/v1/products/{product}/comments",
     operation_id = "list_comments",
     tag = "comments",
-    params(ProductPath, LanguageParameter, RatingParameter, PlaceParameters, PortionParameters),
+    params(Parsed<ListRequest>),
     responses(
         (
             status = 200,
@@ -61,14 +96,25 @@ enum Place {
         ReadErrors,
     ),
 )]
-pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let (query, place) = read(&request, &state.cursors)?;
-    answers::make_room(&request, &state, query.page_size).await?;
+pub(crate) async fn comments(
+    Parsed(ListRequest { listing: query, place }): Parsed<ListRequest>,
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+    cursors: web::Data<CursorSealer>,
+    memory: web::Data<AnswerMemory>,
+) -> Result<HttpResponse, ApiError> {
     let listing = match &place {
-        Place::Page { number, as_of } => page::read_page(&state, &query, *number, *as_of).await?,
-        Place::Cursor { cursor, .. } => page::read_at_cursor(&state, &query, cursor.clone()).await?,
+        Place::Page { number, as_of } => {
+            memory.make_room(&request, query.page_size).await?;
+            page::read_page(&stores, &query, *number, *as_of).await?
+        }
+        Place::Cursor(text) => {
+            let cursor = cursors.open(&query.scope(), text)?;
+            memory.make_room(&request, query.page_size).await?;
+            page::read_at_cursor(&stores, &query, cursor).await?
+        }
     };
-    let body = Body::new(&state.cursors, &query, &place, &listing)?;
+    let body = Body::new(&cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
     if listing.total.is_none() {
@@ -76,32 +122,6 @@ pub(crate) async fn comments(request: HttpRequest, state: web::Data<State>) -> R
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
-}
-
-fn read(request: &HttpRequest, cursors: &CursorSealer) -> Result<(ListingQuery, Place), ApiError> {
-    let product = request::product(request, 4)?;
-    let single = ["language", "page", "page_size", "order", "as_of", "cursor"];
-    let parameters = Parameters::read(request, &single, &["rating"])?;
-    let query = ListingQuery {
-        product,
-        filter: parameters.filter()?,
-        order: parameters.order()?,
-        page_size: parameters.page_size()?,
-    };
-    let as_of = parameters
-        .parse("as_of", |text| Timestamp::parse(text).map_err(|error| InvalidInput::new("as_of", error.problem)))?;
-    let number = parameters.parse("page", PageNumber::parse)?;
-    let Some(text) = parameters.get("cursor") else {
-        return Ok((query, Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of }));
-    };
-    if number.is_some() {
-        return Err(ApiError::invalid("page", "cannot be combined with cursor"));
-    }
-    if as_of.is_some() {
-        return Err(ApiError::invalid("as_of", "cannot be combined with cursor, which needs no such thing"));
-    }
-    let cursor = cursors.open(&query.scope(), text)?;
-    Ok((query, Place::Cursor { cursor, text: text.to_owned() }))
 }
 
 /// One page of comments.
@@ -211,7 +231,7 @@ impl<'listing> Body<'listing> {
         sealer: &CursorSealer,
         query: &'listing ListingQuery,
         place: &Place,
-        listing: &'listing Listing,
+        listing: &'listing ListingPage,
     ) -> Result<Self, ApiError> {
         let seal =
             |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.scope(), cursor)).transpose();
@@ -219,7 +239,7 @@ impl<'listing> Body<'listing> {
         let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
         let page = match place {
             Place::Page { number, .. } => Some(*number),
-            Place::Cursor { .. } => None,
+            Place::Cursor(_) => None,
         };
         Ok(Self {
             product: query.product.as_str(),
@@ -241,20 +261,20 @@ impl<'listing> Body<'listing> {
     }
 
     /// The tag of the page's content: it covers everything that may differ for one address, and [`FORMAT`].
-    fn entity_tag(&self, listing: &Listing) -> String {
+    fn entity_tag(&self, listing: &ListingPage) -> String {
         let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
         let Self { links, total, as_of, cursor, .. } = self;
-        caching::weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
+        weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
     }
 }
 
 fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
     let as_of = match place {
         Place::Page { as_of, .. } => *as_of,
-        Place::Cursor { .. } => None,
+        Place::Cursor(_) => None,
     };
     let ListingQuery { product, filter, order, page_size } = query;
-    let urls = ApiListing { product, filter, order: *order, page_size: *page_size, as_of };
+    let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
     let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
     let (this, prev, next) = match (place, total_pages) {
         (Place::Page { number, .. }, Some(total_pages)) => {
@@ -264,7 +284,7 @@ fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cur
             (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
         }
         (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
-        (Place::Cursor { text, .. }, _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
+        (Place::Cursor(text), _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
     };
     Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
 }
@@ -275,7 +295,7 @@ mod tests {
     use model::{Comment, CommentId, CommentText, Filter, ProductId, RatingSet, Revision};
 
     use super::*;
-    use crate::{read::cursor::Direction, settings::CursorKey};
+    use crate::{read::cursor::Direction, secrets::CursorKey};
 
     #[test]
     fn another_shape_has_other_entity_tags() {
@@ -293,7 +313,7 @@ mod tests {
         let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
         let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
         let next = Some(Cursor { direction: Direction::Forward, at: comment.cd() });
-        let listing = Listing { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
+        let listing = ListingPage { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
         let place = Place::Page { number: PageNumber::FIRST, as_of: None };
         let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
         let body = Body::new(&sealer, &query, &place, &listing).unwrap();

@@ -1,18 +1,30 @@
 //! `GET /api/v1/products/{product}/stats`
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use model::{Filter, Language, Rating, Timestamp};
+use model::{Filter, Language, ProductId, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    error::ApiError,
-    json::{
-        openapi::{LanguageParameter, ProductPath, ReadErrors},
-        request::{self, Parameters},
-    },
-    store::State,
+use super::{
+    parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request},
+    responses::ReadErrors,
 };
+use crate::{error::ApiError, http::path_and_query, store::StoreClients};
+
+/// A request for the totals of a product.
+pub(crate) struct StatsRequest {
+    product: ProductId,
+    language: Option<Language>,
+}
+
+impl Request for StatsRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &LANGUAGE];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        Ok(Self { product, language: Query::read(request, Self::PARAMETERS)?.parse(&LANGUAGE, Language::parse)? })
+    }
+}
 
 /// How many comments a product has.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,13 +78,14 @@ struct LanguageTotal<'stats> {
     path = "/api/v1/products/{product}/stats",
     operation_id = "product_stats",
     tag = "comments",
-    params(ProductPath, LanguageParameter),
+    params(Parsed<StatsRequest>),
     responses((status = 200, description = "The totals", body = Body<'static>), ReadErrors),
 )]
-pub(crate) async fn product(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let product = request::product(&request, 4)?;
-    let language = Parameters::read(&request, &["language"], &[])?.parse("language", Language::parse)?;
-    let stats = state.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
+pub(crate) async fn product(
+    Parsed(StatsRequest { product, language }): Parsed<StatsRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let stats = stores.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(Body {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),

@@ -4,13 +4,12 @@ use actix_web::{
     body::MessageBody,
     http::{Method, StatusCode, header},
     test::{TestRequest, init_service, read_body, try_call_service},
-    web,
 };
 use page_index::{PageIndex, PageIndexConfig};
 use serde_json::Value;
 use table::{Table, TableConfig};
 
-use crate::{ApiSettings, CursorKey, WriteToken, application::app, store::State};
+use crate::{ApiSettings, CursorKey, WriteToken, service::Service};
 
 /// The answer to a request.
 struct Answer {
@@ -28,22 +27,24 @@ impl Answer {
     }
 }
 
-/// The state of a service whose stores are out of reach: no program listens at port 1.
-pub(crate) async fn state_with(settings: ApiSettings) -> web::Data<State> {
+/// A service whose stores are out of reach: no program listens at port 1.
+pub(crate) async fn service_with(settings: ApiSettings) -> Service {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
     let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
-    web::Data::new(State::new(table, index, settings, ([127, 0, 0, 1], 8080).into()))
+    Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into())
 }
 
-/// Like [`state_with`], with the token `secret`.
-pub(crate) async fn state() -> web::Data<State> {
-    state_with(settings(&["secret"])).await
+/// Like [`service_with`], with the token `secret`.
+pub(crate) async fn service() -> Service {
+    service_with(settings(&["secret"])).await
 }
 
-/// Sends a request to such a service.
+/// Sends a request to a service with these settings.
 async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     let with_operations = settings.operations_listen.is_none();
-    let app = init_service(app(state_with(settings).await, with_operations)).await;
+    let service = service_with(settings).await;
+    let app =
+        init_service(service.app(if with_operations { Service::configure_all } else { Service::configure })).await;
     match try_call_service(&app, request.to_request()).await {
         Ok(response) => {
             let (status, headers) = (response.status(), response.headers().clone());
@@ -135,7 +136,7 @@ async fn without_stores_reading_is_503_and_never_404() {
     ] {
         let answer = ask(TestRequest::with_uri(&uri)).await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{uri}");
-        assert!(!answer.body.contains("127.0.0.1"), "internals are told: {}", answer.body);
+        assert!(!answer.body.contains("127.0.0.1"), "internals are shown: {}", answer.body);
         if uri != "/readyz" {
             assert!(answer.headers.contains_key(header::RETRY_AFTER), "{uri}");
         }
@@ -144,7 +145,7 @@ async fn without_stores_reading_is_503_and_never_404() {
 }
 
 #[actix_web::test]
-async fn unknown_addresses_and_methods_are_told_in_the_reader_s_format() {
+async fn unknown_addresses_and_methods_are_answered_in_the_readers_format() {
     for uri in ["/api", "/api/v1/products", "/api/v1/products/p", "/api/v1/products/p/comments/", "/api/v2/x"] {
         let answer = ask(TestRequest::with_uri(uri)).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{uri}");
@@ -238,7 +239,7 @@ async fn beyond_the_limit_requests_are_turned_away_at_once() {
 }
 
 #[actix_web::test]
-async fn health_and_metrics_are_not_public_when_they_have_an_address_of_their_own() {
+async fn health_and_metrics_at_a_separate_address_are_not_public() {
     let elsewhere = ApiSettings { operations_listen: Some(([127, 0, 0, 1], 0).into()), ..settings(&[]) };
     for uri in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(ask_with(TestRequest::with_uri(uri), elsewhere.clone()).await.status, StatusCode::NOT_FOUND);
@@ -268,19 +269,19 @@ async fn what_has_not_changed_is_not_sent_again_and_texts_are_compressed() {
 }
 
 #[actix_web::test]
-async fn scripts_of_other_sites_may_read_whatever_is_answered_and_not_write() {
-    let told = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
+    let header = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     for (uri, status) in [("/openapi.json", 200), ("/api/v1/products/p/comments?page=0", 400), ("/api/v1/nothing", 404)]
     {
         let answer = ask(TestRequest::with_uri(uri).insert_header((header::ORIGIN, "https://shop.example"))).await;
         assert_eq!(answer.status.as_u16(), status, "{uri}");
-        assert_eq!(told(&answer, "access-control-allow-origin").as_deref(), Some("*"), "{uri}");
-        let exposed = told(&answer, "access-control-expose-headers").unwrap();
+        assert_eq!(header(&answer, "access-control-allow-origin").as_deref(), Some("*"), "{uri}");
+        let exposed = header(&answer, "access-control-expose-headers").unwrap();
         assert!(["ETag", "Link", "Retry-After", "X-Request-Id"].iter().all(|name| exposed.contains(name)), "{exposed}");
     }
     // A page does not need this.
     let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
-    assert_eq!(told(&page, "access-control-allow-origin"), None);
+    assert_eq!(header(&page, "access-control-allow-origin"), None);
 
     let preflight = |wanted: &str| {
         let request = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
@@ -290,8 +291,8 @@ async fn scripts_of_other_sites_may_read_whatever_is_answered_and_not_write() {
     for wanted in ["GET", "POST", "DELETE"] {
         let answer = ask(preflight(wanted)).await;
         assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""));
-        assert_eq!(told(&answer, "access-control-allow-methods").as_deref(), Some("GET, HEAD"));
-        let allowed = told(&answer, "access-control-allow-headers").unwrap();
+        assert_eq!(header(&answer, "access-control-allow-methods").as_deref(), Some("GET, HEAD"));
+        let allowed = header(&answer, "access-control-allow-headers").unwrap();
         assert!(!allowed.to_lowercase().contains("authorization"), "{allowed}");
     }
     let no_preflight = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);

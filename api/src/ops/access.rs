@@ -21,7 +21,7 @@ use actix_web::{
 use tracing::{Instrument, Span};
 
 use super::{is_operational, trace_context::TraceParent};
-use crate::store::State;
+use crate::ops::metrics::Metrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -39,15 +39,16 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Maximum length of a client address (IPv6 that contains IPv4).
 const ADDRESS_MAX_LEN: usize = 45;
 
-/// Counts and logs a request, and adds its id to the answer.
+/// Counts and logs a request, and adds its id to the answer. `proxies` is the number that every request passes.
 pub(crate) async fn observe<B: MessageBody + 'static>(
+    metrics: web::Data<Metrics>,
+    proxies: usize,
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
     let began = Instant::now();
-    let state = request.app_data::<web::Data<State>>().cloned();
     let request_id = request_id(request.headers());
-    let seen = Seen::of(&request, state.as_ref().map_or(0, |state| state.proxies));
+    let seen = Seen::of(&request, proxies);
     let span = span(&request_id, request.headers());
     let mut answer = next.call(request).instrument(span.clone()).await;
     let (status, size) = match &mut answer {
@@ -60,9 +61,9 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
         Err(error) => {
             let mut response = span.in_scope(|| error.error_response());
             name_request(response.headers_mut(), &request_id);
-            let told = (response.status(), response.body().size());
+            let answered = (response.status(), response.body().size());
             answer = Err(InternalError::from_response("given up", response).into());
-            told
+            answered
         }
     };
     let took = began.elapsed();
@@ -81,9 +82,7 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
             false => log!(info),
         }
     });
-    if let Some(state) = state {
-        state.metrics.count_request(seen.route, &seen.method, status, took);
-    }
+    metrics.count_request(seen.route, &seen.method, status, took);
     answer
 }
 
@@ -174,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_id_of_the_caller_s_is_kept_and_any_other_replaced() {
+    fn a_callers_plain_id_is_kept_and_any_other_is_replaced() {
         let id = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(REQUEST_ID, HeaderValue::from_str(value).unwrap());
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_forwarded_addresses_only_those_count_that_proxies_of_ours_have_written() {
+    fn only_addresses_that_trusted_proxies_forwarded_count() {
         let client = |lines: &[&str], proxies| {
             let mut headers = HeaderMap::new();
             lines.iter().for_each(|line| headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap()));

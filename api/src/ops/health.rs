@@ -7,7 +7,7 @@ use model::CommentId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, store::State};
+use crate::{error::ApiError, store::StoreClients};
 
 /// Maximum duration of a check. Checkers ask often and give up soon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -112,8 +112,8 @@ pub(crate) async fn livez() -> HttpResponse {
         (status = 503, description = "The table is out of reach", body = Readiness),
     ),
 )]
-pub(crate) async fn readyz(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let (table, page_index) = tokio::join!(check_table(&state), check_index(&state));
+pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpResponse, ApiError> {
+    let (table, page_index) = tokio::join!(check_table(&stores), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
         (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
         (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
@@ -122,10 +122,10 @@ pub(crate) async fn readyz(state: web::Data<State>) -> Result<HttpResponse, ApiE
     Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
 }
 
-async fn check_table(state: &State) -> TableState {
+async fn check_table(stores: &StoreClients) -> TableState {
     let probe = async {
         let id = CommentId::parse(PROBE_ID).map_err(ApiError::internal)?;
-        state.comment(&id).await.map_err(ApiError::from)
+        stores.comment(&id).await.map_err(ApiError::from)
     };
     match tokio::time::timeout(CHECK_TIMEOUT, probe).await {
         Ok(Ok(_)) => TableState::Ok,
@@ -137,9 +137,9 @@ async fn check_table(state: &State) -> TableState {
     }
 }
 
-async fn check_index(state: &State) -> IndexReadiness {
+async fn check_index(stores: &StoreClients) -> IndexReadiness {
     let unknown = |state| IndexReadiness { state, partitions_ready: None, partitions: None };
-    match tokio::time::timeout(CHECK_TIMEOUT, state.partitions_ready()).await {
+    match tokio::time::timeout(CHECK_TIMEOUT, stores.partitions_ready()).await {
         Ok(Ok(Some((ready, partitions)))) => {
             let state = match ready {
                 0 => IndexState::NotReady,

@@ -20,7 +20,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{error::ApiError, store::State};
+use super::index_watch::IndexAnswerKind;
+use crate::{error::ApiError, http::answer_memory::AnswerMemory, store::StoreClients};
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
@@ -55,49 +56,6 @@ impl StoreCall {
             Self::Stats => ("page_index", "stats"),
             Self::Catalog => ("page_index", "catalog"),
             Self::Readiness => ("page_index", "readiness"),
-        }
-    }
-}
-
-/// The answers of the page index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum IndexAnswerKind {
-    Ready,
-    NotReady,
-    Unreachable,
-    /// It was not asked, because the id of the table was not known.
-    Unknown,
-    /// It refuses, or holds invalid data: an operator has to look.
-    Broken,
-}
-
-impl IndexAnswerKind {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [Self::Ready, Self::NotReady, Self::Unreachable, Self::Unknown, Self::Broken];
-
-    /// A number from 1.
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Ready => 1,
-            Self::NotReady => 2,
-            Self::Unreachable => 3,
-            Self::Unknown => 4,
-            Self::Broken => 5,
-        }
-    }
-
-    /// The kind of this number.
-    pub(crate) fn of_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.code() == code)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::NotReady => "not_ready",
-            Self::Unreachable => "unreachable",
-            Self::Unknown => "unknown",
-            Self::Broken => "broken",
         }
     }
 }
@@ -189,9 +147,11 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
-    in_flight: Gauge,
+    /// Requests under way.
+    pub(crate) in_flight: Gauge,
     answer_bytes: Gauge,
-    shed: Counter,
+    /// Refused requests.
+    pub(crate) shed: Counter,
     store_calls: Family<CallLabels, Histogram, fn() -> Histogram>,
     index_answers: Family<AnswerLabels, Counter>,
     index_available: KnownFlag,
@@ -252,11 +212,6 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts a refused request.
-    pub(crate) fn count_shed(&self) {
-        self.shed.inc();
-    }
-
     /// Counts an answer of the page index.
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
         self.index_answers.get_or_create(&AnswerLabels { answer: Name(answer.name()) }).inc();
@@ -287,16 +242,10 @@ impl Metrics {
         result
     }
 
-    /// All metrics, in the OpenMetrics text format. This sets the gauges: requests under way, memory held by answers,
-    /// and partitions of the page index by their last answer.
-    fn text(
-        &self,
-        under_way: usize,
-        answer_bytes: usize,
-        partitions: &[(IndexAnswerKind, usize)],
-    ) -> Result<String, std::fmt::Error> {
+    /// All metrics, in the OpenMetrics text format. This sets two gauges: memory held by answers, and partitions of the
+    /// page index by their last answer.
+    fn text(&self, answer_bytes: usize, partitions: &[(IndexAnswerKind, usize)]) -> Result<String, std::fmt::Error> {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.in_flight.set(gauge(under_way));
         self.answer_bytes.set(gauge(answer_bytes));
         let known: usize = partitions.iter().map(|(_, count)| count).sum();
         for (kind, count) in partitions.iter().filter(|_| known > 0) {
@@ -338,9 +287,12 @@ fn method_name(method: &Method) -> &'static str {
         content_type = "application/openmetrics-text",
     )),
 )]
-pub(crate) async fn metrics(state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    let (under_way, answer_bytes) = (state.load.under_way(), state.answer_memory.held());
-    let text = state.metrics.text(under_way, answer_bytes, &state.index_watch.answers()).map_err(ApiError::internal)?;
+pub(crate) async fn metrics(
+    metrics: web::Data<Metrics>,
+    memory: web::Data<AnswerMemory>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let text = metrics.text(memory.held(), &stores.index_answers()).map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -358,7 +310,8 @@ mod tests {
         let metrics = Metrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
         metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
-        let text = metrics.text(1, 7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
+        metrics.in_flight.inc();
+        let text = metrics.text(7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
         assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
         assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
         assert!(text.contains("pagemark_http_answer_bytes 7"), "{text}");
@@ -371,7 +324,7 @@ mod tests {
         let metrics = Metrics::new();
         let text = |ready, broken| {
             let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];
-            let text = metrics.text(0, 0, &answers).unwrap();
+            let text = metrics.text(0, &answers).unwrap();
             let of_the_index = |line: &&str| line.starts_with("pagemark_page_index_") && !line.contains("_answers");
             text.lines().filter(of_the_index).map(str::to_owned).collect::<BTreeSet<_>>()
         };
@@ -392,7 +345,7 @@ mod tests {
         let metrics = Metrics::new();
         assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
         assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
-        let text = metrics.text(0, 0, &[]).unwrap();
+        let text = metrics.text(0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");

@@ -13,7 +13,7 @@ mod trace_context;
 
 use actix_web::web;
 
-use crate::json::{get, not_allowed};
+use crate::http::routing::{get, not_allowed};
 
 /// The paths that [`configure`] registers. They are answered under any load, and logged only at debug level.
 const PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];

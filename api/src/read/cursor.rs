@@ -19,7 +19,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::{Cd, CommentId, Filter, Order, PageSize, ProductId, Timestamp};
 use ulid::Ulid;
 
-use crate::{error::ApiError, settings::CursorKey};
+use crate::{error::ApiError, secrets::CursorKey};
 
 /// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
 pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;

@@ -42,12 +42,8 @@ use page_index::{Ends, PageStart, PageStartQuery};
 use process::StoreError;
 use table::{Page, PageQuery};
 
-use crate::{
-    error::ApiError,
-    ops::metrics::DriftSign,
-    read::cursor::{Cursor, CursorScope, Direction},
-    store::State,
-};
+use super::cursor::{Cursor, CursorScope, Direction};
+use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
 
 /// The most comments that are looked up when the ranks promise a page and the table has none of it. That is a page of
 /// the usual size, and 13 read units, which one request may cost.
@@ -89,7 +85,7 @@ impl ListingQuery {
 
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listing {
+pub(crate) struct ListingPage {
     pub(crate) comments: Vec<Comment>,
     /// The number of comments that match the filter: the count of the page index, but at least the number shown. `None`
     /// when the page index is unavailable.
@@ -184,17 +180,17 @@ fn comments_of(rows: Vec<Row>) -> Vec<Comment> {
 /// # Errors
 /// Past the end; the page index is needed and unavailable, or behind; the table's.
 pub(crate) async fn read_page(
-    state: &State,
+    stores: &StoreClients,
     query: &ListingQuery,
     number: PageNumber,
     as_of: Option<Timestamp>,
-) -> Result<Listing, ApiError> {
-    let start = state.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
-    let listing = read_numbered(state, query, number, as_of, start.as_ref()).await;
+) -> Result<ListingPage, ApiError> {
+    let start = stores.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
+    let listing = read_numbered(stores, query, number, as_of, start.as_ref()).await;
     if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
-        && has_unranked(state, query, as_of, start.total).await?
+        && has_unranked(stores, query, as_of, start.total).await?
     {
-        state.metrics.count_drift_sign(DriftSign::Unranked);
+        stores.count_drift_sign(DriftSign::Unranked);
         return Err(ApiError::NotYetListed);
     }
     listing
@@ -202,15 +198,15 @@ pub(crate) async fn read_page(
 
 /// Reads the page of this number, which starts where the page index says.
 async fn read_numbered(
-    state: &State,
+    stores: &StoreClients,
     query: &ListingQuery,
     number: PageNumber,
     as_of: Option<Timestamp>,
     start: Option<&PageStart>,
-) -> Result<Listing, ApiError> {
+) -> Result<ListingPage, ApiError> {
     let skip = number.skip(query.page_size);
     let plan = plan_page(query, number, as_of, start)?;
-    let found = Found::new(state.page(&plan).await?, query.page_size, as_of);
+    let found = Found::new(stores.page(&plan).await?, query.page_size, as_of);
     // The next number begins after the ranks of this page, so it would pass over what is missing here.
     if found.is_cut && start.is_some_and(|start| found.shown() < promised(query, skip, start.total)) {
         return Err(ApiError::NotYetListed);
@@ -218,28 +214,28 @@ async fn read_numbered(
     let numbered = as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
     let mut total = start.map(|start| start.total);
     if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &found)) {
-        state.metrics.count_drift_sign(sign);
+        stores.count_drift_sign(sign);
         if sign == DriftSign::EmptyPage {
-            total = Some(existing_total(state, query, skip, as_of, total.unwrap_or(0)).await?);
+            total = Some(existing_total(stores, query, skip, as_of, total.unwrap_or(0)).await?);
         }
     }
-    Ok(Listing { as_of: numbered, ..cut_page(query, number, total, found)? })
+    Ok(ListingPage { as_of: numbered, ..cut_page(query, number, total, found)? })
 }
 
 /// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two queries
 /// of one item each. An unreadable item does not count, because no page shows it.
 async fn has_unranked(
-    state: &State,
+    stores: &StoreClients,
     query: &ListingQuery,
     as_of: Option<Timestamp>,
     counted: u64,
 ) -> Result<bool, ApiError> {
-    let extent = state.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+    let extent = stores.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
     if extent.total > counted {
         return Ok(true);
     }
     let beyond = plan_beyond(query, as_of, extent.ends);
-    for page in try_join_all(beyond.iter().map(|plan| state.page(plan))).await? {
+    for page in try_join_all(beyond.iter().map(|plan| stores.page(plan))).await? {
         let is_shown = |comment: &Comment| as_of.is_none_or(|as_of| comment.created_at <= as_of);
         if page.comments.iter().any(is_shown) {
             return Ok(true);
@@ -285,7 +281,7 @@ fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Opt
 /// on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are looked up.
 /// When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
 async fn existing_total(
-    state: &State,
+    stores: &StoreClients,
     query: &ListingQuery,
     skip: u64,
     as_of: Option<Timestamp>,
@@ -293,10 +289,10 @@ async fn existing_total(
 ) -> Result<u64, ApiError> {
     let count = promised(query, skip, total);
     let looked_into = count.min(LOOKED_INTO_MAX);
-    let ranked = state.promised(&query.page_start(skip, as_of), looked_into).await;
+    let ranked = stores.promised(&query.page_start(skip, as_of), looked_into).await;
     let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
     let looks = ranked.iter().map(async |ranked| {
-        let comment = state.comment(&ranked.id).await?;
+        let comment = stores.comment(&ranked.id).await?;
         Ok::<_, StoreError>(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
     });
     let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
@@ -312,14 +308,18 @@ async fn existing_total(
 ///
 /// # Errors
 /// The table's.
-pub(crate) async fn read_at_cursor(state: &State, query: &ListingQuery, cursor: Cursor) -> Result<Listing, ApiError> {
+pub(crate) async fn read_at_cursor(
+    stores: &StoreClients,
+    query: &ListingQuery,
+    cursor: Cursor,
+) -> Result<ListingPage, ApiError> {
     let order = match cursor.direction {
         Direction::Forward => query.order,
         Direction::Backward => query.order.reversed(),
     };
     let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
     let beginning = query.page_start(0, None);
-    let (start, page) = tokio::join!(state.page_start(&beginning), state.page(&plan));
+    let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
     let found = Found::new(page?, query.page_size, None);
     cut_at_cursor(query, &cursor, start.map(|start| start.total), found)
 }
@@ -351,7 +351,12 @@ fn just_after(as_of: Timestamp) -> Option<Cd> {
 }
 
 /// Makes a numbered page from the table's answer.
-fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
+fn cut_page(
+    query: &ListingQuery,
+    number: PageNumber,
+    total: Option<u64>,
+    found: Found,
+) -> Result<ListingPage, ApiError> {
     let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
     let Found { rows, more, .. } = found;
     match total {
@@ -367,14 +372,19 @@ fn cut_page(query: &ListingQuery, number: PageNumber, total: Option<u64>, found:
     let more = more || total.is_some_and(|total| number.get() < query.page_size.total_pages(total));
     let next = if more { last(&rows) } else { None };
     let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
-    Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
+    Ok(ListingPage { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
 /// Makes a cursor's page from the table's answer.
 ///
 /// # Errors
 /// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes them over.
-fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, found: Found) -> Result<Listing, ApiError> {
+fn cut_at_cursor(
+    query: &ListingQuery,
+    cursor: &Cursor,
+    total: Option<u64>,
+    found: Found,
+) -> Result<ListingPage, ApiError> {
     let Found { mut rows, more, .. } = found;
     if more && !rows.iter().any(|row| row.cd().is_some()) {
         return Err(ApiError::NotYetListed);
@@ -388,7 +398,7 @@ fn cut_at_cursor(query: &ListingQuery, cursor: &Cursor, total: Option<u64>, foun
             (last(&rows), if more { first(&rows) } else { None })
         }
     };
-    Ok(Listing { comments: comments_of(rows), total, next, prev, as_of: None })
+    Ok(ListingPage { comments: comments_of(rows), total, next, prev, as_of: None })
 }
 
 /// Where the page after these rows starts.

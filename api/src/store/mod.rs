@@ -1,10 +1,9 @@
-//! The state that all requests share. Handlers call the stores only through it, so each call is measured, and one place
-//! judges the answers of the page index.
+//! The clients of the stores. Every call is measured here, and one place judges the answers of the page index.
 
 mod per_thread;
-pub(crate) mod table_id;
+mod table_id;
 
-use std::{fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc};
 
 use model::{Cd, Comment, CommentId, Filter, Malformed, Order, ProductId, Revision};
 use page_index::{
@@ -13,71 +12,49 @@ use page_index::{
 use process::{StoreError, now};
 use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Table, WriteError};
 
-use crate::{
-    html::sitemap::Catalogs,
-    http::{answers::AnswerMemory, load::Load},
-    json::auth::WriteTokens,
-    ops::{
-        index_watch::IndexWatch,
-        metrics::{IndexAnswerKind, Metrics, StoreCall},
-    },
-    read::cursor::CursorSealer,
-    settings::ApiSettings,
-    site::Site,
-    store::{per_thread::PerThread, table_id::TableId},
+use crate::ops::{
+    index_watch::{IndexAnswerKind, IndexWatch},
+    metrics::{DriftSign, Metrics, StoreCall},
 };
+use per_thread::PerThread;
+use table_id::TableId;
 
-/// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
-const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
-
-/// The stores, the secrets and the counters.
-pub(crate) struct State {
+/// A client of each store for each thread.
+pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
-    pub(crate) cursors: CursorSealer,
-    pub(crate) write_tokens: WriteTokens,
-    pub(crate) sample_products: Vec<ProductId>,
-    pub(crate) metrics: Metrics,
-    pub(crate) load: Load,
-    /// The load of health checks and metrics.
-    pub(crate) operations_load: Load,
-    pub(crate) answer_memory: AnswerMemory,
-    pub(crate) cache_max_age_seconds: u32,
-    pub(crate) request_timeout: Duration,
-    pub(crate) body_timeout: Duration,
-    /// The number of proxies that every request passes.
-    pub(crate) proxies: usize,
-    pub(crate) site: Site,
-    /// The cache for the sitemap.
-    pub(crate) catalogs: Catalogs,
+    table_id: Arc<TableId>,
+    metrics: Arc<Metrics>,
     /// The last state of the page index.
-    pub(crate) index_watch: IndexWatch,
-    pub(crate) table_id: Arc<TableId>,
+    index_watch: IndexWatch,
 }
 
-impl State {
-    /// `address` is where the service listens.
-    pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
+impl StoreClients {
+    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>) -> Self {
         Self {
             table_id: TableId::of(table.clone()),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
             index: PerThread::new(index.with_circuit_breakers(), PageIndex::with_own_connections),
-            cursors: CursorSealer::new(settings.cursor_key, settings.other_cursor_keys),
-            write_tokens: WriteTokens::new(settings.write_tokens),
-            sample_products: settings.sample_products,
-            metrics: Metrics::new(),
-            cache_max_age_seconds: settings.cache_max_age_seconds,
-            request_timeout: settings.request_timeout,
-            body_timeout: settings.body_timeout,
-            proxies: settings.proxies,
-            answer_memory: AnswerMemory::new(settings.answer_memory_bytes),
-            load: Load::new(settings.in_flight_max),
-            operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX),
-            catalogs: Catalogs::default(),
-            site: Site::new(settings.site, address),
+            metrics,
         }
+    }
+
+    /// Asks for the table's id ahead of the first request. An engine on one machine may take seconds to describe a large
+    /// table, and until then the page index cannot be trusted.
+    pub(crate) async fn learn_table_id(&self) {
+        self.table_id.get().await;
+    }
+
+    /// How many partitions of the page index gave each kind of answer the last time.
+    pub(crate) fn index_answers(&self) -> [(IndexAnswerKind, usize); 5] {
+        self.index_watch.answers()
+    }
+
+    /// Counts a sign of drift.
+    pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
+        self.metrics.count_drift_sign(sign);
     }
 
     /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
@@ -148,43 +125,33 @@ impl State {
     /// Where a page starts; `None` when the page index is unavailable. The reason does not matter here, because a page
     /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
-        let partition = self.index.partition_of(query.product);
-        let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.page_start(query, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
+        let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
+        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
     }
 
     /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
     pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
-        let partition = self.index.partition_of(query.product);
-        let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.comments_of_page(query, count, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
+        let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
+        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
     }
 
     /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
-        let partition = self.index.partition_of(query.product);
-        let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.extent(query, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::PageStart, asking).await)
+        let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
+        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
-        let partition = self.index.partition_of(&comment.product);
-        let table_id = self.known_table_id(partition).await?;
-        let cd = comment.cd();
-        let asking = self.index.position(&comment.product, filter, &cd, order, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::Position, asking).await)
+        let (product, cd) = (&comment.product, comment.cd());
+        let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
+        self.ask_of_product(product, StoreCall::Position, ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
-        let partition = self.index.partition_of(product);
-        let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.stats(product, filter, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::Stats, asking).await)
+        let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
+        self.ask_of_product(product, StoreCall::Stats, ask).await
     }
 
     /// The partitions of the page index.
@@ -194,9 +161,8 @@ impl State {
 
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
-        let table_id = self.known_table_id(partition).await?;
-        let asking = self.index.catalog(partition, &table_id, now());
-        self.available(partition, self.metrics.timed(StoreCall::Catalog, asking).await)
+        let ask = async |table_id: &str| self.index.catalog(partition, table_id, now()).await;
+        self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
@@ -220,18 +186,29 @@ impl State {
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
     }
 
-    /// The table's id. Without it, the owner of the page index is unknown.
-    async fn known_table_id(&self, partition: IndexPartition) -> Option<String> {
-        let table_id = self.table_id.get().await;
-        if table_id.is_none() {
-            self.count_answer(partition, IndexAnswerKind::Unknown, None);
-        }
-        table_id
+    /// Asks the page index about the partition of a product.
+    async fn ask_of_product<T>(
+        &self,
+        product: &ProductId,
+        call: StoreCall,
+        ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
+    ) -> Option<T> {
+        self.ask_index(self.index.partition_of(product), call, ask).await
     }
 
-    /// A partition's answer; `None` without a trustworthy one.
-    fn available<T>(&self, partition: IndexPartition, answer: Result<IndexAnswer<T>, StoreError>) -> Option<T> {
-        match answer {
+    /// Asks the page index about a partition, with the table's id: without it, the owner of the page index is unknown.
+    /// `None` without a trustworthy answer.
+    async fn ask_index<T>(
+        &self,
+        partition: IndexPartition,
+        call: StoreCall,
+        ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
+    ) -> Option<T> {
+        let Some(table_id) = self.table_id.get().await else {
+            self.count_answer(partition, IndexAnswerKind::Unknown, None);
+            return None;
+        };
+        match self.metrics.timed(call, ask(&table_id)).await {
             Ok(Ok(answer)) => {
                 self.count_answer(partition, IndexAnswerKind::Ready, None);
                 return Some(answer);

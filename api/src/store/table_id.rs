@@ -65,7 +65,7 @@ impl TableId {
         match described {
             Ok(description) => known.id = Some(description.id),
             // A known id stays, because page numbers must not depend on this call.
-            Err(error) => tracing::warn!(%error, "the table's id cannot be told"),
+            Err(error) => tracing::warn!(%error, "the table's id is unknown"),
         }
     }
 

@@ -26,13 +26,13 @@ const AROUND_BYTES: u64 = 200;
 
 /// The products of a partition, and the start of each part.
 #[derive(Debug)]
-pub(crate) struct Catalog {
+pub(crate) struct PartitionSitemap {
     products: Vec<ProductTotal>,
     /// The index of the first product of each part, and its first page.
     parts: Vec<(usize, u64)>,
 }
 
-impl Catalog {
+impl PartitionSitemap {
     /// `site_bytes` is the length of the site's URL.
     pub(super) fn new(products: Vec<ProductTotal>, site_bytes: usize) -> Self {
         Self::within(products, site_bytes, URLS_MAX, BYTES_MAX)
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn a_part_is_full_before_the_next_begins() {
         let totals = [("a".to_owned(), 20), ("b".to_owned(), 20 * 120_000), ("c".to_owned(), 1)];
-        let catalog = Catalog::within(products(&totals), SITE.len(), URLS_MAX, 10_000_000);
-        let pages: Vec<Vec<(&str, RangeInclusive<u64>)>> = (0..catalog.parts())
-            .map(|part| catalog.part(part).unwrap().into_iter().map(|(id, pages)| (id.as_str(), pages)).collect())
+        let sitemap = PartitionSitemap::within(products(&totals), SITE.len(), URLS_MAX, 10_000_000);
+        let pages: Vec<Vec<(&str, RangeInclusive<u64>)>> = (0..sitemap.parts())
+            .map(|part| sitemap.part(part).unwrap().into_iter().map(|(id, pages)| (id.as_str(), pages)).collect())
             .collect();
         let expected = [
             vec![("a", 1..=1), ("b", 1..=49_999)],
@@ -123,8 +123,8 @@ mod tests {
             vec![("b", 100_000..=120_000), ("c", 1..=1)],
         ];
         assert_eq!(pages, expected);
-        assert!(catalog.part(3).is_none());
-        assert_eq!(Catalog::new(Vec::new(), SITE.len()).parts(), 0);
+        assert!(sitemap.part(3).is_none());
+        assert_eq!(PartitionSitemap::new(Vec::new(), SITE.len()).parts(), 0);
     }
 
     proptest! {
@@ -139,10 +139,10 @@ mod tests {
                 .iter()
                 .flat_map(|product| (1..=pages(product)).map(|page| (product.product.clone(), page)))
                 .collect();
-            let catalog = Catalog::within(products, SITE.len(), urls_max, bytes_max);
+            let sitemap = PartitionSitemap::within(products, SITE.len(), urls_max, bytes_max);
             let mut listed = Vec::new();
-            for part in 0..catalog.parts() {
-                let of_part: Vec<(ProductId, u64)> = catalog.part(part).unwrap().into_iter()
+            for part in 0..sitemap.parts() {
+                let of_part: Vec<(ProductId, u64)> = sitemap.part(part).unwrap().into_iter()
                     .flat_map(|(product, pages)| pages.map(|page| (product.clone(), page)))
                     .collect();
                 let bytes: usize = of_part.iter().map(|(product, page)| {

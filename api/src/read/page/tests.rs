@@ -49,7 +49,7 @@ fn found(query: &ListingQuery, page: Page) -> Found {
     Found::new(page, query.page_size, None)
 }
 
-fn times(listing: &Listing) -> Vec<i64> {
+fn times(listing: &ListingPage) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
 
@@ -59,14 +59,14 @@ fn page(
     as_of: Option<i64>,
     start: Option<PageStart>,
     last: i64,
-) -> Result<Listing, ApiError> {
+) -> Result<ListingPage, ApiError> {
     let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
     let plan = plan_page(query, number, as_of, start.as_ref())?;
     let found = Found::new(whole(answer(&plan, last)), query.page_size, as_of);
     cut_page(query, number, start.map(|start| start.total), found)
 }
 
-fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> Listing {
+fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
     let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
     let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
     cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last)))).unwrap()

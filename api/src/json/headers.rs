@@ -1,17 +1,40 @@
-//! Entity tags: a comment's revision in quotes.
+//! The headers that writes read: `If-Match`, `If-None-Match` and `Idempotency-Key`.
 
-use actix_web::{
-    HttpRequest,
-    http::header::{self, HeaderName},
-};
+use actix_web::HttpRequest;
 use model::Revision;
+use serde_json::json;
+use utoipa::openapi::path::ParameterIn;
 
+use super::{parameters::Parameter, schema};
 use crate::error::ApiError;
 
-/// The entity tag of a revision.
-pub(crate) fn etag(revision: Revision) -> String {
-    format!("\"{revision}\"")
-}
+pub(crate) static IF_MATCH: Parameter = Parameter {
+    name: "If-Match",
+    place: ParameterIn::Header,
+    description: "Only when the comment is at one of these revisions: entity tags, or `*` for any",
+    schema: schema::if_match,
+    example: || json!("*"),
+};
+
+pub(crate) static IF_NONE_MATCH: Parameter = Parameter {
+    name: "If-None-Match",
+    place: ParameterIn::Header,
+    description: "Only when the comment is at none of these revisions: entity tags, or `*` for any, so never",
+    schema: schema::if_match,
+    example: || json!("\"01JCP3D7W0Q4N1R5Y8B3C6D9EF\""),
+};
+
+pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
+    name: "Idempotency-Key",
+    place: ParameterIn::Header,
+    description: "Names this comment among all that are created with the same token for the same product; it is kept \
+                  for a day",
+    schema: || schema::idempotency_key().into(),
+    example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
+};
+
+/// The longest `Idempotency-Key`.
+pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 
 /// The condition of the header `If-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +51,7 @@ impl IfMatch {
     /// # Errors
     /// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(match Tags::read(request, header::IF_MATCH)? {
+        Ok(match Tags::read(request, &IF_MATCH)? {
             None | Some(Tags::Star) => Self::Any,
             Some(Tags::List(tags)) => {
                 Self::OneOf(tags.into_iter().filter_map(|(strong, revision)| revision.filter(|_| strong)).collect())
@@ -52,7 +75,7 @@ impl IfNoneMatch {
     /// # Errors
     /// Neither `*` nor entity tags.
     pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(match Tags::read(request, header::IF_NONE_MATCH)? {
+        Ok(match Tags::read(request, &IF_NONE_MATCH)? {
             None => Self::OneOf(Vec::new()),
             Some(Tags::Star) => Self::Any,
             Some(Tags::List(tags)) => Self::OneOf(tags.into_iter().filter_map(|(_, revision)| revision).collect()),
@@ -82,12 +105,12 @@ enum Tags {
 }
 
 impl Tags {
-    fn read(request: &HttpRequest, name: HeaderName) -> Result<Option<Self>, ApiError> {
-        let values: Vec<_> = request.headers().get_all(&name).collect();
+    fn read(request: &HttpRequest, parameter: &Parameter) -> Result<Option<Self>, ApiError> {
+        let values: Vec<_> = request.headers().get_all(parameter.name).collect();
         if values.is_empty() {
             return Ok(None);
         }
-        let refuse = || ApiError::invalid(title_case(&name), "must be * or entity tags: revisions in double quotes");
+        let refuse = || ApiError::invalid(parameter.name, "must be * or entity tags: revisions in double quotes");
         let values: Option<Vec<&str>> = values.into_iter().map(|value| value.to_str().ok()).collect();
         let value = values.ok_or_else(refuse)?.join(",");
         if value.trim() == "*" {
@@ -120,36 +143,39 @@ fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
     }
 }
 
-/// The value of a header that may occur once.
+/// The header `Idempotency-Key`.
 ///
 /// # Errors
-/// Names the header that is repeated or not visible ASCII.
-pub(crate) fn single_header<'request>(
-    request: &'request HttpRequest,
-    name: &HeaderName,
-) -> Result<Option<&'request str>, ApiError> {
-    let mut values = request.headers().get_all(name);
+/// The header is repeated, or [`parse_idempotency_key`]'s.
+pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+    let mut values = request.headers().get_all(IDEMPOTENCY_KEY.name);
     let Some(value) = values.next() else { return Ok(None) };
-    let named = |problem: &str| ApiError::invalid(title_case(name), problem);
+    let refuse = |problem: &str| ApiError::invalid(IDEMPOTENCY_KEY.name, problem);
     if values.next().is_some() {
-        return Err(named("is given more than once"));
+        return Err(refuse("is given more than once"));
     }
-    Ok(Some(value.to_str().map_err(|_| named("holds characters that are not visible ASCII"))?.trim()))
+    let key = value.to_str().map_err(|_| refuse("holds characters that are not visible ASCII"))?;
+    parse_idempotency_key(key.trim()).map(Some)
 }
 
-/// A header's name as people write it, `If-Match`.
-fn title_case(name: &HeaderName) -> String {
-    let words = name.as_str().split('-').map(|word| {
-        let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
-    });
-    words.collect::<Vec<_>>().join("-")
+/// A key that distinguishes repeated requests from new ones.
+///
+/// # Errors
+/// The key is empty, too long, or has other characters.
+pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
+    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");
+        return Err(ApiError::invalid(IDEMPOTENCY_KEY.name, problem));
+    }
+    Ok(key.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use actix_web::{http::header, test::TestRequest};
+
     use super::*;
-    use actix_web::test::TestRequest;
+    use crate::http::entity_tag::strong_tag;
 
     const REVISION: &str = "01HF7YAT00000000000000000A";
 
@@ -160,17 +186,17 @@ mod tests {
     #[test]
     fn if_match_is_strong_entity_tags_or_a_star() {
         let revision = Revision::parse(REVISION).unwrap();
-        assert_eq!(if_match(&etag(revision)).unwrap(), IfMatch::OneOf(vec![revision]));
+        assert_eq!(if_match(&strong_tag(revision)).unwrap(), IfMatch::OneOf(vec![revision]));
         assert_eq!(if_match("*").unwrap(), IfMatch::Any);
         assert_eq!(if_match("\"other\"").unwrap(), IfMatch::OneOf(Vec::new()));
         assert_eq!(IfMatch::read(&TestRequest::patch().to_http_request()).unwrap(), IfMatch::Any);
-        assert_eq!(if_match(&format!("W/{}", etag(revision))).unwrap(), IfMatch::OneOf(Vec::new()));
+        assert_eq!(if_match(&format!("W/{}", strong_tag(revision))).unwrap(), IfMatch::OneOf(Vec::new()));
         for list in ["\"a,b\" , \"{}\"", "\"{}\",W/\"{}\"", ", \"{}\",", "W/\"{}\", \"{}\""] {
             let list = list.replace("{}", REVISION);
             assert_eq!(if_match(&list).unwrap(), IfMatch::OneOf(vec![revision]), "{list}");
         }
         let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
-        let twice = twice.append_header((header::IF_MATCH, etag(revision))).to_http_request();
+        let twice = twice.append_header((header::IF_MATCH, strong_tag(revision))).to_http_request();
         assert_eq!(IfMatch::read(&twice).unwrap(), IfMatch::OneOf(vec![revision]));
         for wrong in ["", ",", REVISION, "W/a", "\"a\" \"b\"", "\"a\", *", "*, \"a\"", "\"", "\"a", "\"a b\""] {
             let refused = if_match(wrong).unwrap_err();
@@ -186,8 +212,12 @@ mod tests {
         };
         let without = IfNoneMatch::read(&TestRequest::patch().to_http_request()).unwrap();
         assert!(without.is_open() && !without.excludes(revision));
-        for excluding in ["*", &etag(revision), &format!("W/{}", etag(revision)), &format!("\"a\", {}", etag(revision))]
-        {
+        for excluding in [
+            "*",
+            &strong_tag(revision),
+            &format!("W/{}", strong_tag(revision)),
+            &format!("\"a\", {}", strong_tag(revision)),
+        ] {
             let read = read(excluding).unwrap();
             assert!(!read.is_open() && read.excludes(revision), "{excluding}");
         }

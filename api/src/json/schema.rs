@@ -11,7 +11,7 @@ use utoipa::openapi::{
     schema::SchemaType,
 };
 
-use crate::json::create::IDEMPOTENCY_KEY_MAX_LEN;
+use super::headers::IDEMPOTENCY_KEY_MAX_LEN;
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
@@ -75,71 +75,71 @@ fn or_null(schema: ObjectBuilder) -> Object {
     schema.schema_type(SchemaType::from_iter([Type::String, Type::Null])).build()
 }
 
-pub(super) fn product() -> Object {
+pub(crate) fn product() -> Object {
     text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductId::MAX_CHARS)).build()
 }
 
-pub(super) fn comment_id() -> Object {
+pub(crate) fn comment_id() -> Object {
     text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).build()
 }
 
-pub(super) fn language() -> Object {
+pub(crate) fn language() -> Object {
     text(LANGUAGE).max_length(Some(Language::MAX_LEN)).build()
 }
 
-pub(super) fn rating() -> Object {
+pub(crate) fn rating() -> Object {
     let [least, .., greatest] = Rating::ALL;
     number(least.get().into(), greatest.get().into()).build()
 }
 
-pub(super) fn ratings() -> Array {
+pub(crate) fn ratings() -> Array {
     ArrayBuilder::new().items(rating()).build()
 }
 
-pub(super) fn page() -> Object {
+pub(crate) fn page() -> Object {
     number(1, PageNumber::MAX.get()).build()
 }
 
-pub(super) fn page_size() -> Object {
+pub(crate) fn page_size() -> Object {
     let default = Value::from(PageSize::default().get());
     number(1, PageSize::MAX.get().into()).default(Some(default)).build()
 }
 
-pub(super) fn order() -> Object {
+pub(crate) fn order() -> Object {
     let values = ["newest", "oldest"];
     let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values));
     schema.default(Some(Value::from("newest"))).build()
 }
 
-pub(super) fn date_time() -> Object {
+pub(crate) fn date_time() -> Object {
     let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
     ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build()
 }
 
-pub(super) fn cursor() -> Object {
+pub(crate) fn cursor() -> Object {
     text("^[A-Za-z0-9_-]+$").max_length(Some(crate::read::cursor::SEALED_MAX_LEN)).build()
 }
 
-pub(super) fn title() -> Object {
+pub(crate) fn title() -> Object {
     or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::TITLE_MAX_CHARS)))
 }
 
-pub(super) fn author() -> Object {
+pub(crate) fn author() -> Object {
     or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::AUTHOR_MAX_CHARS)))
 }
 
-pub(super) fn body() -> Object {
+pub(crate) fn body() -> Object {
     let pattern = format!("^{LINES}*{}{LINES}*$", visible());
     text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS)).build()
 }
 
-pub(super) fn if_match() -> Schema {
+pub(crate) fn if_match() -> Schema {
     let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
     let tags = text(r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*")*$"#);
     Schema::OneOf(OneOfBuilder::new().item(any).item(tags).build())
 }
 
-pub(super) fn idempotency_key() -> Object {
+pub(crate) fn idempotency_key() -> Object {
     text("^[!-~]+$").max_length(Some(IDEMPOTENCY_KEY_MAX_LEN)).build()
 }
 

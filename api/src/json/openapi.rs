@@ -5,14 +5,9 @@
 //! (`the_description_is_the_committed_one`). It matches the service: every request that it allows is accepted, any
 //! other is refused, and every answer has a shape that it names (the module `described` of the package `tests`).
 
-mod parameters;
-mod requests;
-mod responses;
-mod schemas;
-
 use std::sync::LazyLock;
 
-use actix_web::{HttpResponse, http::header::ContentType, web};
+use actix_web::{HttpResponse, http::header::ContentType};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -21,18 +16,9 @@ use utoipa::{
     },
 };
 
-pub(crate) use parameters::{
-    CommentPath, IdempotencyKeyHeader, IfMatchHeader, IfNoneMatchHeader, LanguageParameter, PlaceParameters,
-    PortionParameters, ProductPath, RatingParameter,
-};
-pub(crate) use requests::{CommentChange, NewComment};
-pub(crate) use responses::{
-    BodyErrors, NotAtRevision, NotFound, PastTheEnd, ReadErrors, RepeatedDifferently, WriteErrors,
-};
-
+use super::{comment, create, list, stats};
 use crate::{
     error::{ApiError, Problem},
-    json::{comment, create, get, list, not_allowed, stats},
     ops::{health, metrics},
 };
 
@@ -81,19 +67,8 @@ impl Modify for WriteToken {
 static TEXT: LazyLock<Result<String, serde_json::Error>> =
     LazyLock::new(|| ApiDescription::openapi().to_pretty_json().map(|text| text + "\n"));
 
-/// Registers `/openapi.json`.
-pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    use actix_web::middleware::from_fn;
-    config.service(
-        web::resource("/openapi.json")
-            .route(get().to(description))
-            .wrap(from_fn(crate::http::caching::revalidate))
-            .wrap(from_fn(crate::http::compression::compress))
-            .default_service(not_allowed("GET, HEAD")),
-    );
-}
-
-async fn description() -> Result<HttpResponse, ApiError> {
+/// Answers `/openapi.json`.
+pub(crate) async fn description() -> Result<HttpResponse, ApiError> {
     let text = TEXT.as_ref().map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text.as_str()))
 }
@@ -107,7 +82,7 @@ mod tests {
     /// After a change, `UPDATE_EXPECT=1 cargo test -p api the_description` writes the file anew.
     #[test]
     fn the_description_is_the_committed_one() {
-        expect_file!["../../../../docs/openapi.json"].assert_eq(TEXT.as_ref().unwrap());
+        expect_file!["../../../docs/openapi.json"].assert_eq(TEXT.as_ref().unwrap());
     }
 
     #[test]

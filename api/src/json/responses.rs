@@ -9,7 +9,7 @@ use utoipa::{
     },
 };
 
-use crate::{error::PROBLEM_JSON, json::body::BODY_MAX_BYTES};
+use crate::{error::PROBLEM_JSON, http::body::BODY_MAX_BYTES};
 
 /// The errors of any reading request.
 pub(crate) struct ReadErrors;

@@ -21,15 +21,14 @@ use actix_web::{
     body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
-    web::{self, Bytes},
+    web::Bytes,
 };
 use model::PageSize;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{
-    error::{ApiError, Audience},
-    store::State,
-};
+use super::audience::Audience;
+use crate::error::ApiError;
 
 /// Answers larger than this need room in the memory for answers.
 const SMALL_BYTES: usize = PART_BYTES;
@@ -49,18 +48,35 @@ const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) struct AnswerMemory {
     free: Arc<Semaphore>,
     bytes: usize,
+    refused: Counter,
 }
 
 impl AnswerMemory {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(bytes)), bytes }
+    pub(crate) fn new(bytes: usize, refused: Counter) -> Self {
+        Self { free: Arc::new(Semaphore::new(bytes)), bytes, refused }
     }
 
-    /// Reserves this many bytes; `None` without room in time.
-    async fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
-        let room = Arc::clone(&self.free).acquire_many_owned(permits);
-        Some(Reservation(tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()?))
+    /// Reserves room for a page of this size before its comments are read. The request's answer then owns the room.
+    ///
+    /// # Errors
+    /// [`ApiError::Overloaded`] without room.
+    pub(crate) async fn make_room(&self, request: &HttpRequest, page_size: PageSize) -> Result<(), ApiError> {
+        let reservation = self.reserve(usize::from(page_size.get()) * MAKING_COMMENT_BYTES).await?;
+        request.extensions_mut().insert(reservation);
+        Ok(())
+    }
+
+    /// Reserves this many bytes, if they become free in time.
+    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
+        let room = async {
+            let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
+            let room = Arc::clone(&self.free).acquire_many_owned(permits);
+            tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()
+        };
+        room.await.map(Reservation).ok_or_else(|| {
+            self.refused.inc();
+            ApiError::Overloaded
+        })
     }
 
     /// How many bytes answers hold.
@@ -83,30 +99,14 @@ impl Reservation {
     }
 }
 
-/// Reserves room for a page of this size before its comments are read. The request's answer then owns the room.
-///
-/// # Errors
-/// [`ApiError::Overloaded`] without room.
-pub(crate) async fn make_room(request: &HttpRequest, state: &State, page_size: PageSize) -> Result<(), ApiError> {
-    let bytes = usize::from(page_size.get()) * MAKING_COMMENT_BYTES;
-    let reservation = state.answer_memory.reserve(bytes).await.ok_or_else(|| turned_away(state))?;
-    request.extensions_mut().insert(reservation);
-    Ok(())
-}
-
-fn turned_away(state: &State) -> ApiError {
-    state.metrics.count_shed();
-    ApiError::Overloaded
-}
-
 /// Keeps an answer's room until the answer is sent, or its connection has ended.
 pub(crate) async fn hold<B: MessageBody + 'static>(
+    memory: AnswerMemory,
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let answer = next.call(request).await?.map_into_boxed_body();
     let reservation = answer.request().extensions_mut().remove::<Reservation>();
-    let Some(state) = answer.request().app_data::<web::Data<State>>().cloned() else { return Ok(answer) };
     let (request, answer) = answer.into_parts();
     let (answer, body) = answer.into_parts();
     let small = !matches!(body.size(), BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64);
@@ -117,21 +117,21 @@ pub(crate) async fn hold<B: MessageBody + 'static>(
     let reservation = match reservation {
         Some(mut reservation) if reservation.bytes() >= body.len() => {
             reservation.give_back(reservation.bytes() - body.len());
-            Some(reservation)
+            Ok(reservation)
         }
         // The answer is larger than reserved, or nothing was reserved.
         reservation => {
             drop(reservation);
-            state.answer_memory.reserve(body.len()).await
+            memory.reserve(body.len()).await
         }
     };
     match reservation {
-        Some(reservation) => {
+        Ok(reservation) => {
             let body = HeldBody::new(&body, reservation);
             Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))))
         }
-        None => {
-            let error = Audience::of_path(request.path()).error(turned_away(&state));
+        Err(error) => {
+            let error = Audience::of_path(request.path()).error(error);
             Ok(ServiceResponse::new(request, error.error_response()))
         }
     }
@@ -178,13 +178,13 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_no_more_room_than_there_is() {
-        let memory = AnswerMemory::new(100);
+        let memory = AnswerMemory::new(100, Counter::default());
         let (mut first, second) = (memory.reserve(60).await.unwrap(), memory.reserve(40).await.unwrap());
-        assert!(memory.reserve(1).await.is_none());
+        assert!(memory.reserve(1).await.is_err());
         assert_eq!(memory.held(), 100);
         let waiting = tokio::spawn({
             let memory = memory.clone();
-            async move { memory.reserve(20).await.is_some() }
+            async move { memory.reserve(20).await.is_ok() }
         });
         tokio::task::yield_now().await;
         first.give_back(20);
@@ -194,12 +194,12 @@ mod tests {
         assert_eq!(memory.held(), 40);
         drop((first, second));
         assert_eq!(memory.held(), 0);
-        assert!(memory.reserve(101).await.is_none() && memory.reserve(usize::MAX).await.is_none());
+        assert!(memory.reserve(101).await.is_err() && memory.reserve(usize::MAX).await.is_err());
     }
 
     #[actix_web::test]
     async fn an_answer_in_parts_is_whole_and_gives_its_room_back() {
-        let memory = AnswerMemory::new(1_000_000);
+        let memory = AnswerMemory::new(1_000_000, Counter::default());
         let text: Vec<u8> = (0..PART_BYTES * 3 + 5).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let held = async || HeldBody::new(&text, memory.reserve(text.len()).await.unwrap());
         let mut body = held().await;

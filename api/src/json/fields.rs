@@ -1,59 +1,73 @@
-//! Bodies of writes: read within bounds, every field checked, nothing ignored.
+//! Bodies of writes: what fields they have, how the OpenAPI document describes them, and how they are read. Every field
+//! is checked, and none is ignored.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use actix_web::{HttpRequest, http::header, web};
+use actix_web::{FromRequest, HttpRequest, dev, web};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures_util::future::LocalBoxFuture;
 use model::{CommentText, Language, ProductId, Rating};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use table::CommentPatch;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Object, ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+};
 
-use crate::{error::ApiError, http::last_answer, store::State};
+use super::schema;
+use crate::{
+    error::ApiError,
+    http::{
+        body::{self, BODY_MAX_BYTES},
+        path_and_query::repeated,
+    },
+};
 
-/// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
-/// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
-const CHAR_MAX_BYTES: usize = 12;
-
-/// The most bytes of the rest of a body: the other fields, the fields' names, white space.
-const OVERHEAD_BYTES: usize = 4 * 1024;
-
-/// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
-pub(crate) const BODY_MAX_BYTES: usize =
-    (CommentText::MAX_CHARS * CHAR_MAX_BYTES + OVERHEAD_BYTES).next_multiple_of(1024);
-
-/// The longest that a body may take to arrive.
-pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The name, the schema and the description of a field.
+type Field = (&'static str, fn() -> Object, Option<&'static str>);
 
 /// The fields of a comment that a client may set.
-const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
+const FIELDS: [Field; 5] = [
+    ("language", schema::language, Some("The language it is written in: a BCP 47 tag")),
+    ("rating", schema::rating, None),
+    ("title", schema::title, Some("One line; without a visible character it is none")),
+    (
+        "body",
+        schema::body,
+        Some("The text, with at least one visible character; line breaks and tabs are its only control characters"),
+    ),
+    ("author", schema::author, Some("The name to show, one line; without a visible character it is none")),
+];
 
-/// The fields of a JSON object, none of them twice.
-#[derive(Debug)]
-pub(crate) struct Fields(BTreeMap<String, Value>);
+fn fields_schema() -> ObjectBuilder {
+    let schema = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    FIELDS.into_iter().fold(schema, |all, (name, schema, description)| {
+        let mut schema = schema();
+        schema.description = description.map(str::to_owned);
+        all.property(name, schema)
+    })
+}
 
-impl Fields {
-    /// Reads the body of a request, which must be sent as one of the media types `accepted`.
+/// The content of a new comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewContent {
+    pub(crate) language: Language,
+    pub(crate) rating: Rating,
+    pub(crate) text: CommentText,
+}
+
+impl NewContent {
+    /// The content in the fields of a form. All are texts except the rating, which is a number. Empty ones were not
+    /// filled in.
     ///
     /// # Errors
-    /// Another media type, too large, too slow, no JSON object, or an unknown field.
-    pub(crate) async fn read(
-        request: &HttpRequest,
-        payload: web::Payload,
-        accepted: &'static [&'static str],
-    ) -> Result<Self, ApiError> {
-        Self::parse(&read(request, payload, accepted, BODY_MAX_BYTES).await?)
-    }
-
-    /// The fields of a form. All are texts except the rating, which is a number. Empty ones were not filled in.
-    ///
-    /// # Errors
-    /// Names the field that is unknown or given twice.
-    pub(crate) fn of_form(pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ApiError> {
+    /// Names the field that is missing, wrong, unknown, or given twice.
+    pub(crate) fn of_form<'form>(pairs: impl IntoIterator<Item = (&'form str, &'form str)>) -> Result<Self, ApiError> {
         let mut fields = BTreeMap::new();
         for (name, text) in pairs.into_iter().filter(|(_, text)| !text.is_empty()) {
             let value = match text.parse::<u64>() {
@@ -61,116 +75,125 @@ impl Fields {
                 // Forms send line feeds with carriage returns.
                 _ => Value::from(text.replace("\r\n", "\n")),
             };
-            if fields.insert(name.clone(), value).is_some() {
-                return Err(ApiError::invalid(name, "is given more than once"));
+            if fields.insert(name.to_owned(), value).is_some() {
+                return Err(repeated(name.to_owned()));
             }
         }
-        Self::known(fields)
+        Self::of_fields(&Fields(fields))
     }
+
+    fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
+        let CommentPatch { language, rating, title, body, author } = fields.check()?;
+        let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
+        let language = language.ok_or_else(missing("language"))?;
+        let rating = rating.ok_or_else(missing("rating"))?;
+        let body = body.ok_or_else(missing("body"))?;
+        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
+    }
+
+    /// A hash of a request to create this content, independent of its spelling.
+    pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
+        let request =
+            serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
+    }
+}
+
+impl FromRequest for NewContent {
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
+        let fields = Fields::read(request, payload, &["application/json"]);
+        Box::pin(async { Self::of_fields(&fields.await?) })
+    }
+}
+
+impl PartialSchema for NewContent {
+    fn schema() -> RefOr<Schema> {
+        let example = json!({
+            "language": "en", "rating": 5, "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+            "author": "Ada",
+        });
+        let required = ["language", "rating", "body"];
+        required.into_iter().fold(fields_schema(), ObjectBuilder::required).examples([example]).into()
+    }
+}
+
+impl ToSchema for NewContent {
+    fn name() -> Cow<'static, str> {
+        "NewComment".into()
+    }
+}
+
+/// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CommentChange(pub(crate) CommentPatch);
+
+impl FromRequest for CommentChange {
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
+        let fields = Fields::read(request, payload, &["application/json", "application/merge-patch+json"]);
+        Box::pin(async { fields.await?.check().map(Self) })
+    }
+}
+
+impl PartialSchema for CommentChange {
+    fn schema() -> RefOr<Schema> {
+        let description =
+            "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes a title or an author.";
+        fields_schema().description(Some(description)).examples([json!({ "rating": 4, "title": null })]).into()
+    }
+}
+
+impl ToSchema for CommentChange {
+    fn name() -> Cow<'static, str> {
+        "CommentChange".into()
+    }
+}
+
+/// The fields of a JSON object, none of them twice.
+#[derive(Debug)]
+struct Fields(BTreeMap<String, Value>);
+
+impl Fields {
+    fn read(
+        request: &HttpRequest,
+        payload: &mut dev::Payload,
+        accepted: &'static [&'static str],
+    ) -> impl Future<Output = Result<Self, ApiError>> + use<> {
+        let (request, payload) = (request.clone(), web::Payload::from_request(request, payload));
+        async move {
+            let payload = payload.await.map_err(|error| ApiError::internal(error.to_string()))?;
+            Self::parse(&body::read(&request, payload, accepted, BODY_MAX_BYTES).await?)
+        }
+    }
+
     fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let Self(fields) = serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))?;
-        Self::known(fields)
+        serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))
     }
 
-    fn known(fields: BTreeMap<String, Value>) -> Result<Self, ApiError> {
-        match fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-            None => Ok(Self(fields)),
-            Some(unknown) => {
-                let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
-                Err(ApiError::invalid(unknown.clone(), problem))
-            }
+    /// The fields as a change: those that are missing stay as they are.
+    ///
+    /// # Errors
+    /// Names the field that is wrong or unknown.
+    fn check(&self) -> Result<CommentPatch, ApiError> {
+        if let Some(unknown) = self.0.keys().find(|name| !FIELDS.iter().any(|(known, ..)| known == name)) {
+            let problem =
+                format!("is not a field that can be set; there are {}", FIELDS.map(|(name, ..)| name).join(", "));
+            return Err(ApiError::invalid(unknown.clone(), problem));
         }
-    }
-
-    fn get(&self, field: &str) -> Option<&Value> {
-        self.0.get(field)
-    }
-
-    /// The content of a new comment.
-    ///
-    /// # Errors
-    /// Names the field that is missing or wrong.
-    pub(crate) fn content(&self) -> Result<Content, ApiError> {
-        let required = |field: &'static str| self.get(field).ok_or_else(|| ApiError::invalid(field, "is missing"));
-        let language = parse_language(required("language")?)?;
-        let rating = parse_rating(required("rating")?)?;
-        let body = parse_text("body", required("body")?)?;
-        let optional = |field| self.get(field).map_or(Ok(None), |value| parse_optional_text(field, value));
-        let text = CommentText::new(optional("title")?, body, optional("author")?)?;
-        Ok(Content { language, rating, text })
-    }
-
-    /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
-    ///
-    /// # Errors
-    /// Names the field that is wrong.
-    pub(crate) fn patch(&self) -> Result<CommentPatch, ApiError> {
-        let optional = |field| self.get(field).map(|value| parse_optional_text(field, value)).transpose();
-        let body = self.get("body").map(|value| parse_text("body", value)).transpose()?;
+        let optional = |field| self.0.get(field).map(|value| parse_optional_text(field, value)).transpose();
+        let body = self.0.get("body").map(|value| parse_text("body", value)).transpose()?;
         Ok(CommentPatch {
-            language: self.get("language").map(parse_language).transpose()?,
-            rating: self.get("rating").map(parse_rating).transpose()?,
+            language: self.0.get("language").map(parse_language).transpose()?,
+            rating: self.0.get("rating").map(parse_rating).transpose()?,
             title: optional("title")?.map(CommentText::new_title).transpose()?,
             body: body.map(CommentText::new_body).transpose()?,
             author: optional("author")?.map(CommentText::new_author).transpose()?,
         })
-    }
-}
-
-/// The content of a new comment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Content {
-    pub(crate) language: Language,
-    pub(crate) rating: Rating,
-    pub(crate) text: CommentText,
-}
-
-impl Content {
-    /// A hash of the whole content of a request to create a comment, independent of its spelling.
-    pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
-        let said =
-            serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
-        Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(said)))
-    }
-}
-
-/// Reads the body of a request, of at most `max_bytes`, which must be sent as one of the media types `accepted`.
-///
-/// # Errors
-/// Another media type, too large, or too slow.
-pub(crate) async fn read(
-    request: &HttpRequest,
-    payload: web::Payload,
-    accepted: &'static [&'static str],
-    max_bytes: usize,
-) -> Result<web::Bytes, ApiError> {
-    check_media_type(request, accepted)?;
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max_bytes) {
-        return Err(ApiError::BodyTooLarge { max_bytes });
-    }
-    let state = request.app_data::<web::Data<State>>();
-    let timeout = state.map_or(BODY_TIMEOUT, |state| state.body_timeout);
-    last_answer::body_begins(request);
-    let body = tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
-        .await
-        .map_err(|_| ApiError::BodyTooSlow)?
-        .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
-        .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
-    last_answer::body_was_read(request);
-    Ok(body)
-}
-
-fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
-    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_type = sent.split(';').next().unwrap_or_default().trim();
-    let plain = request
-        .headers()
-        .get(header::CONTENT_ENCODING)
-        .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    match accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) && plain {
-        true => Ok(()),
-        false => Err(ApiError::UnsupportedMediaType { accepted: accepted.first().copied().unwrap_or_default() }),
     }
 }
 
@@ -246,12 +269,12 @@ mod tests {
         }
     }
 
-    fn content(json: &str) -> Result<Content, ApiError> {
-        Fields::parse(json.as_bytes())?.content()
+    fn content(json: &str) -> Result<NewContent, ApiError> {
+        NewContent::of_fields(&Fields::parse(json.as_bytes())?)
     }
 
     fn patch(json: &str) -> Result<CommentPatch, ApiError> {
-        Fields::parse(json.as_bytes())?.patch()
+        Fields::parse(json.as_bytes())?.check()
     }
 
     #[test]
@@ -293,18 +316,18 @@ mod tests {
     }
 
     #[test]
-    fn broken_json_is_told_with_its_position() {
-        let told = |json: &str| match content(json) {
-            Err(ApiError::BrokenBody(told)) => told,
+    fn broken_json_is_refused_with_its_position() {
+        let problem = |json: &str| match content(json) {
+            Err(ApiError::BrokenBody(problem)) => problem,
             other => panic!("{other:?}"),
         };
-        assert_eq!(told("{\n\"rating\": }"), "expected value at line 2 column 11");
-        assert!(told("").contains("line 1"));
-        assert!(told("[1]").contains("expected an object"));
-        assert!(told(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
-        assert!(told(r#"{"body": "\ud800"}"#).contains("line 1"));
-        assert!(told(&"[".repeat(10_000)).contains("expected an object"));
-        assert!(told(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
+        assert_eq!(problem("{\n\"rating\": }"), "expected value at line 2 column 11");
+        assert!(problem("").contains("line 1"));
+        assert!(problem("[1]").contains("expected an object"));
+        assert!(problem(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
+        assert!(problem(r#"{"body": "\ud800"}"#).contains("line 1"));
+        assert!(problem(&"[".repeat(10_000)).contains("expected an object"));
+        assert!(problem(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
     }
 
     /// All texts at their limits, each character in its longest encoding.
