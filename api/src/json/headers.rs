@@ -5,7 +5,10 @@ use model::Revision;
 use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
-use super::{parameters::Parameter, schema};
+use super::{
+    parameters::Parameter,
+    schema::{self, IDEMPOTENCY_KEY_MAX_LEN},
+};
 use crate::error::ApiError;
 
 pub(crate) static IF_MATCH: Parameter = Parameter {
@@ -32,9 +35,6 @@ pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
     schema: || schema::idempotency_key().into(),
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
 };
-
-/// The longest `Idempotency-Key`.
-pub(crate) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 
 /// The condition of the header `If-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use utoipa::{
 use super::{comment, create, list, stats};
 use crate::{
     error::{ApiError, Problem},
-    ops::{health, metrics},
+    ops::{health, scrape},
 };
 
 /// The description. Its text is made once.
@@ -43,7 +43,7 @@ use crate::{
         comment::position,
         health::livez,
         health::readyz,
-        metrics::metrics,
+        scrape::metrics,
     ),
     components(schemas(Problem<'static>)),
     modifiers(&WriteToken),

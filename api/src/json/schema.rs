@@ -11,7 +11,8 @@ use utoipa::openapi::{
     schema::SchemaType,
 };
 
-use super::headers::IDEMPOTENCY_KEY_MAX_LEN;
+/// The longest `Idempotency-Key`.
+pub(super) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";

@@ -1,4 +1,4 @@
-//! The counters, and `/metrics`: the OpenMetrics text format, which Prometheus reads.
+//! What is counted.
 //!
 //! **Invariant:** no label holds text that a client sends: routes are labelled by their patterns, and unknown methods
 //! as `other`. So the number of time series is bounded.
@@ -9,11 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use actix_web::{
-    HttpResponse,
-    http::{Method, StatusCode, header},
-    web,
-};
+use actix_web::http::{Method, StatusCode};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, MetricEncoder, text::encode},
     metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -21,7 +17,6 @@ use prometheus_client::{
 };
 
 use super::index_watch::IndexAnswerKind;
-use crate::{error::ApiError, http::answer_memory::AnswerMemory, store::StoreClients};
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
@@ -244,7 +239,11 @@ impl Metrics {
 
     /// All metrics, in the OpenMetrics text format. This sets two gauges: memory held by answers, and partitions of the
     /// page index by their last answer.
-    fn text(&self, answer_bytes: usize, partitions: &[(IndexAnswerKind, usize)]) -> Result<String, std::fmt::Error> {
+    pub(super) fn text(
+        &self,
+        answer_bytes: usize,
+        partitions: &[(IndexAnswerKind, usize)],
+    ) -> Result<String, std::fmt::Error> {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.answer_bytes.set(gauge(answer_bytes));
         let known: usize = partitions.iter().map(|(_, count)| count).sum();
@@ -273,30 +272,6 @@ fn method_name(method: &Method) -> &'static str {
         "DELETE" => "DELETE",
         _ => "other",
     }
-}
-
-/// Everything that is counted, for Prometheus.
-#[utoipa::path(
-    get,
-    path = "/metrics",
-    tag = "operations",
-    responses((
-        status = 200,
-        description = "The metrics, in the OpenMetrics text format",
-        body = String,
-        content_type = "application/openmetrics-text",
-    )),
-)]
-pub(crate) async fn metrics(
-    metrics: web::Data<Metrics>,
-    memory: web::Data<AnswerMemory>,
-    stores: web::Data<StoreClients>,
-) -> Result<HttpResponse, ApiError> {
-    let text = metrics.text(memory.held(), &stores.index_answers()).map_err(ApiError::internal)?;
-    Ok(HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .body(text))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Observability of the service for its operators, .
 //!
 //! - `health`: `/livez` and `/readyz`.
-//! - `metrics`: what is counted, and `/metrics`.
+//! - `metrics`: what is counted; `scrape`: `/metrics`.
 //! - `access`: request ids, trace context, access logs.
 //! - `index_watch`: the last answer of the page index for each partition.
 
@@ -9,6 +9,7 @@ pub(crate) mod access;
 pub(crate) mod health;
 pub(crate) mod index_watch;
 pub(crate) mod metrics;
+pub(crate) mod scrape;
 mod trace_context;
 
 use actix_web::web;
@@ -25,7 +26,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     };
     resource("/livez", get().to(health::livez));
     resource("/readyz", get().to(health::readyz));
-    resource("/metrics", get().to(metrics::metrics));
+    resource("/metrics", get().to(scrape::metrics));
 }
 
 /// Whether a path is one of the operational paths.
