@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_known_token_nobody_writes() {
+    fn without_a_known_token_writing_is_refused() {
         for value in [None, Some("Bearer "), Some("Bearer"), Some("Bearer on"), Some("Basic one"), Some("one")] {
             assert!(matches!(check(&["one"], value), Err(ApiError::Unauthorized)), "{value:?}");
         }

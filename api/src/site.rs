@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_admits_what_the_one_before_does_and_more() {
+    fn each_policy_admits_more_than_the_one_before() {
         let admitted = |language: &str, ratings: &str| {
             let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
             let all = [Indexable::None, Indexable::Unfiltered, Indexable::Single, Indexable::All];

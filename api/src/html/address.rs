@@ -12,7 +12,7 @@
 //!
 //! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
 //!
-//! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_leads_nowhere_else`).
+//! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
 use actix_web::HttpRequest;
 use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canonical_address_leads_nowhere_else() {
+    fn a_canonical_address_does_not_redirect() {
         for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
                 for page in ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"] {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_page_has_is_named() {
+    fn a_wrong_part_of_an_address_is_named() {
         for (path, named) in [
             ("comments/e", "language"),
             ("comments/en_US", "language"),

@@ -96,7 +96,7 @@ pub(super) fn of_page(
         return Ok(None);
     }
     let url = site.public_url.join(&links::page(product, &Filter::ANY, PageNumber::FIRST));
-    let told = Product {
+    let product = Product {
         context: "https://schema.org",
         kind: "Product",
         id: &url,
@@ -111,7 +111,7 @@ pub(super) fn of_page(
         }),
         review,
     };
-    ScriptJson::new(&told).map(Some).map_err(ApiError::internal)
+    ScriptJson::new(&product).map(Some).map_err(ApiError::internal)
 }
 
 fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {

@@ -202,22 +202,22 @@ impl FoldedText {
 
 /// The description for search engines, shown below the title: distinct for every page.
 fn describe(address: &Address, listing: &ListingPage, average: Option<&Average>, subject: &str) -> String {
-    let mut told = format!("{subject}.");
+    let mut text = format!("{subject}.");
     if let Some(average) = average {
-        told.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
+        text.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
     }
     if let (Some(first), Some(last), Some((from, to))) =
         (listing.comments.first(), listing.comments.last(), shown(address, listing))
     {
         let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
         let (order, from, to) = (address.query.order, grouped(from), grouped(to));
-        told.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
+        text.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
         match (day(first.created_at), day(last.created_at)) {
-            (first, last) if first == last => told.push_str(&format!(": {first}.")),
-            (first, last) => told.push_str(&format!(": {first} to {last}.")),
+            (first, last) if first == last => text.push_str(&format!(": {first}.")),
+            (first, last) => text.push_str(&format!(": {first} to {last}.")),
         }
     }
-    told
+    text
 }
 
 /// The places of the first and the last comment that the page shows, counted from 1; `None` when it shows none.

@@ -96,7 +96,7 @@ mod tests {
     use model::{Language, RatingSet};
 
     #[test]
-    fn a_filter_is_told_in_words() {
+    fn a_filter_is_described_in_words() {
         let words = |language: &str, ratings: &str| {
             in_words(&Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok()))
         };

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn there_is_no_more_room_than_there_is() {
+    async fn no_more_memory_is_reserved_than_there_is() {
         let memory = AnswerMemory::new(100, Counter::default());
         let (mut first, second) = (memory.reserve(60).await.unwrap(), memory.reserve(40).await.unwrap());
         assert!(memory.reserve(1).await.is_err());

@@ -2,9 +2,10 @@
 //!
 //! - `server`: actix's server with bounded connections (`connection`); a body is requested when it is read
 //!   (`expectation`).
-//! - The layers, which [`crate::service`] lists in their order: `connection::follow`, `cross_origin`, `load`,
-//!   `answer_memory`, `deadline`, `panics`; and of some resources, `compression` and `caching` with `entity_tag`.
-//! - What handlers use: `path_and_query`, `body`, `routing`, `audience`.
+//! - The layers around all handlers: `connection::follow`, `cross_origin`, `load`, `answer_memory`, `deadline`,
+//!   `panics`. [`crate::service`] lists them in order.
+//! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
+//! - For handlers: `path_and_query`, `body`, `entity_tag`, `audience`.
 
 pub(crate) mod answer_memory;
 pub(crate) mod audience;

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn spelling_does_not_change_what_a_request_says() {
+    fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
         let product = ProductId::parse("p").unwrap();
         let hash = |json: &str| content(json).unwrap().hash(&product).unwrap();
         let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);

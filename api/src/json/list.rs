@@ -166,16 +166,16 @@ pub(crate) struct Body<'listing> {
     /// none. Null for a cursor, and while the page index is away unless it was asked for.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
-    index: IndexState,
+    index: IndexAvailability,
     comments: Vec<CommentBody<'listing>>,
     links: Links,
     cursor: Cursors,
 }
 
-/// Whether totals and page numbers can be told.
+/// Whether totals and page numbers are available.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum IndexState {
+enum IndexAvailability {
     Ready,
     Unavailable,
 }
@@ -253,7 +253,7 @@ impl<'listing> Body<'listing> {
             total: listing.total,
             total_pages,
             as_of: listing.as_of,
-            index: if listing.total.is_some() { IndexState::Ready } else { IndexState::Unavailable },
+            index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links: page_links(query, place, total_pages, &cursor),
             cursor,

@@ -1,10 +1,12 @@
-//! The parameters of requests. Each stands here once, with its description for the OpenAPI document; a [`Request`] names
-//! those that it has, and reads them.
+//! The parameters of requests, each with its description for the OpenAPI document.
+//!
+//! A [`Request`] is the typed form of a request. It names its parameters and reads them. No other parameter is accepted.
+
+use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use model::{Filter, InvalidInput, Language, Order, PageSize, Rating, RatingSet};
 use serde_json::{Value, json};
-use std::future::{Ready, ready};
 use utoipa::{
     IntoParams,
     openapi::{

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pattern_of_a_visible_character_is_the_rule_by_which_bodies_are_taken() {
+    fn the_pattern_of_a_visible_character_agrees_with_the_model() {
         let differing: Vec<char> = ('\0'..=char::MAX)
             .filter(|c| INVISIBLE.iter().any(|range| range.contains(c)) == model::visible::is_visible(*c))
             .collect();

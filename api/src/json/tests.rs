@@ -163,7 +163,7 @@ async fn unknown_addresses_and_methods_are_answered_in_the_readers_format() {
 }
 
 #[actix_web::test]
-async fn nobody_writes_without_a_token() {
+async fn writing_without_a_token_is_refused() {
     let uri = "/api/v1/products/p/comments";
     let missing = ask(TestRequest::post().uri(uri)).await;
     assert_eq!(missing.status, StatusCode::UNAUTHORIZED);
@@ -222,7 +222,7 @@ async fn every_answer_names_its_request() {
 }
 
 #[actix_web::test]
-async fn beyond_the_limit_requests_are_turned_away_at_once() {
+async fn requests_beyond_the_limit_are_refused_at_once() {
     let full = || ApiSettings { in_flight_max: 0, ..settings(&["secret"]) };
     for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
         let answer = ask_with(TestRequest::with_uri(uri), full()).await;
@@ -247,7 +247,7 @@ async fn health_and_metrics_at_a_separate_address_are_not_public() {
 }
 
 #[actix_web::test]
-async fn what_has_not_changed_is_not_sent_again_and_texts_are_compressed() {
+async fn unchanged_content_is_not_sent_again_and_texts_are_compressed() {
     let style = "/static/style.css";
     let first = ask(TestRequest::with_uri(style)).await;
     let tag = first.headers.get(header::ETAG).unwrap().clone();

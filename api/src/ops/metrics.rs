@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_page_index_is_is_absent_until_it_is_known() {
+    fn the_state_of_the_page_index_is_absent_until_it_is_known() {
         let metrics = Metrics::new();
         let text = |ready, broken| {
             let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];

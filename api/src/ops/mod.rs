@@ -1,4 +1,4 @@
-//! Observability of the service for its operators, .
+//! What operators use.
 //!
 //! - `health`: `/livez` and `/readyz`.
 //! - `metrics`: what is counted; `scrape`: `/metrics`.

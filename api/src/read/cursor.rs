@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_sealed_are_no_cursor() {
+    fn unsealed_bytes_are_no_cursor() {
         for bytes in [&[][..], &[VERSION], &[VERSION, 0x80], &[0x20, 1, b'c'], &[VERSION | ULID_ID, 1, 2, 3]] {
             assert_eq!(Cursor::of_bytes(bytes), None, "{bytes:?}");
         }

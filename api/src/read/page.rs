@@ -19,7 +19,7 @@
 //! job finds it.
 //!
 //! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may be behind
-//! (`only_a_ready_index_tells_that_there_is_nothing`).
+//! (`only_a_ready_index_gives_an_empty_page`).
 //!
 //! **Invariant:** where ranks and table differ, the reader gets what the table has. A difference is only counted,
 //! because a write that is on its way looks the same. If the ranks promise comments for a page and the table has none,

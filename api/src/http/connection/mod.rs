@@ -18,11 +18,12 @@
 //! closed. When less than a quarter of the places for connections is left, idle ones are kept only for
 //! five seconds.
 //!
-//! **Requests after the last answer of a connection are not processed** (RFC 9112 section 9.6). actix decodes requests
-//! that were sent ahead (pipelined) together with the one before, and answers them although it has said `Connection:
-//! close`. So [`follow`] holds them, and the connection ends when the system has taken the last answer. An answer is
-//! the last when the client or the answer says `Connection: close`, or when the request's body was not read to its end:
-//! the unread rest would be taken for a request.
+//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
+//! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
+//! and the connection ends when the system has taken the last answer.
+//!
+//! An answer is the last in two cases. The client or the answer says `Connection: close`. Or the request's body was not
+//! read to its end, because its rest would be taken for a request.
 //!
 //! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The
 //! requests up to it are answered all the same.

@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_body_is_no_head() {
+    fn the_rest_of_a_body_does_not_count_as_a_head() {
         let progress = progress();
         progress.handling(true);
         progress.sending();
@@ -252,7 +252,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_enough_of_an_answer_puts_its_deadline_off() {
+    fn a_deadline_moves_only_when_enough_of_an_answer_is_taken() {
         let progress = progress();
         progress.sending();
         let passed = Instant::now();

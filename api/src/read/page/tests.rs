@@ -108,7 +108,7 @@ fn walking_cursors_shows_every_comment_once_and_back_again() {
 }
 
 #[test]
-fn only_a_ready_index_tells_that_there_is_nothing() {
+fn only_a_ready_index_gives_an_empty_page() {
     let query = query(Order::Newest, 20);
     assert!(matches!(page(&query, 1, None, None, 0), Err(ApiError::IndexUnavailable)));
     let empty = page(&query, 1, None, start(0, None), 0).unwrap();
@@ -149,7 +149,7 @@ fn comments_dated_after_as_of_do_not_shift_pages() {
 }
 
 #[test]
-fn what_is_shown_is_counted_although_the_index_is_behind() {
+fn shown_comments_count_although_the_index_is_behind() {
     let query = query(Order::Newest, 20);
     assert_eq!(page(&query, 1, None, start(4, None), 5).unwrap().total, Some(5));
     assert_eq!(page(&query, 1, None, start(6, None), 5).unwrap().total, Some(6));
@@ -225,7 +225,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
 }
 
 #[test]
-fn what_the_table_does_not_have_is_past_the_end() {
+fn a_page_that_the_table_does_not_have_is_past_the_end() {
     let query = query(Order::Newest, 2);
     let (second, nothing) = (PageNumber::new(2).unwrap(), || found(&query, whole(Vec::new())));
     let refused = cut_page(&query, second, Some(2), nothing());
@@ -271,7 +271,7 @@ fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
 }
 
 #[test]
-fn beyond_the_ranks_is_what_is_newer_and_what_is_older() {
+fn queries_beyond_the_ranks_find_newer_and_older_comments() {
     let query = query(Order::Newest, 4);
     let ranked = |newest, oldest| Some(Ends { newest: comment(newest).cd(), oldest: comment(oldest).cd() });
     let beyond = |ends, as_of: Option<i64>, last| -> Vec<i64> {
