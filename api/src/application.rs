@@ -4,16 +4,12 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     pin::pin,
-    sync::Arc,
     time::Duration,
 };
 
 use actix_web::{
-    App,
-    body::MessageBody,
-    dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse},
-    middleware::{DefaultHeaders, from_fn},
-    web,
+    dev::Server,
+    web::{Data, ServiceConfig},
 };
 use page_index::PageIndex;
 use process::StoreError;
@@ -21,17 +17,16 @@ use table::{Table, TableConfig};
 use thiserror::Error;
 
 use crate::{
-    answers,
-    connection::{self, Deadlines, Places},
-    cross_origin, deadline, last_answer, openapi,
-    operations::{self, access, load},
-    pages, panics, routes,
-    server::{self, ServerBounds},
-    settings::{ApiSettings, CursorKey, Settings},
+    http::{
+        connection::{Deadlines, Places},
+        server::{self, ServerBounds},
+    },
+    ops,
+    secrets::CursorKey,
+    service::Service,
+    settings::{ApiSettings, Settings},
     site::SiteSettings,
-    sitemap,
-    state::State,
-    table_id::TableId,
+    store::StoreClients,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds. A request may take as long, and containers
@@ -78,7 +73,7 @@ pub struct Application {
     server: Server,
     /// The server for health and metrics, if they have a separate address.
     operations: Option<(SocketAddr, Server)>,
-    table_id: Arc<TableId>,
+    stores: Data<StoreClients>,
 }
 
 impl std::fmt::Debug for Application {
@@ -148,19 +143,18 @@ impl Application {
             unread: settings.unread_timeout,
             keep_alive: settings.keep_alive,
         };
-        let with_operations = operations_listen.is_none();
         let places = Places::new(settings.connections_max);
         let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
-        let state = web::Data::new(State::new(table, index, settings, address));
-        let table_id = Arc::clone(&state.table_id);
-        let operations = match operations_listen {
-            Some(listen) => Some(operations_server(listen, state.clone(), deadlines)?),
-            None => None,
+        let service = Service::new(table, index, settings, address);
+        let stores = service.stores.clone();
+        let (routes, operations): (fn(&Service, &mut ServiceConfig), _) = match operations_listen {
+            Some(listen) => (Service::configure, Some(operations_server(listen, service.clone(), deadlines)?)),
+            None => (Service::configure_all, None),
         };
-        let app = move || app(state.clone(), with_operations);
+        let app = move || service.app(routes);
         let server = server::serve(listener, server::threads(), bounds, app)
             .map_err(|source| StartError::Listen { listen, source })?;
-        Ok(Self { address, server, operations, table_id })
+        Ok(Self { address, server, operations, stores })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -179,9 +173,7 @@ impl Application {
     /// # Errors
     /// The server's.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        // The table's id is requested ahead of the first request. An engine on one machine may take seconds to describe
-        // a large table, and until then the page index cannot be trusted.
-        tokio::spawn(async move { self.table_id.get().await });
+        tokio::spawn(async move { self.stores.learn_table_id().await });
         let operations = self.operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let handle = self.server.handle();
         let mut server = pin!(self.server);
@@ -199,66 +191,10 @@ impl Application {
     }
 }
 
-fn configure(config: &mut web::ServiceConfig, with_operations: bool) {
-    config
-        .configure(routes::configure)
-        .configure(openapi::configure)
-        .configure(pages::configure)
-        .configure(sitemap::configure);
-    if with_operations {
-        config.configure(operations::configure);
-    }
-}
-
-/// The service, with health and metrics or without.
-pub(crate) fn app(
-    state: web::Data<State>,
-    with_operations: bool,
-) -> App<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<impl MessageBody>,
-        Error = actix_web::Error,
-        InitError = (),
-    >,
-> {
-    layers(state, move |config| configure(config, with_operations))
-}
-
-/// The layers around all routes.
-pub(crate) fn layers(
-    state: web::Data<State>,
-    configure: impl FnOnce(&mut web::ServiceConfig),
-) -> App<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<impl MessageBody>,
-        Error = actix_web::Error,
-        InitError = (),
-    >,
-> {
-    // The outermost comes last.
-    App::new()
-        .app_data(state)
-        .wrap(from_fn(panics::catch))
-        .wrap(from_fn(deadline::bound))
-        .wrap(from_fn(answers::hold))
-        .wrap(from_fn(load::bound))
-        .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
-        .wrap(from_fn(cross_origin::admit))
-        .wrap(from_fn(access::observe))
-        .wrap(from_fn(connection::follow))
-        .wrap(from_fn(last_answer::keep))
-        .configure(configure)
-        .default_service(web::to(routes::no_route))
-}
-
 /// The server for health and metrics at a separate address.
 fn operations_server(
     listen: SocketAddr,
-    state: web::Data<State>,
+    service: Service,
     deadlines: Deadlines,
 ) -> Result<(SocketAddr, Server), StartError> {
     let listener = bind(listen)?;
@@ -268,18 +204,7 @@ fn operations_server(
         places: Places::new(OPERATIONS_CONNECTIONS_MAX),
         stop_grace_seconds: OPERATIONS_STOP_GRACE_SECONDS,
     };
-    let app = move || {
-        App::new()
-            .app_data(state.clone())
-            .wrap(from_fn(panics::catch))
-            .wrap(from_fn(deadline::bound))
-            .wrap(from_fn(load::bound))
-            .wrap(from_fn(access::observe))
-            .wrap(from_fn(connection::follow))
-            .wrap(from_fn(last_answer::keep))
-            .configure(operations::configure)
-            .default_service(web::to(routes::no_route))
-    };
+    let app = move || service.app(|_, config| ops::configure(config));
     let server = server::serve(listener, 1, bounds, app).map_err(|source| StartError::Listen { listen, source })?;
     Ok((address, server))
 }

@@ -1,6 +1,7 @@
 //! Every error of the service, and the only place that knows HTTP statuses.
 //!
-//! Programs get `application/problem+json` (RFC 9457), people a small page; both from the same [`ApiError`].
+//! Programs get `application/problem+json` (RFC 9457), people a small page (`html::error_page`); both from the same
+//! [`ApiError`].
 
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{conditional::etag, pages};
+use crate::http::entity_tag::strong_tag;
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
@@ -160,37 +161,19 @@ impl ApiError {
         }
     }
 
-    /// Logs an error for the operator once: when the answer is made.
+    /// Logs an error for the operator once: when the answer is made. The index watch logs why the index is unavailable,
+    /// and refused requests are counted. All other errors concern only the client.
     fn log(&self) {
-        match self {
-            Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
-            Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
-            Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
-            Self::TimedOut => tracing::warn!("a request took too long"),
-            Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
-            // The index watch logs why the index is unavailable, and refused requests are counted. All other errors
-            // concern only the client.
-            Self::IndexUnavailable
-            | Self::NotYetListed
-            | Self::Overloaded
-            | Self::Invalid { .. }
-            | Self::BrokenBody(_)
-            | Self::BodyTooLarge { .. }
-            | Self::BodyTooSlow
-            | Self::UnsupportedMediaType { .. }
-            | Self::Unauthorized
-            | Self::WritesOff
-            | Self::CrossSite
-            | Self::NoRoute
-            | Self::MethodNotAllowed { .. }
-            | Self::NoSuchComment
-            | Self::FilterDoesNotMatch { .. }
-            | Self::PastTheEnd { .. }
-            | Self::AlreadyExists
-            | Self::DeletedSince
-            | Self::IdempotencyMismatch
-            | Self::RevisionMismatch { .. }
-            | Self::RevisionExcluded { .. } => {}
+        if let Self::Internal(error) = self {
+            tracing::error!(error = &**error, "a request failed");
+        } else if let Self::TableUnavailable(error) = self {
+            tracing::warn!(%error, "the table is unavailable");
+        } else if let Self::TableRefuses(error) = self {
+            tracing::error!(%error, "the table refuses");
+        } else if let Self::TimedOut = self {
+            tracing::warn!("a request took too long");
+        } else if let Self::Contended = self {
+            tracing::warn!("a change was given up: other writers of its comment were faster");
         }
     }
 
@@ -209,7 +192,7 @@ impl ApiError {
             answer.insert_header((header::ALLOW, *allow));
         }
         if let Self::RevisionMismatch { current } | Self::RevisionExcluded { current } = self {
-            answer.insert_header((header::ETAG, etag(*current)));
+            answer.insert_header((header::ETAG, strong_tag(*current)));
         }
         if let Self::BodyTooLarge { .. } | Self::BodyTooSlow = self {
             // The rest of the body is not read.
@@ -270,59 +253,6 @@ impl ResponseError for ApiError {
         // A problem consists of texts and a number, so it always is JSON.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).body(body)
-    }
-}
-
-/// An error of a page for people.
-#[derive(Debug, Error)]
-#[error("{error}")]
-pub(crate) struct PageError {
-    pub(crate) error: ApiError,
-    /// The links that lead on from the page.
-    pub(crate) help: pages::Help,
-}
-
-impl<E: Into<ApiError>> From<E> for PageError {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), help: pages::Help::default() }
-    }
-}
-
-impl ResponseError for PageError {
-    fn status_code(&self) -> StatusCode {
-        self.error.kind().0
-    }
-
-    fn error_response(&self) -> HttpResponse {
-        let body = pages::error_page(self.error.kind().0, &self.error.to_string(), &self.help);
-        pages::html(&mut self.error.answer(), body)
-    }
-}
-
-/// The kind of reader that an answer is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// A program: problems as JSON.
-    Program,
-    /// A person: problems as HTML.
-    Person,
-}
-
-impl Audience {
-    /// The audience of a path.
-    pub(crate) fn of_path(path: &str) -> Self {
-        match path.split('/').nth(1) {
-            Some("api" | "livez" | "readyz" | "metrics" | "openapi.json") => Self::Program,
-            _ => Self::Person,
-        }
-    }
-
-    /// The error in the form for this audience.
-    pub(crate) fn error(self, error: ApiError) -> actix_web::Error {
-        match self {
-            Self::Program => error.into(),
-            Self::Person => PageError::from(error).into(),
-        }
     }
 }
 

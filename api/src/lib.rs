@@ -1,61 +1,42 @@
 //! The HTTP service: the JSON API under `/api/v1` and the pages of comments for people.
 //!
-//! - [`Settings`]: the flags and variables of the process; [`ApiSettings`]: what the service needs.
-//! - [`Application`]: binds, serves, stops.
-//! - `listing`: one page of comments, by number or by cursor; used by the JSON API and the pages.
-//! - `routes`: the JSON API; `pages`: HTML.
-//! - `openapi`: the description of the JSON API.
-//! - `operations`: health, metrics, access logs, and the bound on requests under way.
-//! - [`links`]: every URL that the service gives out.
-//! - `sitemap`: the sitemap and `robots.txt`.
-//! - `site`: the public address of the site, and which pages search engines may index.
-//! - `error`: all errors, and the only place that knows HTTP statuses.
+//! | room | what it holds |
+//! | --- | --- |
+//! | `settings`, `secrets`, `site` | the flags and variables of the process, tokens and keys, the public address |
+//! | `application` | binds, serves, stops |
+//! | `service` | what requests share, and the layers that each one passes, in order |
+//! | `http` | the server, its connections, and the layers |
+//! | `json`, `html` | the two forms of answers: the JSON API with its description, the pages with their sitemap |
+//! | `read` | one page of comments, by number or by cursor: plan, page index, table |
+//! | `store` | the clients of table and page index; every call is measured |
+//! | `ops` | health, metrics, access logs |
+//! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |
 //!
 //! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index is not ready,
 //! everything that needs it is 503.
 //!
-//! **Invariant:** every request is answered, also when a handler panics (`panics`).
+//! **Invariant:** every request is answered, also when a handler panics (`http::panics`).
 //!
-//! **Invariant:** no request waits without bound (`deadline`), and no body is read without bound (`body`). The number
-//! of requests under way is bounded (`operations::load`), until their answers are whole (`compression`). The memory of
-//! answers that are not yet taken is bounded (`answers`), and so is every phase of a connection (`connection`,
-//! `server`). A body is requested when it is read (`expectation`). Requests after the last answer of a connection are
-//! not processed (`last_answer`).
+//! **Invariant:** nothing waits or grows without bound: requests (`http::deadline`, `http::load`), bodies
+//! (`http::body`), the memory of answers (`http::answer_memory`), and every phase of a connection (`http::connection`).
 
-mod answers;
 mod application;
-mod auth;
-mod body;
-mod caching;
-mod compression;
-mod conditional;
-mod connection;
-mod cross_origin;
-mod cursor;
-mod deadline;
 mod error;
-mod expectation;
-mod index_watch;
-mod last_answer;
+mod html;
+mod http;
+mod json;
 pub mod links;
-mod listing;
-mod openapi;
-mod operations;
+mod ops;
 #[cfg(test)]
 mod outside_text;
-mod pages;
-mod panics;
-mod per_thread;
-mod request;
-mod routes;
-mod server;
+mod read;
+mod secrets;
+mod service;
 mod settings;
 mod site;
-mod sitemap;
-mod state;
-mod table_id;
+mod store;
 
 pub use application::{Application, StartError};
-pub use deadline::REQUEST_TIMEOUT;
-pub use settings::{ApiSettings, CursorKey, Settings, WriteToken, WriteTokenHash};
+pub use secrets::{CursorKey, WriteToken, WriteTokenHash};
+pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteArgs, SiteSettings};

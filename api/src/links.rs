@@ -26,7 +26,7 @@ pub(crate) fn api_comment(id: &CommentId) -> String {
 
 /// The common part of the URLs of one listing's pages in the JSON API. Defaults are left out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ApiListing<'listing> {
+pub(crate) struct ListingUrls<'listing> {
     pub(crate) product: &'listing ProductId,
     pub(crate) filter: &'listing Filter,
     pub(crate) order: Order,
@@ -34,7 +34,7 @@ pub(crate) struct ApiListing<'listing> {
     pub(crate) as_of: Option<Timestamp>,
 }
 
-impl ApiListing<'_> {
+impl ListingUrls<'_> {
     /// The page of this number.
     pub(crate) fn page(&self, number: u64) -> String {
         let mut parameters = self.filter_parameters();
@@ -175,7 +175,7 @@ mod tests {
     fn pages_of_a_listing_keep_what_was_asked_for() {
         let (product, filter) = (product("p"), filter(Some("en"), Some("1.5")));
         let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
-        let plain = ApiListing {
+        let plain = ListingUrls {
             product: &product,
             filter: &filter,
             order: Order::Newest,
@@ -185,7 +185,7 @@ mod tests {
         let path = "/api/v1/products/p/comments";
         assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
         assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
-        let special = ApiListing { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), as_of, ..plain };
+        let special = ListingUrls { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), as_of, ..plain };
         assert_eq!(
             special.page(1),
             format!(

@@ -21,13 +21,13 @@ use proptest::{
 
 use crate::{
     ApiSettings, CursorKey, PublicUrl, SiteSettings, WriteToken, WriteTokenHash,
-    application::app,
-    links,
-    request::{decode, form_pairs},
-    routes::{
-        create::parse_idempotency_key,
-        tests::{settings, state_with},
+    http::path_and_query::{decode, pairs},
+    json::{
+        headers::parse_idempotency_key,
+        tests::{service_with, settings},
     },
+    links,
+    service::Service,
 };
 
 /// A part of a path, or a value in a query: percent-encoded text, well-formed or not.
@@ -162,8 +162,8 @@ fn no_request_makes_the_service_fail() {
         ..settings(&["secret"])
     };
     let system = System::new();
-    let state = system.block_on(state_with(settings));
-    let app = system.block_on(init_service(app(state.clone(), true)));
+    let service = system.block_on(service_with(settings));
+    let app = system.block_on(init_service(service.app(Service::configure_all)));
     let mut runner = TestRunner::new(ProptestConfig { cases: 10_000, ..ProptestConfig::default() });
     let ran = runner.run(&request(), |sent| {
         let mut request = TestRequest::default().method(sent.method).uri(&sent.target).set_payload(sent.body);
@@ -177,7 +177,7 @@ fn no_request_makes_the_service_fail() {
             }
         });
         prop_assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR);
-        prop_assert_eq!(state.load.under_way(), 0, "a permit was not released");
+        prop_assert_eq!(service.load.under_way(), 0, "a permit was not released");
         Ok(())
     });
     ran.unwrap_or_else(|failure| panic!("{failure}"));
@@ -211,7 +211,7 @@ proptest! {
             if let Some(decoded) = decode(text) {
                 prop_assert!(decoded.len() <= text.len());
             }
-            form_pairs(text).ok();
+            pairs(text).for_each(drop);
         }
         if let Ok(product) = model::ProductId::parse(&product) {
             let path = links::product_page(&product);

@@ -1,19 +1,22 @@
 //! The settings of the service.
 
-use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use clap::Parser;
 use model::ProductId;
 use page_index::PageIndexArgs;
-use sha2::{Digest, Sha256};
-use subtle::{Choice, ConstantTimeEq};
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
-    body::BODY_TIMEOUT,
-    deadline::REQUEST_TIMEOUT,
+    secrets::{CursorKey, WriteTokenHash},
     site::{PublicUrl, SiteArgs, SiteSettings},
 };
+
+/// Maximum duration of a request. It exceeds one call of each store with its retries.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// The longest that a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Default number of concurrent requests. A page of 100 of the longest comments takes some 5 MB while it is made, a
 /// usual page of 20 some 100 KB.
@@ -218,131 +221,10 @@ impl Default for ApiSettings {
     }
 }
 
-/// A bearer token that allows writing; it is never logged.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WriteToken(String);
-
-impl WriteToken {
-    /// The secret itself.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-
-    /// The form that the service keeps.
-    pub fn hash(&self) -> WriteTokenHash {
-        WriteTokenHash::of(&self.0)
-    }
-}
-
-impl FromStr for WriteToken {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The characters that a client can send in a header without quoting.
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a write token is one or more visible ASCII characters, without spaces");
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for WriteToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WriteToken(…)")
-    }
-}
-
-/// The SHA-256 hash of a token that allows writing. A person who reads the settings cannot write. Tokens must be random
-/// and long (`openssl rand -hex 32`), because a guessable token can be found from its hash.
-#[derive(Clone, PartialEq, Eq)]
-pub struct WriteTokenHash([u8; 32]);
-
-impl WriteTokenHash {
-    const PREFIX: &str = "sha256:";
-
-    pub(crate) fn of(token: &str) -> Self {
-        Self(Sha256::digest(token.as_bytes()).into())
-    }
-
-    /// Whether this is the hash of the token. It takes the same time for every token.
-    pub(crate) fn is_of(&self, other: &Self) -> Choice {
-        self.0.ct_eq(&other.0)
-    }
-}
-
-impl FromStr for WriteTokenHash {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let hash = text.strip_prefix(Self::PREFIX).and_then(bytes_of_hex);
-        hash.map(Self).ok_or(
-            "the hash of a write token is sha256: and 64 hex digits, as `printf %s TOKEN | sha256sum` prints them",
-        )
-    }
-}
-
-impl fmt::Display for WriteTokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::PREFIX)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for WriteTokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WriteTokenHash(…)")
-    }
-}
-
-/// The 32 bytes of 64 hex digits.
-fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
-/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. It is never logged.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CursorKey([u8; 32]);
-
-impl CursorKey {
-    /// The key of these bytes, which must be random and secret.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
-    pub fn random() -> Self {
-        Self(rand::random())
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl FromStr for CursorKey {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        bytes_of_hex(text).map(Self).ok_or("a cursor key is 64 hex digits, as `openssl rand -hex 32` prints them")
-    }
-}
-
-impl fmt::Debug for CursorKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CursorKey(…)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::WriteToken;
 
     fn parse(flags: &[&str]) -> Result<Settings, clap::Error> {
         let needed = ["api", "--table", "comments", "--redis-url", "redis://127.0.0.1"];

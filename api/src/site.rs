@@ -8,7 +8,7 @@ use std::{
 
 use actix_web::http::Uri;
 use clap::ValueEnum;
-use model::{Filter, Order};
+use model::{Filter, Order, ProductId};
 
 /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,20 +135,23 @@ pub struct SiteSettings {
     pub comment_form: bool,
 }
 
-/// Like [`SiteSettings`], with the address known.
+/// What the pages need to know of their site.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,
     pub(crate) indexable: Indexable,
     pub(crate) past_the_end: PastTheEnd,
     pub(crate) comment_form: bool,
+    /// Products that the start page links to.
+    pub(crate) sample_products: Vec<ProductId>,
 }
 
 impl Site {
-    pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Self {
+    /// `address` is where the service listens.
+    pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
         let SiteSettings { public_url, choices: SiteArgs { indexable, past_the_end }, comment_form } = settings;
         let public_url = public_url.unwrap_or_else(|| PublicUrl::of_address(address));
-        Self { public_url, indexable, past_the_end, comment_form }
+        Self { public_url, indexable, past_the_end, comment_form, sample_products }
     }
 }
 
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_admits_what_the_one_before_does_and_more() {
+    fn each_policy_admits_more_than_the_one_before() {
         let admitted = |language: &str, ratings: &str| {
             let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
             let all = [Indexable::None, Indexable::Unfiltered, Indexable::Single, Indexable::All];

@@ -1,0 +1,245 @@
+//! The addresses of pages of comments: every spelling is accepted, and one of them is canonical.
+//!
+//! | asked for | leads to |
+//! | --- | --- |
+//! | `?page=1`, `?page=03`, `?page=+3` | the number as it is written, none for page 1 |
+//! | `/~`, `/~/~`, `/en/~`, a slash at the end | without them |
+//! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
+//! | a tag in another case (`pt-br`) | `pt-BR` |
+//! | other percent-encoding (`%7E`, `%2f`, `a:b`) | that of [`links`] |
+//! | `?order=newest` | without it: that is the order of pages that name none |
+//! | `?page=3&order=oldest` | `?order=oldest&page=3` |
+//!
+//! Other parameters than `order` and `page` change nothing: they neither redirect nor are refused.
+//!
+//! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
+
+use actix_web::HttpRequest;
+use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
+
+use crate::{
+    error::ApiError,
+    http::path_and_query::{not_encoded, pairs, path_part, product, repeated},
+    links,
+    read::page::ListingQuery,
+};
+
+/// The content of an address.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) query: ListingQuery,
+    pub(super) number: PageNumber,
+}
+
+impl Address {
+    /// The path and query of the page, in their canonical spelling.
+    pub(super) fn canonical(&self) -> String {
+        self.page(self.number)
+    }
+
+    /// The path and query of a page of the listing with this number.
+    pub(super) fn page(&self, number: PageNumber) -> String {
+        self.listing_page(&self.query.filter, number)
+    }
+
+    /// The path and query of a page with a different filter, in the order of this page.
+    pub(super) fn listing_page(&self, filter: &Filter, number: PageNumber) -> String {
+        links::ordered_page(&self.query.product, filter, self.query.order, number)
+    }
+
+    /// The first page of the same filter in the other order.
+    pub(super) fn reversed(&self) -> String {
+        let ListingQuery { product, filter, order, .. } = &self.query;
+        links::ordered_page(product, filter, order.reversed(), PageNumber::FIRST)
+    }
+}
+
+/// Reads the address of a request, and whether it is in its canonical spelling.
+///
+/// # Errors
+/// Names the part of the address that belongs to no page.
+pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
+    let product = product(request, 2)?;
+    let path = request.uri().path();
+    // Behind /product/{product}/comments there are two parts at most.
+    let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(4).collect();
+    if parts.len() > 2 || parts.contains(&"") {
+        return Err(ApiError::NoRoute);
+    }
+    parts.resize(2, "");
+    let language = match path_part(request, 4, "language")?.as_str() {
+        "" | ANY => None,
+        tag => Some(Language::parse(tag)?),
+    };
+    let ratings = match path_part(request, 5, "rating")?.as_str() {
+        "" | ANY => None,
+        set => parse_ratings(set)?,
+    };
+    let parameters = parameters(request.query_string())?;
+    let value = |name| parameters.iter().find(|given| given.name == name).map(|given| given.value.as_str());
+    let number = value("page").map(parse_number).transpose()?.unwrap_or(PageNumber::FIRST);
+    let order = value("order").map(Order::parse).transpose()?.unwrap_or_default();
+    let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
+    let address = Address { query, number };
+    let canonical = address.canonical();
+    let spelled: Vec<&str> = parameters.iter().map(|given| given.spelling).collect();
+    let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelled.join("&"));
+    Ok((address, is_canonical))
+}
+
+/// A parameter of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parameter<'query> {
+    name: &'static str,
+    /// Its value, decoded.
+    value: String,
+    /// Name and value as they were sent.
+    spelling: &'query str,
+}
+
+/// The known parameters of a page, in the order in which they were sent. All others, such as campaign tags, are ignored.
+///
+/// # Errors
+/// A known parameter is repeated, or is not percent-encoded UTF-8.
+fn parameters(query: &str) -> Result<Vec<Parameter<'_>>, ApiError> {
+    let mut found: Vec<Parameter<'_>> = Vec::new();
+    for pair in pairs(query) {
+        let known = ["order", "page"].into_iter().find(|known| pair.name.as_deref() == Some(*known));
+        let Some(name) = known else { continue };
+        let value = pair.value.ok_or_else(|| not_encoded(name))?;
+        if found.iter().any(|earlier| earlier.name == name) {
+            return Err(repeated(name));
+        }
+        found.push(Parameter { name, value, spelling: pair.spelling });
+    }
+    Ok(found)
+}
+
+/// A set of ratings in any order.
+fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
+    let ratings: Vec<Rating> = text.split('.').map(Rating::parse).collect::<Result<_, _>>()?;
+    Ok(RatingSet::of(ratings))
+}
+
+/// A page number, perhaps with a plus sign or zeros in front.
+fn parse_number(text: &str) -> Result<PageNumber, InvalidInput> {
+    let text = text.trim_matches(' ');
+    PageNumber::parse(text.strip_prefix('+').unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {
+        read(&TestRequest::with_uri(uri).to_http_request())
+    }
+
+    #[test]
+    fn every_spelling_leads_to_the_canonical_one() {
+        for (asked, canonical) in [
+            ("comments?page=1", "comments"),
+            ("comments/", "comments"),
+            ("comments//", "comments"),
+            ("comments/~", "comments"),
+            ("comments/~/~?page=3", "comments?page=3"),
+            ("comments/%7E/5", "comments/~/5"),
+            ("comments/~/5.1", "comments/~/1.5"),
+            ("comments/~/1.1.5?utm_source=x&page=2", "comments/~/1.5?page=2"),
+            ("comments/EN/~", "comments/en"),
+            ("comments/pt-br/%34", "comments/pt-BR/4"),
+            ("comments/en/5.4.3.2.1", "comments/en"),
+            ("comments/en/", "comments/en"),
+            ("comments?page=03", "comments?page=3"),
+            ("comments?page=+3", "comments?page=3"),
+            ("comments?page=%2B3", "comments?page=3"),
+            ("comments?p%61ge=3", "comments?page=3"),
+            ("comments?page=0001", "comments"),
+            ("comments?order=newest", "comments"),
+            ("comments?order=newest&page=2", "comments?page=2"),
+            ("comments?order=oldest&page=1", "comments?order=oldest"),
+            ("comments?page=3&order=oldest", "comments?order=oldest&page=3"),
+            ("comments?page=03&utm_source=x&order=%6Fldest", "comments?order=oldest&page=3"),
+            ("comments/EN/~?order=oldest", "comments/en?order=oldest"),
+        ] {
+            let (address, is_canonical) = read_at(&format!("/product/p/{asked}")).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/p/{canonical}"), false), "{asked}");
+        }
+        for (asked, canonical) in [
+            ("a%2fb", "a%2Fb"),
+            ("a+b", "a%2Bb"),
+            ("a%7Eb", "a~b"),
+            ("%61", "a"),
+            ("a:b", "a%3Ab"),
+            ("%e2%98%95", "%E2%98%95"),
+        ] {
+            let (address, is_canonical) = read_at(&format!("/product/{asked}/comments")).unwrap();
+            assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}/comments"), false));
+        }
+    }
+
+    #[test]
+    fn a_canonical_address_does_not_redirect() {
+        for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
+            for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
+                for page in ["", "?page=2", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"] {
+                    let uri = format!("/product/{product}/comments{filter}{page}");
+                    let (address, is_canonical) = read_at(&uri).unwrap();
+                    assert_eq!((address.canonical(), is_canonical), (uri, true));
+                }
+            }
+        }
+        // Ignored parameters do not make an address differ from its canonical spelling.
+        for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
+            assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_part_of_an_address_is_named() {
+        for (path, named) in [
+            ("comments/e", "language"),
+            ("comments/en_US", "language"),
+            ("comments/%FF", "language"),
+            ("comments/en/6", "rating"),
+            ("comments/en/5.", "rating"),
+            ("comments/en/1,5", "rating"),
+            ("comments/en/%F", "rating"),
+            ("comments?page=0", "page"),
+            ("comments?page=-1", "page"),
+            ("comments?page=%2B%2B3", "page"),
+            ("comments?page=two", "page"),
+            ("comments?page=", "page"),
+            ("comments?page=2&page=2", "page"),
+            ("comments?page=1000000000001", "page"),
+            ("comments?order=latest", "order"),
+            ("comments?order=", "order"),
+            ("comments?order=%FF", "order"),
+            ("comments?order=oldest&page=2&order=oldest", "order"),
+        ] {
+            let refused = read_at(&format!("/product/p/{path}")).unwrap_err();
+            assert!(matches!(refused, ApiError::Invalid { ref field, .. } if field == named), "{path}: {refused}");
+        }
+        for path in ["comments/en/5/5", "comments//5", "comments/en//"] {
+            let read = read_at(&format!("/product/p/{path}"));
+            assert_eq!(matches!(read, Err(ApiError::NoRoute)), path != "comments/en//", "{path}");
+        }
+    }
+
+    #[test]
+    fn all_parameters_but_the_known_ones_are_ignored() {
+        let parameter = |name, value: &str, spelling| Parameter { name, value: value.to_owned(), spelling };
+        assert_eq!(parameters("utm_source=%FF&page=3&x").unwrap(), [parameter("page", "3", "page=3")]);
+        assert_eq!(parameters("p%61ge=+3").unwrap(), [parameter("page", " 3", "p%61ge=+3")]);
+        let both = [parameter("page", "3", "page=3"), parameter("order", "oldest", "order=oldest")];
+        assert_eq!(parameters("page=3&orders=x&order=oldest").unwrap(), both);
+        assert_eq!(parameters("utm_source=a").unwrap(), []);
+        for (query, named) in
+            [("page=1&page=2", "page"), ("page=1&order=newest&order=newest", "order"), ("page=%FF", "page")]
+        {
+            let refused = parameters(query).unwrap_err();
+            assert!(matches!(refused, ApiError::Invalid { ref field, .. } if field == named), "{query}: {refused}");
+        }
+    }
+}

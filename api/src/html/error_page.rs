@@ -1,0 +1,85 @@
+//! Pages that explain an error, and the links that lead on from there.
+
+use actix_web::{
+    HttpResponse, HttpResponseBuilder, ResponseError,
+    http::{
+        StatusCode,
+        header::{self, ContentType},
+    },
+};
+use askama::Template;
+use thiserror::Error;
+
+use super::head::{Head, Robots};
+use crate::error::ApiError;
+
+/// A page needs only its style sheet and icon, so nothing else is loaded, even if a text smuggles it in. Structured
+/// data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
+/// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// An answer with an HTML body.
+pub(super) fn html(answer: &mut HttpResponseBuilder, body: String) -> HttpResponse {
+    answer
+        .insert_header(ContentType::html())
+        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+        .body(body)
+}
+
+/// An error of a page for people.
+#[derive(Debug, Error)]
+#[error("{error}")]
+pub(crate) struct PageError {
+    pub(super) error: ApiError,
+    pub(super) help: Help,
+}
+
+/// What a reader can do about an error.
+#[derive(Debug, Default)]
+pub(super) struct Help {
+    /// A hint at what works meanwhile.
+    pub(super) meanwhile: Option<&'static str>,
+    pub(super) links: Vec<HelpLink>,
+}
+
+#[derive(Debug)]
+pub(super) struct HelpLink {
+    pub(super) label: String,
+    pub(super) href: String,
+}
+
+impl<E: Into<ApiError>> From<E> for PageError {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), help: Help::default() }
+    }
+}
+
+impl ResponseError for PageError {
+    fn status_code(&self) -> StatusCode {
+        self.error.status_code()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let heading = match self.status_code() {
+            StatusCode::BAD_REQUEST => "There is a mistake in this address",
+            StatusCode::NOT_FOUND => "There is no such page",
+            StatusCode::SERVICE_UNAVAILABLE => "This page is away for a moment",
+            other => other.canonical_reason().unwrap_or("Error"),
+        };
+        let head = Head::uncanonical(heading.to_owned(), Robots::NoIndex);
+        let page = ErrorPage { head, heading, detail: &self.error.to_string(), help: &self.help };
+        // Rendering text into text does not fail; if it did, the status would still say what happened.
+        let body = page.render().unwrap_or_default();
+        html(&mut self.error.answer(), body)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage<'error> {
+    head: Head,
+    heading: &'static str,
+    detail: &'error str,
+    help: &'error Help,
+}

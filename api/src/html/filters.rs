@@ -1,0 +1,189 @@
+//! The filters of a page: the histogram of ratings, the choice of a language, and the links that remove a filter.
+//!
+//! The count beside a language is that of the page it leads to, with the chosen ratings. Several ratings can be chosen.
+//! So the count beside a rating is for that rating only, in the chosen language.
+
+use model::{Filter, Language, PageNumber, Rating, RatingSet};
+use page_index::Stats;
+
+use super::{
+    address::Address,
+    language_name::{LanguageName, direction},
+    words::{grouped, listed},
+};
+use crate::{json::stats::total, site::Site};
+
+/// How many languages are shown before a reader opens the others.
+const LANGUAGES_SHOWN: usize = 8;
+
+/// A link to a filter, in the order of the page.
+pub(super) struct FilterLink {
+    pub(super) href: String,
+    /// Pages that may not be indexed are many; crawlers need not follow every link to them.
+    pub(super) nofollow: bool,
+}
+
+/// A bar of the histogram.
+pub(super) struct RatingChoice {
+    pub(super) rating: Rating,
+    pub(super) count: Option<String>,
+    /// The share of all comments, 0 to 100.
+    pub(super) percent: u64,
+    pub(super) link: FilterLink,
+    pub(super) selected: bool,
+}
+
+/// A language to choose.
+pub(super) struct LanguageChoice {
+    pub(super) tag: String,
+    pub(super) direction: &'static str,
+    /// The name in the language itself, where that name exists and differs from the English one.
+    pub(super) native: Option<String>,
+    pub(super) english: String,
+    pub(super) count: Option<String>,
+    pub(super) link: FilterLink,
+    pub(super) current: bool,
+}
+
+/// A part of the filter, with the link that removes it.
+pub(super) struct Chip {
+    /// "Language: English".
+    pub(super) label: String,
+    pub(super) link: FilterLink,
+}
+
+/// All choices.
+pub(super) struct Filters {
+    /// The ratings, from five to one.
+    pub(super) ratings: Vec<RatingChoice>,
+    /// The choice of all languages, with the number of comments.
+    pub(super) any_language: LanguageChoice,
+    /// The most frequent languages.
+    pub(super) languages: Vec<LanguageChoice>,
+    pub(super) more_languages: Vec<LanguageChoice>,
+    pub(super) chips: Vec<Chip>,
+    /// The link that removes the whole filter, if there is more than one chip.
+    pub(super) clear: Option<FilterLink>,
+}
+
+impl Filters {
+    pub(super) fn new(site: &Site, address: &Address, stats: Option<&Stats>) -> Self {
+        let query = &address.query;
+        let to = |language: Option<Language>, ratings: Option<RatingSet>| {
+            let filter = Filter::new(language, ratings);
+            let nofollow = !site.indexable.admits_in(&filter, query.order);
+            FilterLink { href: address.listing_page(&filter, PageNumber::FIRST), nofollow }
+        };
+        let (language, set) = (query.filter.language(), query.filter.ratings());
+        let all = stats.map_or(0, |stats| total(&stats.by_rating));
+        let ratings = Rating::ALL.into_iter().rev().map(|rating| {
+            let count =
+                stats.and_then(|stats| stats.by_rating.iter().find(|(of, _)| *of == rating)).map(|(_, total)| *total);
+            RatingChoice {
+                rating,
+                count: count.map(grouped),
+                percent: (count.unwrap_or(0) * 100).checked_div(all).unwrap_or(0),
+                link: to(language.cloned(), toggled(set, rating)),
+                selected: set.is_some_and(|set| set.contains(rating)),
+            }
+        });
+        let any_language = LanguageChoice {
+            tag: "en".to_owned(),
+            direction: "ltr",
+            native: None,
+            english: "All languages".to_owned(),
+            count: stats.map(|stats| grouped(wanted(&stats.by_rating_in_any_language, set))),
+            link: to(None, set),
+            current: language.is_none(),
+        };
+        let mut languages: Vec<LanguageChoice> = known_languages(language, set, stats)
+            .into_iter()
+            .map(|(known, count)| LanguageChoice::new(known, count, to(Some(known.clone()), set), language))
+            .collect();
+        // One more language takes no more room than the line that says how many are hidden.
+        let more_languages = match languages.len() > LANGUAGES_SHOWN + 1 {
+            true => languages.split_off(LANGUAGES_SHOWN),
+            false => Vec::new(),
+        };
+        let mut chips = Vec::new();
+        if let Some(language) = language {
+            let label = format!("Language: {}", LanguageName::of(language).in_english());
+            chips.push(Chip { label, link: to(None, set) });
+        }
+        if let Some(set) = set {
+            chips.push(Chip { label: format!("Rating: {}", listed(set.iter())), link: to(language.cloned(), None) });
+        }
+        let clear = (chips.len() > 1).then(|| to(None, None));
+        Self { ratings: ratings.collect(), any_language, languages, more_languages, chips, clear }
+    }
+
+    /// Whether the language in use is among those that are shown on demand.
+    pub(super) fn more_is_open(&self) -> bool {
+        self.more_languages.iter().any(|choice| choice.current)
+    }
+}
+
+impl LanguageChoice {
+    fn new(language: &Language, count: Option<u64>, link: FilterLink, current: Option<&Language>) -> Self {
+        let name = LanguageName::of(language);
+        let english = name.in_english();
+        Self {
+            tag: language.to_string(),
+            direction: direction(language),
+            native: name.in_itself().filter(|native| *native != english),
+            english,
+            count: count.map(grouped),
+            link,
+            current: Some(language) == current,
+        }
+    }
+}
+
+/// The languages of the product, the most frequent first, and the chosen one. Without stats, only the chosen one is
+/// known.
+fn known_languages<'query>(
+    current: Option<&'query Language>,
+    set: Option<RatingSet>,
+    stats: Option<&'query Stats>,
+) -> Vec<(&'query Language, Option<u64>)> {
+    let mut known: Vec<(&Language, Option<u64>)> = match stats {
+        Some(stats) => stats.by_language.iter().map(|(language, total)| (language, Some(*total))).collect(),
+        None => Vec::new(),
+    };
+    known.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    if let Some(current) = current
+        && !known.iter().any(|(language, _)| *language == current)
+    {
+        // The chosen language has no comments, or the product has more languages than are counted.
+        known.push((current, stats.map(|stats| wanted(&stats.by_rating, set))));
+    }
+    known
+}
+
+/// The number of comments with the ratings of a set.
+fn wanted(by_rating: &[(Rating, u64)], set: Option<RatingSet>) -> u64 {
+    let of_set = by_rating.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
+    of_set.map(|(_, total)| total).sum()
+}
+
+/// The set with the rating added or removed. Removing the last rating, or adding the last one, ends the filter.
+fn toggled(set: Option<RatingSet>, rating: Rating) -> Option<RatingSet> {
+    let has = |of: Rating| set.is_some_and(|set| set.contains(of));
+    RatingSet::of(Rating::ALL.into_iter().filter(|of| has(*of) != (*of == rating)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rating_link_toggles_its_rating() {
+        let toggled = |set: &str, rating| {
+            toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap()).map(|set| set.to_string())
+        };
+        assert_eq!(toggled("~", 4).as_deref(), Some("4"));
+        assert_eq!(toggled("4", 5).as_deref(), Some("4.5"));
+        assert_eq!(toggled("4.5", 4).as_deref(), Some("5"));
+        assert_eq!(toggled("5", 5), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The head of a page and its header `Link`, for browsers and search engines.
+//!
+//! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
+//! and `Link`.
+
+use super::{assets, script_json::ScriptJson};
+use crate::{links, site::Site};
+
+/// Permissions for search engines. They may always follow links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Robots {
+    Index,
+    NoIndex,
+}
+
+impl Robots {
+    pub(super) fn index_if(may_index: bool) -> Self {
+        if may_index { Self::Index } else { Self::NoIndex }
+    }
+
+    fn directives(self) -> &'static str {
+        match self {
+            Self::Index => "index,follow",
+            Self::NoIndex => "noindex,follow",
+        }
+    }
+}
+
+/// The head of a page.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) style_sheet: &'static str,
+    pub(super) icon: &'static str,
+    pub(super) title: String,
+    pub(super) description: Option<String>,
+    pub(super) robots: &'static str,
+    /// The absolute URL of the page itself; `None` for error pages.
+    pub(super) canonical: Option<String>,
+    pub(super) neighbours: Neighbours,
+    pub(super) structured_data: Option<ScriptJson>,
+}
+
+/// Path and query of other pages of the same listing. The first and last page are known when the total is known.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    pub(super) first: Option<String>,
+    pub(super) prev: Option<String>,
+    pub(super) next: Option<String>,
+    pub(super) last: Option<String>,
+}
+
+impl Head {
+    /// The head of a page at a path.
+    pub(super) fn new(site: &Site, path: &str, title: String, robots: Robots) -> Self {
+        Self { canonical: Some(site.public_url.join(path)), ..Self::uncanonical(title, robots) }
+    }
+
+    /// The head of a page without a canonical address.
+    pub(super) fn uncanonical(title: String, robots: Robots) -> Self {
+        Self {
+            style_sheet: assets::STYLE_SHEET.url(),
+            icon: assets::ICON.url(),
+            title,
+            description: None,
+            robots: robots.directives(),
+            canonical: None,
+            neighbours: Neighbours::default(),
+            structured_data: None,
+        }
+    }
+
+    /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).
+    pub(super) fn link_header(&self, site: &Site) -> Option<String> {
+        let canonical = self.canonical.clone()?;
+        let Neighbours { first, prev, next, last } = &self.neighbours;
+        let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
+        let others = others.into_iter().filter_map(|(rel, path)| Some((rel, site.public_url.join(path.as_ref()?))));
+        Some(links::link_header([("canonical", canonical)].into_iter().chain(others)))
+    }
+}

@@ -1,0 +1,112 @@
+//! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
+//!
+//! - `address`: the addresses of pages, and which of them is canonical.
+//! - `comments`: a page of comments, made of `view`, `filters`, `page_bar`; its `head` and `structured_data`.
+//! - `assets`: the files that pages load.
+//! - `fold`: shows the beginning of a long text.
+//! - `form`: a comment to post, in the local stack only.
+//! - `error_page`: errors, and the links that lead on from them.
+//! - `sitemap`: the sitemap and `robots.txt`.
+//! - `words`, `language_name`: how people write what programs know.
+//!
+//! **Invariant:** a template escapes all text that it receives. The only exception is [`script_json::ScriptJson`],
+//! which escapes for its place in a page.
+
+mod address;
+mod assets;
+mod comments;
+pub(crate) mod error_page;
+mod filters;
+mod fold;
+mod form;
+mod head;
+mod language_name;
+mod page_bar;
+mod script_json;
+pub(crate) mod sitemap;
+mod structured_data;
+mod view;
+mod words;
+
+use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
+use askama::Template;
+use model::{Filter, Order, PageNumber, PageSize};
+
+use crate::{
+    error::ApiError,
+    http::{
+        path_and_query::comment_id,
+        routing::{cached, get, not_allowed},
+    },
+    links,
+    site::Site,
+    store::StoreClients,
+};
+use error_page::{PageError, html};
+use head::{Head, Robots};
+
+/// Registers the pages, the sitemap and `robots.txt`.
+pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
+    let mut page = |path: &str, route: Route| {
+        config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
+    };
+    page("/", get().to(start));
+    page("/static/style.css", get().to(async || assets::STYLE_SHEET.answer()));
+    page("/static/icon.svg", get().to(async || assets::ICON.answer()));
+    page("/product/{product}/comments", get().to(comments::page));
+    page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
+    page("/comments/{id}", get().to(comment));
+    page("/robots.txt", get().to(sitemap::robots));
+    page(links::SITEMAP, get().to(sitemap::index));
+    page("/sitemap/{file}", get().to(sitemap::part));
+    config.service(
+        web::resource("/local/product/{product}/comments")
+            .route(get().to(form::show))
+            .route(web::post().to(form::post))
+            .default_service(not_allowed("GET, HEAD, POST")),
+    );
+}
+
+fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResponse, PageError> {
+    let body = template.render().map_err(ApiError::internal)?;
+    let mut answer = HttpResponse::Ok();
+    if let Some(links) = head.link_header(site) {
+        answer.insert_header((header::LINK, links));
+    }
+    Ok(html(&mut answer, body))
+}
+
+#[derive(Template)]
+#[template(path = "start.html")]
+struct StartPage<'site> {
+    head: Head,
+    products: Vec<SampleProduct<'site>>,
+}
+
+struct SampleProduct<'site> {
+    name: &'site str,
+    href: String,
+}
+
+async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
+    let products = site
+        .sample_products
+        .iter()
+        .map(|product| SampleProduct { name: product.as_str(), href: links::product_page(product) });
+    let robots = Robots::index_if(site.indexable.admits(&Filter::ANY));
+    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), robots);
+    head.description =
+        Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
+    let page = StartPage { head, products: products.collect() };
+    render(&site, &page.head, &page)
+}
+
+/// Redirects to the page that shows a comment.
+async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
+    let id = comment_id(&request, 2)?;
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let position = stores.position(&comment, &Filter::ANY, Order::Newest).await.ok_or(ApiError::IndexUnavailable)?;
+    let number = PageNumber::of_rank(position.rank, PageSize::default());
+    let page = links::page(&comment.product, &Filter::ANY, number);
+    Ok(comments::lead_to(&(page + &links::fragment(&id))))
+}

@@ -1,0 +1,100 @@
+//! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: the list of pages for crawlers.
+//!
+//! - `parts`: distributes the pages of an index partition over files.
+//! - `cache`: caches content of the page index.
+//!
+//! **Invariant:** a sitemap uses only a ready page index. Otherwise the answer is 503, never an empty or shorter list
+//! (`without_a_ready_index_there_is_no_sitemap`).
+//!
+//! Entries have no `lastmod`. Neither the time of the newest comment nor the reading time changes with an edit or a
+//! deletion, and crawlers stop trusting a `lastmod` that is wrong.
+
+mod cache;
+mod parts;
+
+use std::fmt::Write;
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{Filter, PageNumber};
+
+pub(crate) use cache::Cache;
+
+use super::error_page::PageError;
+use crate::{error::ApiError, links, site::Site};
+
+/// Maximum number of children of a sitemap index (sitemaps.org). At about 13,000 URLs a part, that is 650,000,000
+/// pages.
+const CHILDREN_MAX: usize = 50_000;
+
+const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+
+/// Whether the site has a sitemap: only if some pages may be indexed.
+fn is_offered(site: &Site) -> bool {
+    site.indexable.admits(&Filter::ANY)
+}
+
+/// Does not forbid pages with `noindex`: a crawler must fetch a page to see its `noindex`.
+pub(super) async fn robots(site: web::Data<Site>) -> HttpResponse {
+    let mut text = "User-agent: *\nDisallow: /api/\n".to_owned();
+    if is_offered(&site) {
+        text.push_str(&format!("\nSitemap: {}\n", site.public_url.join(links::SITEMAP)));
+    }
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(text)
+}
+
+/// Lists the parts of every partition.
+pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Result<HttpResponse, PageError> {
+    if !is_offered(&site) {
+        return Err(ApiError::NoRoute.into());
+    }
+    let parts = cache.into_inner().parts().await?;
+    let all =
+        parts.iter().flat_map(|(partition, count)| (1..=*count).map(|part| links::sitemap_part(*partition, part)));
+    let children: Vec<String> = all.take(CHILDREN_MAX).collect();
+    if children.is_empty() {
+        // A sitemap must not be empty.
+        return Err(ApiError::NoRoute.into());
+    }
+    if children.len() == CHILDREN_MAX {
+        tracing::warn!("the sitemap has as many parts as there may be; the pages of others are not in it");
+    }
+    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
+    for child in children {
+        writeln!(xml, "<sitemap><loc>{}</loc></sitemap>", site.public_url.join(&child)).map_err(ApiError::internal)?;
+    }
+    xml.push_str("</sitemapindex>\n");
+    Ok(xml_answer(xml))
+}
+
+/// Lists the pages of a part.
+pub(super) async fn part(
+    request: HttpRequest,
+    site: web::Data<Site>,
+    cache: web::Data<Cache>,
+) -> Result<HttpResponse, PageError> {
+    let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
+    let partition = named.and_then(|(number, part)| {
+        let partition = cache.partitions().find(|partition| partition.number() == number)?;
+        Some((partition, part))
+    });
+    let Some((partition, number)) = partition.filter(|_| is_offered(&site)) else {
+        return Err(ApiError::NoRoute.into());
+    };
+    let sitemap = cache.into_inner().of_partition(partition).await?;
+    let part = number.checked_sub(1).and_then(|at| sitemap.part(at)).ok_or(ApiError::NoRoute)?;
+    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
+    for (product, pages) in part {
+        for page in pages {
+            let page = PageNumber::new(page)?;
+            // Everything that XML would not take literally is percent-encoded in a URL.
+            let url = site.public_url.join(&links::page(product, &Filter::ANY, page));
+            writeln!(xml, "{}{url}{}", parts::BEFORE_URL, parts::AFTER_URL).map_err(ApiError::internal)?;
+        }
+    }
+    xml.push_str("</urlset>\n");
+    Ok(xml_answer(xml))
+}
+
+fn xml_answer(body: String) -> HttpResponse {
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/xml; charset=utf-8")).body(body)
+}

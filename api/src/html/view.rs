@@ -1,0 +1,237 @@
+//! The texts that the template of a page of comments shows.
+
+use askama::Template;
+use model::{Comment, Filter, Order, PageNumber, Rating};
+use page_index::Stats;
+
+use super::{
+    address::Address,
+    filters::{FilterLink, Filters},
+    fold::Folded,
+    head::{Head, Neighbours, Robots},
+    language_name::{LanguageName, direction, text_direction},
+    page_bar::PageBar,
+    structured_data,
+    words::{Average, counted, day, displayed, grouped, in_words, minute},
+};
+use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
+
+/// A page of comments.
+#[derive(Template)]
+#[template(path = "comments.html")]
+pub(super) struct CommentsPage {
+    pub(super) head: Head,
+    product: String,
+    /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
+    /// everything.
+    which: String,
+    /// The average of the whole product.
+    average: Option<Average>,
+    /// The average of the language that the filter selects, and the name of that language.
+    average_of_language: Option<(String, Average)>,
+    filters: Filters,
+    /// Whether the page shows any choices.
+    has_filters: bool,
+    /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
+    heading: String,
+    order: Order,
+    /// The page of the same comments in the other order; `None` where that makes no difference.
+    reversed: Option<FilterLink>,
+    comments: Vec<CommentView>,
+    /// Whether the page index was unavailable.
+    is_degraded: bool,
+    is_filtered: bool,
+    /// The page itself, and the first page of everything.
+    itself: String,
+    all_comments: String,
+    comment_form: Option<String>,
+    page_bar: Option<PageBar>,
+}
+
+struct CommentView {
+    element_id: String,
+    permalink: String,
+    language: String,
+    language_name: String,
+    direction: &'static str,
+    rating: Rating,
+    stars: String,
+    title: Option<DirectedText>,
+    body: DirectedText,
+    /// The part below the beginning of a long body, folded.
+    rest: Option<FoldedText>,
+    author: Option<String>,
+    instant: String,
+    time: String,
+}
+
+struct FoldedText {
+    text: String,
+    /// "8,500 more characters".
+    length: String,
+}
+
+struct DirectedText {
+    text: String,
+    direction: &'static str,
+}
+
+impl CommentsPage {
+    /// The page at an address. Without the page index it has neither totals nor stats.
+    ///
+    /// # Errors
+    /// A mistake of the service.
+    pub(super) fn new(
+        site: &Site,
+        address: &Address,
+        listing: &ListingPage,
+        stats: Option<&Stats>,
+    ) -> Result<Self, ApiError> {
+        let Address { query, number } = address;
+        let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
+        let filter = in_words(&query.filter);
+        let average = stats.and_then(Average::of_product);
+        let average_of_language = query
+            .filter
+            .language()
+            .and_then(|language| Some((LanguageName::of(language).in_english(), Average::of(&stats?.by_rating)?)));
+        let place = total_pages
+            .filter(|total_pages| *total_pages > 1)
+            .map(|total_pages| format!("page {} of {}", grouped(number.get()), grouped(total_pages)));
+        let subject = match filter.is_empty() {
+            true => format!("Comments on {}", query.product),
+            false => format!("Comments on {}, {filter}", query.product),
+        };
+        let title = joined(Some(subject.clone()), place.clone());
+        let title = if query.order == Order::Newest { title } else { format!("{title}, {} first", query.order) };
+        // Pages without comments are not searched for, and any address at all is a page of some product without
+        // comments.
+        let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
+        let robots = Robots::index_if(may_index);
+        let mut head = Head::new(site, &address.canonical(), title, robots);
+        head.description = Some(describe(address, listing, average.as_ref(), &subject));
+        head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
+        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
+        let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
+        let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
+        let mut heading = joined(Some(counted), place);
+        if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
+            if total_pages.is_some_and(|total_pages| total_pages > 1) {
+                heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
+            }
+            heading.push_str(&format!(", {} first", query.order));
+        }
+        let reversed = || FilterLink {
+            href: address.reversed(),
+            nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
+        };
+        let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
+        Ok(Self {
+            head,
+            product: query.product.to_string(),
+            which: joined((!filter.is_empty()).then_some(filter), page),
+            average,
+            average_of_language,
+            filters: Filters::new(site, address, stats),
+            heading,
+            order: query.order,
+            reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
+            has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
+            comments: listing.comments.iter().map(CommentView::new).collect(),
+            is_degraded: listing.total.is_none(),
+            is_filtered: query.filter != Filter::ANY,
+            itself: address.canonical(),
+            all_comments: address.listing_page(&Filter::ANY, PageNumber::FIRST),
+            comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
+            page_bar: total_pages.and_then(|total_pages| PageBar::new(address, total_pages)),
+        })
+    }
+}
+
+impl CommentView {
+    fn new(comment: &Comment) -> Self {
+        let language_direction = direction(&comment.language);
+        let directed =
+            |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
+        let body = displayed(&comment.text.body);
+        let Folded { beginning, rest } = Folded::new(body);
+        Self {
+            element_id: links::element_id(&comment.id),
+            permalink: links::permalink(&comment.id),
+            language: comment.language.to_string(),
+            language_name: LanguageName::of(&comment.language).in_english(),
+            direction: language_direction,
+            rating: comment.rating,
+            stars: stars(comment.rating),
+            title: comment.text.title.as_deref().map(directed),
+            body: DirectedText { text: beginning, direction: text_direction(language_direction, body) },
+            rest: rest.map(FoldedText::new),
+            author: comment.text.author.clone(),
+            instant: comment.created_at.to_string(),
+            time: minute(comment.created_at),
+        }
+    }
+}
+
+/// How many pages are linked: those that the total reaches, and the next one when a full page is not the last. That
+/// next page may not have its comments yet.
+fn pages_led_to(address: &Address, listing: &ListingPage, total: u64) -> u64 {
+    let total_pages = address.query.page_size.total_pages(total);
+    let is_full = listing.comments.len() >= usize::from(address.query.page_size.get());
+    if is_full && listing.next.is_some() { total_pages.max(address.number.get() + 1) } else { total_pages }
+}
+
+/// The neighbours of a page in a listing of `total_pages`.
+fn neighbours(address: &Address, total_pages: u64) -> Neighbours {
+    let current = address.number.get();
+    let page = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));
+    Neighbours {
+        first: page(1),
+        prev: current.checked_sub(1).and_then(page),
+        next: (current < total_pages).then(|| current + 1).and_then(page),
+        last: page(total_pages),
+    }
+}
+
+impl FoldedText {
+    fn new(text: String) -> Self {
+        let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        Self { length: format!("{} more characters", grouped(chars)), text }
+    }
+}
+
+/// The description for search engines, shown below the title: distinct for every page.
+fn describe(address: &Address, listing: &ListingPage, average: Option<&Average>, subject: &str) -> String {
+    let mut text = format!("{subject}.");
+    if let Some(average) = average {
+        text.push_str(&format!(" Rated {} out of 5 by {}.", average.text, average.counted()));
+    }
+    if let (Some(first), Some(last), Some((from, to))) =
+        (listing.comments.first(), listing.comments.last(), shown(address, listing))
+    {
+        let of = listing.total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+        let (order, from, to) = (address.query.order, grouped(from), grouped(to));
+        text.push_str(&format!(" Comments {from} to {to}{of}, {order} first"));
+        match (day(first.created_at), day(last.created_at)) {
+            (first, last) if first == last => text.push_str(&format!(": {first}.")),
+            (first, last) => text.push_str(&format!(": {first} to {last}.")),
+        }
+    }
+    text
+}
+
+/// The places of the first and the last comment that the page shows, counted from 1; `None` when it shows none.
+fn shown(address: &Address, listing: &ListingPage) -> Option<(u64, u64)> {
+    let before = address.number.skip(address.query.page_size);
+    let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
+    Some((before + 1, before.saturating_add(count)))
+}
+
+fn joined(first: Option<String>, second: Option<String>) -> String {
+    first.into_iter().chain(second).collect::<Vec<_>>().join(", ")
+}
+
+fn stars(rating: Rating) -> String {
+    let filled = usize::from(rating.get());
+    "★".repeat(filled) + &"☆".repeat(Rating::ALL.len() - filled)
+}

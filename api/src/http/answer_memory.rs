@@ -1,0 +1,215 @@
+//! Bounds the memory that answers hold, from their making until their clients have taken them.
+//!
+//! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without room is refused with
+//! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back`). Smaller answers count as
+//! part of their connection.
+//!
+//! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size. The answer is
+//! stored in parts, and each part gives its room back when actix takes it.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use actix_web::{
+    Error, HttpMessage, HttpRequest,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    middleware::Next,
+    web::Bytes,
+};
+use model::PageSize;
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::audience::Audience;
+use crate::error::ApiError;
+
+/// Answers larger than this need room in the memory for answers.
+const SMALL_BYTES: usize = PART_BYTES;
+
+/// The size of a part: as much as actix collects before it writes.
+const PART_BYTES: usize = 32 * 1024;
+
+/// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed,
+/// and 80 KB in the page, whose buffer doubles as it grows.
+const MAKING_COMMENT_BYTES: usize = 160 * 1024;
+
+/// The longest wait for room: a page is made in less, so a short peak is served and not refused.
+const ROOM_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The memory for answers.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerMemory {
+    free: Arc<Semaphore>,
+    bytes: usize,
+    refused: Counter,
+}
+
+impl AnswerMemory {
+    pub(crate) fn new(bytes: usize, refused: Counter) -> Self {
+        Self { free: Arc::new(Semaphore::new(bytes)), bytes, refused }
+    }
+
+    /// Reserves room for a page of this size before its comments are read. The request's answer then owns the room.
+    ///
+    /// # Errors
+    /// [`ApiError::Overloaded`] without room.
+    pub(crate) async fn make_room(&self, request: &HttpRequest, page_size: PageSize) -> Result<(), ApiError> {
+        let reservation = self.reserve(usize::from(page_size.get()) * MAKING_COMMENT_BYTES).await?;
+        request.extensions_mut().insert(reservation);
+        Ok(())
+    }
+
+    /// Reserves this many bytes, if they become free in time.
+    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
+        let room = async {
+            let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
+            let room = Arc::clone(&self.free).acquire_many_owned(permits);
+            tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()
+        };
+        room.await.map(Reservation).ok_or_else(|| {
+            self.refused.inc();
+            ApiError::Overloaded
+        })
+    }
+
+    /// How many bytes answers hold.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes.saturating_sub(self.free.available_permits())
+    }
+}
+
+/// Room for an answer; dropping this gives the room back.
+#[derive(Debug)]
+struct Reservation(OwnedSemaphorePermit);
+
+impl Reservation {
+    fn bytes(&self) -> usize {
+        self.0.num_permits()
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        drop(self.0.split(bytes.min(self.bytes())));
+    }
+}
+
+/// Keeps an answer's room until the answer is sent, or its connection has ended.
+pub(crate) async fn hold<B: MessageBody + 'static>(
+    memory: AnswerMemory,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let answer = next.call(request).await?.map_into_boxed_body();
+    let reservation = answer.request().extensions_mut().remove::<Reservation>();
+    let (request, answer) = answer.into_parts();
+    let (answer, body) = answer.into_parts();
+    let small = !matches!(body.size(), BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64);
+    let body = match if small { Err(body) } else { body.try_into_bytes() } {
+        Ok(body) => body,
+        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
+    };
+    let reservation = match reservation {
+        Some(mut reservation) if reservation.bytes() >= body.len() => {
+            reservation.give_back(reservation.bytes() - body.len());
+            Ok(reservation)
+        }
+        // The answer is larger than reserved, or nothing was reserved.
+        reservation => {
+            drop(reservation);
+            memory.reserve(body.len()).await
+        }
+    };
+    match reservation {
+        Ok(reservation) => {
+            let body = HeldBody::new(&body, reservation);
+            Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))))
+        }
+        Err(error) => {
+            let error = Audience::of_path(request.path()).error(error);
+            Ok(ServiceResponse::new(request, error.error_response()))
+        }
+    }
+}
+
+/// An answer in parts, with its room.
+struct HeldBody {
+    parts: VecDeque<Bytes>,
+    /// The bytes that are still to be sent.
+    bytes: u64,
+    reservation: Reservation,
+}
+
+impl HeldBody {
+    fn new(body: &[u8], reservation: Reservation) -> Self {
+        let parts = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
+        Self { parts, bytes: body.len() as u64, reservation }
+    }
+}
+
+impl MessageBody for HeldBody {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.bytes)
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let part = self.parts.pop_front();
+        if let Some(part) = &part {
+            self.bytes = self.bytes.saturating_sub(part.len() as u64);
+            // actix copies it at once.
+            self.reservation.give_back(part.len());
+        }
+        Poll::Ready(part.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_memory_is_reserved_than_there_is() {
+        let memory = AnswerMemory::new(100, Counter::default());
+        let (mut first, second) = (memory.reserve(60).await.unwrap(), memory.reserve(40).await.unwrap());
+        assert!(memory.reserve(1).await.is_err());
+        assert_eq!(memory.held(), 100);
+        let waiting = tokio::spawn({
+            let memory = memory.clone();
+            async move { memory.reserve(20).await.is_ok() }
+        });
+        tokio::task::yield_now().await;
+        first.give_back(20);
+        assert!(waiting.await.unwrap(), "room that becomes free in time is used");
+        assert_eq!((first.bytes(), memory.held()), (40, 80));
+        first.give_back(1_000);
+        assert_eq!(memory.held(), 40);
+        drop((first, second));
+        assert_eq!(memory.held(), 0);
+        assert!(memory.reserve(101).await.is_err() && memory.reserve(usize::MAX).await.is_err());
+    }
+
+    #[actix_web::test]
+    async fn an_answer_in_parts_is_whole_and_gives_its_room_back() {
+        let memory = AnswerMemory::new(1_000_000, Counter::default());
+        let text: Vec<u8> = (0..PART_BYTES * 3 + 5).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let held = async || HeldBody::new(&text, memory.reserve(text.len()).await.unwrap());
+        let mut body = held().await;
+        assert_eq!(body.size(), BodySize::Sized(text.len() as u64));
+        let first = std::future::poll_fn(|context| Pin::new(&mut body).poll_next(context)).await;
+        assert_eq!(first.unwrap().unwrap(), text[..PART_BYTES]);
+        assert_eq!(memory.held(), text.len() - PART_BYTES, "what is sent is not held");
+        drop(body);
+        assert_eq!(memory.held(), 0, "an answer that is given up is not held");
+        assert_eq!(to_bytes(held().await).await.unwrap(), text);
+        assert_eq!(memory.held(), 0);
+    }
+}

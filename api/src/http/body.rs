@@ -1,0 +1,64 @@
+//! Bodies of requests, read within bounds.
+
+use std::time::Duration;
+
+use actix_web::{HttpRequest, http::header, web};
+use model::CommentText;
+
+use super::connection;
+use crate::error::ApiError;
+
+/// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
+/// may be two escapes (`\ud83d\ude00`). In a form, each of its four bytes may be percent-encoded (`%F0%9F%98%80`).
+const CHAR_MAX_BYTES: usize = 12;
+
+/// The most bytes of the rest of a body: the other fields, the fields' names, white space.
+const OVERHEAD_BYTES: usize = 4 * 1024;
+
+/// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
+pub(crate) const BODY_MAX_BYTES: usize =
+    (CommentText::MAX_CHARS * CHAR_MAX_BYTES + OVERHEAD_BYTES).next_multiple_of(1024);
+
+/// The longest that a body may take to arrive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyTimeout(pub(crate) Duration);
+
+/// Reads the body of a request, of at most `max_bytes`, which must be sent as one of the media types `accepted`.
+///
+/// # Errors
+/// Another media type, too large, or too slow.
+pub(crate) async fn read(
+    request: &HttpRequest,
+    payload: web::Payload,
+    accepted: &'static [&'static str],
+    max_bytes: usize,
+) -> Result<web::Bytes, ApiError> {
+    check_media_type(request, accepted)?;
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > max_bytes) {
+        return Err(ApiError::BodyTooLarge { max_bytes });
+    }
+    let BodyTimeout(timeout) =
+        *request.app_data().ok_or_else(|| ApiError::internal("the service has no time-out for bodies"))?;
+    connection::body_begins(request);
+    let body = tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
+        .await
+        .map_err(|_| ApiError::BodyTooSlow)?
+        .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
+        .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+    connection::body_ended(request);
+    Ok(body)
+}
+
+fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
+    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = sent.split(';').next().unwrap_or_default().trim();
+    let plain = request
+        .headers()
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    match accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) && plain {
+        true => Ok(()),
+        false => Err(ApiError::UnsupportedMediaType { accepted: accepted.first().copied().unwrap_or_default() }),
+    }
+}

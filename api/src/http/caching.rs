@@ -1,0 +1,104 @@
+//! Caching rules for browsers and intermediate caches, and revalidation.
+//!
+//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. Answers have no
+//! `Last-Modified`: a deletion changes a page but leaves no later date, so a cache that revalidates by date would keep
+//! its old copy. For the same reason nothing may be served stale.
+
+use actix_web::{
+    Error, HttpMessage,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Method, StatusCode,
+        header::{self, EntityTag, HeaderValue, IfNoneMatch},
+    },
+    middleware::Next,
+};
+
+use super::entity_tag::weak_tag;
+
+/// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
+pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
+
+/// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
+/// content (RFC 9110 section 13.1.2).
+pub(crate) async fn revalidate<B: MessageBody + 'static>(
+    max_age_seconds: u32,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let known = request.get_header::<IfNoneMatch>();
+    let answer = next.call(request).await?;
+    if !reads || answer.status() != StatusCode::OK {
+        return Ok(answer.map_into_boxed_body());
+    }
+    let (request, answer) = answer.into_parts();
+    let (mut answer, body) = answer.into_parts();
+    let body = match body.try_into_bytes() {
+        Ok(body) => body,
+        // A streamed body. This service never sends one.
+        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
+    };
+    let headers = answer.headers_mut();
+    if !headers.contains_key(header::ETAG) {
+        headers.insert(header::ETAG, value(&weak_tag(&body)));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
+    }
+    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if known.is_some_and(|known| headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
+        headers.remove(header::CONTENT_TYPE);
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(ServiceResponse::new(request, answer.drop_body().map_into_boxed_body()));
+    }
+    Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body()))
+}
+
+fn cache_control(max_age_seconds: u32) -> String {
+    match max_age_seconds {
+        0 => "no-cache".to_owned(),
+        seconds => format!("public, max-age={seconds}, must-revalidate"),
+    }
+}
+
+/// A header value that this service makes.
+fn value(text: &str) -> HeaderValue {
+    // Such a value is visible ASCII.
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Whether the client has the content of this tag, by weak comparison (RFC 9110 section 8.8.3.2).
+fn is_known(known: &IfNoneMatch, tag: &HeaderValue) -> bool {
+    let Some(tag) = tag.to_str().ok().and_then(|tag| tag.parse::<EntityTag>().ok()) else { return false };
+    match known {
+        IfNoneMatch::Any => true,
+        IfNoneMatch::Items(known) => known.iter().any(|known| known.weak_eq(&tag)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn a_known_entity_tag_is_recognised() {
+        let known = |sent: &str, tag: &str| {
+            let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, sent)).to_request();
+            let known = request.get_header::<IfNoneMatch>().unwrap();
+            is_known(&known, &HeaderValue::from_str(tag).unwrap())
+        };
+        assert!(known("\"a\"", "\"a\"") && known("W/\"a\"", "\"a\"") && known("\"a\"", "W/\"a\""));
+        assert!(known("\"b\", W/\"a\"", "W/\"a\"") && known("*", "\"a\""));
+        assert!(!known("\"b\"", "\"a\"") && !known("", "\"a\"") && !known("a", "\"a\""));
+    }
+
+    #[test]
+    fn an_age_of_zero_makes_caches_ask_every_time() {
+        assert_eq!(cache_control(30), "public, max-age=30, must-revalidate");
+        assert_eq!(cache_control(0), "no-cache");
+    }
+}

@@ -1,0 +1,143 @@
+//! A client's connection, on the socket's side: every phase has a deadline, and its memory has a bound.
+//!
+//! actix bounds two phases: the first head, and the idle time after a complete request. It does not bound later heads,
+//! bodies without a reader, or answers that their client does not take. It also continues to read from such a client.
+//!
+//! So the service hands actix a [`TimedStream`]. [`follow`] notes its phase in [`Progress`] (ADR 42):
+//!
+//! | phase | from | until | the deadline is moved |
+//! | --- | --- | --- | --- |
+//! | receiving | the connection, or the first byte after an answer | the head is whole | never |
+//! | handling | the head is whole | the answer is made | never |
+//! | sending | the answer is made | the system has taken all of it | with each MiB that is taken |
+//! | idle | the answer is taken | the next byte | never |
+//!
+//! While a request is handled or its answer is taken, nothing is read but a body that has a reader.
+//!
+//! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
+//! closed. When less than a quarter of the places for connections is left, idle ones are kept only for
+//! five seconds.
+//!
+//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
+//! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
+//! and the connection ends when the system has taken the last answer.
+//!
+//! An answer is the last in two cases. The client or the answer says `Connection: close`. Or the request's body was not
+//! read to its end, because its rest would be taken for a request.
+//!
+//! Known limit: when a request that was sent ahead says `close`, actix says so in the answers before it, too. The
+//! requests up to it are answered all the same.
+
+mod places;
+mod progress;
+mod stream;
+
+use std::{
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use actix_http::ConnectionType;
+use actix_web::{
+    Error, HttpRequest,
+    body::{BodySize, BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Version,
+        header::{self, HeaderMap},
+    },
+    middleware::Next,
+    web::Bytes,
+};
+
+use progress::Progress;
+pub(crate) use {
+    places::Places,
+    progress::{Deadlines, LINGER},
+    stream::TimedStream,
+};
+
+/// Notes that the body of a request is read from now on.
+pub(crate) fn body_begins(request: &HttpRequest) {
+    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
+        progress.body_begins();
+    }
+}
+
+/// Notes that the body of a request was read to its end.
+pub(crate) fn body_ended(request: &HttpRequest) {
+    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
+        progress.body_ended();
+    }
+}
+
+/// Records what a connection is doing while a request is on it, and accepts no request after the last answer. This
+/// layer must be around all others.
+pub(crate) async fn follow<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    // Tests make requests without a connection.
+    let Some(progress) = request.conn_data::<Rc<Progress>>().cloned() else {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    };
+    if progress.is_after_last.get() {
+        progress.is_over.set(true);
+        // The connection ends meanwhile.
+        return std::future::pending().await;
+    }
+    let client_closes = request.head().connection_type() == ConnectionType::Close;
+    progress.handling(has_body(request.headers()));
+    let answer = next.call(request).await;
+    let is_last = client_closes || progress.has_body.get();
+    progress.sending();
+    match answer {
+        Ok(mut answer) => {
+            let head = answer.response_mut().head_mut();
+            if is_last {
+                head.set_connection_type(ConnectionType::Close);
+            }
+            // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close
+            // the connection.
+            head.version = Version::HTTP_11;
+            progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
+            Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress })))
+        }
+        // actix turns this into a short answer, and hands it to the stream as a whole.
+        Err(error) => {
+            progress.is_after_last.set(is_last);
+            progress.answer_is_whole.set(true);
+            Err(error)
+        }
+    }
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let announced = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
+    announced || headers.contains_key(header::TRANSFER_ENCODING)
+}
+
+/// A body that records its end: actix drops the body when it has all of it.
+struct FollowedBody {
+    body: BoxBody,
+    progress: Rc<Progress>,
+}
+
+impl MessageBody for FollowedBody {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        self.body.as_pin_mut().poll_next(context)
+    }
+}
+
+impl Drop for FollowedBody {
+    fn drop(&mut self) {
+        self.progress.answer_is_whole.set(true);
+    }
+}

@@ -1,0 +1,245 @@
+//! A client's connection as actix reads and writes it.
+
+use std::{
+    io,
+    net::Shutdown,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use actix_web::rt::net::TcpStream;
+use socket2::SockRef;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep},
+};
+
+use super::{
+    places::Places,
+    progress::{Deadlines, Phase, Progress},
+};
+
+/// Maximum length of one read of heads, after which actix parses and keeps all requests in it. Clients that sent short
+/// requests ahead took 0.3 MB each. Nothing more is read before these requests are answered.
+const HEAD_READ_BYTES: usize = 1024;
+
+/// Maximum length of one read of a body.
+const BODY_READ_BYTES: usize = 8 * 1024;
+
+/// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
+/// up to 4 MB.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+const HEAD_TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The most bytes of a too large head that are read and dropped. A client whose bytes are not read gets a reset instead
+/// of the answer.
+const THROWN_AWAY_MAX_BYTES: usize = 512 * 1024;
+
+/// A connection as actix reads and writes it.
+pub(crate) struct TimedStream {
+    io: TcpStream,
+    progress: Rc<Progress>,
+    /// Wakes the connection's task, at the latest at the deadline.
+    timer: Pin<Box<Sleep>>,
+    /// A full read is followed by a pause, in which actix parses.
+    pause: bool,
+}
+
+impl TimedStream {
+    pub(crate) fn new(io: TcpStream, deadlines: Deadlines, places: &Places) -> Self {
+        bound_socket(&io, deadlines.unread);
+        let progress = Rc::new(Progress::new(deadlines, places.take()));
+        let timer = Box::pin(tokio::time::sleep_until(progress.deadline.get()));
+        Self { io, progress, timer, pause: false }
+    }
+
+    /// The progress, for the requests on the connection.
+    pub(crate) fn progress(&self) -> Rc<Progress> {
+        Rc::clone(&self.progress)
+    }
+
+    /// Fails when the deadline has passed; otherwise wakes the task at the deadline.
+    fn check_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let deadline = self.progress.deadline.get();
+        if self.timer.deadline() > deadline {
+            self.timer.as_mut().reset(deadline);
+        }
+        // A deadline that has moved meanwhile is waited for again.
+        while self.timer.as_mut().poll(context).is_ready() {
+            if deadline <= Instant::now() {
+                let phase = self.progress.phase.get();
+                tracing::debug!(?phase, "a connection has missed its deadline");
+                if phase != Phase::Idle {
+                    self.reset();
+                }
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.timer.as_mut().reset(deadline);
+        }
+        Ok(())
+    }
+
+    /// Makes the system drop the data that it holds for the client, as soon as the connection is dropped.
+    fn reset(&self) {
+        if let Err(error) = SockRef::from(&self.io).set_linger(Some(Duration::ZERO)) {
+            tracing::debug!(%error, "a connection ends with what its client has not taken");
+        }
+    }
+}
+
+/// Refuses a head that is too large. This happens here, because actix has no such answer before it parses.
+fn refuse_head(io: &TcpStream) {
+    let mut thrown_away = 0;
+    let mut buffer = [0; BODY_READ_BYTES];
+    while let Ok(bytes @ 1..) = io.try_read(&mut buffer) {
+        thrown_away += bytes;
+        if thrown_away > THROWN_AWAY_MAX_BYTES {
+            break;
+        }
+    }
+    if let Err(error) = io.try_write(HEAD_TOO_LARGE) {
+        tracing::debug!(%error, "a head that is too large is refused without an answer");
+    }
+}
+
+/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7),
+/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection.
+fn bound_socket(io: &TcpStream, unread: Duration) {
+    let socket = SockRef::from(io);
+    let bounded = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+    #[cfg(target_os = "linux")]
+    let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
+    // Other systems are used for development only.
+    #[cfg(not(target_os = "linux"))]
+    let _unbounded = unread;
+    if let Err(error) = bounded {
+        tracing::warn!(%error, "the system keeps answers that are not read without a bound");
+    }
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        // Unread bytes stay with the client. Only its end is noticed.
+        if !this.progress.may_read() {
+            let mut byte = [0];
+            if let Poll::Ready(0) = this.io.poll_peek(context, &mut ReadBuf::new(&mut byte))? {
+                return Poll::Ready(Ok(()));
+            }
+            this.progress.reader.replace(Some(context.waker().clone()));
+            return Poll::Pending;
+        }
+        if std::mem::take(&mut this.pause) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let read_max = if this.progress.wants_body.get() { BODY_READ_BYTES } else { HEAD_READ_BYTES };
+        let space = buffer.remaining().min(read_max);
+        let bytes = loop {
+            ready!(this.io.poll_read_ready(context))?;
+            match this.io.try_read(buffer.initialize_unfilled_to(space)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read?,
+            }
+        };
+        buffer.advance(bytes);
+        this.pause = bytes == space;
+        if !this.progress.read(bytes) {
+            refuse_head(&this.io);
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
+        // The first byte of a head sets an earlier deadline.
+        this.check_deadline(context)?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        let written = loop {
+            ready!(this.io.poll_write_ready(context))?;
+            match this.io.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => break written?,
+            }
+        };
+        this.progress.taken(written);
+        Poll::Ready(Ok(written))
+    }
+
+    /// actix flushes when the stream has taken all answers so far.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.progress.flushed();
+        this.check_deadline(context)?;
+        // A request after the last answer ends the connection. The bytes that the socket has taken are on their way.
+        let ended = this.progress.is_over.get().then_some(io::ErrorKind::ConnectionAborted.into());
+        Poll::Ready(ended.map_or(Ok(()), Err))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.check_deadline(context)?;
+        match SockRef::from(&this.io).shutdown(Shutdown::Write) {
+            // The client was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            ended => Poll::Ready(ended),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::{super::progress::tests::DEADLINES, *};
+
+    #[tokio::test]
+    async fn while_an_answer_is_not_taken_nothing_more_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (io, _) = listener.accept().await.unwrap();
+        let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1));
+        let progress = stream.progress();
+        progress.handling(false);
+        progress.sending();
+        let part = [7; 1024];
+        let mut written = 0;
+        while let Poll::Ready(bytes) =
+            poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_write(context, &part))).await
+        {
+            written += bytes.unwrap();
+        }
+        client.write_all(b"more").await.unwrap();
+        stream.io.readable().await.unwrap();
+        let mut buffer = [0; 16];
+        let mut buffer = ReadBuf::new(&mut buffer);
+        let read = poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_read(context, &mut buffer))).await;
+        assert!(read.is_pending() && buffer.filled().is_empty(), "{:?}", buffer.filled());
+
+        let taken = tokio::spawn(async move {
+            let mut all = vec![0; written + part.len()];
+            client.read_exact(&mut all).await.unwrap();
+            client
+        });
+        stream.write_all(&part).await.unwrap();
+        progress.answer_is_whole.set(true);
+        stream.flush().await.unwrap();
+        let mut more = [0; 4];
+        stream.read_exact(&mut more).await.unwrap();
+        assert_eq!(&more, b"more");
+        taken.await.unwrap();
+    }
+}

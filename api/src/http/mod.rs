@@ -1,0 +1,24 @@
+//! What surrounds every request: the server, its connections, and the layers between a connection and a handler.
+//!
+//! - `server`: actix's server with bounded connections (`connection`); a body is requested when it is read
+//!   (`expectation`).
+//! - The layers around all handlers: `connection::follow`, `cross_origin`, `load`, `answer_memory`, `deadline`,
+//!   `panics`. [`crate::service`] lists them in order.
+//! - The layers around some resources: `compression` and `caching`. `routing` registers such resources.
+//! - For handlers: `path_and_query`, `body`, `entity_tag`, `audience`.
+
+pub(crate) mod answer_memory;
+pub(crate) mod audience;
+pub(crate) mod body;
+pub(crate) mod caching;
+pub(crate) mod compression;
+pub(crate) mod connection;
+pub(crate) mod cross_origin;
+pub(crate) mod deadline;
+pub(crate) mod entity_tag;
+mod expectation;
+pub(crate) mod load;
+pub(crate) mod panics;
+pub(crate) mod path_and_query;
+pub(crate) mod routing;
+pub(crate) mod server;

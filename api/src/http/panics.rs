@@ -1,0 +1,122 @@
+//! A panic while a request is answered is an internal error: it is logged, and the request is answered 500.
+//!
+//! **Invariant:** no request ends the task of its connection, so none is left without an answer
+//! (`a_panic_is_a_logged_500_for_programs_and_persons`).
+
+use std::{any::Any, panic::AssertUnwindSafe};
+
+use actix_web::{
+    Error,
+    body::MessageBody,
+    dev::{ServiceRequest, ServiceResponse},
+    middleware::Next,
+};
+use futures_util::FutureExt;
+
+use super::audience::Audience;
+use crate::error::ApiError;
+
+/// Answers 500 when a handler or a layer of its resource panics. The panic has dropped what the request held.
+///
+/// This is the innermost layer, so the others count and log the answer like any other.
+pub(crate) async fn catch<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    let audience = Audience::of_path(request.path());
+    // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state changes in several
+    // steps.
+    match AssertUnwindSafe(async move { next.call(request).await }).catch_unwind().await {
+        Ok(answer) => answer,
+        // The standard library has written the location to stderr.
+        Err(panic) => Err(audience.error(ApiError::internal(format!("it panicked: {}", message(&*panic))))),
+    }
+}
+
+/// The message of a panic: `panic!` sends one of two types.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Write},
+        sync::{Arc, Mutex},
+    };
+
+    use actix_web::{
+        HttpResponse,
+        body::{BodySize, MessageBody},
+        http::{StatusCode, header},
+        test::{TestRequest, init_service, read_body, try_call_service},
+        web,
+    };
+    use serde_json::Value;
+
+    use crate::{json::tests::service, ops};
+
+    /// A log that can be read.
+    #[derive(Debug, Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Log {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    async fn fail() -> HttpResponse {
+        panic!("this handler is wrong about {}", "something")
+    }
+
+    #[actix_web::test]
+    async fn a_panic_is_a_logged_500_for_programs_and_persons() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
+        let service = service().await;
+        let app = init_service(service.app(|_, config| {
+            config.route("/api/v1/fails", web::get().to(fail)).route("/fails", web::get().to(fail));
+            ops::configure(config);
+        }))
+        .await;
+        for (path, media_type) in
+            [("/api/v1/fails", "application/problem+json"), ("/fails", "text/html; charset=utf-8")]
+        {
+            let error = try_call_service(&app, TestRequest::with_uri(path).to_request()).await.err().unwrap();
+            let answer = error.error_response();
+            assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+            assert_eq!(answer.headers().get(header::CONTENT_TYPE).unwrap(), media_type);
+            assert_eq!(answer.headers().get(header::CACHE_CONTROL).unwrap(), "no-store");
+            assert!(answer.headers().contains_key("x-request-id"), "the layers around name it");
+            assert!(matches!(answer.body().size(), BodySize::Sized(1..)));
+            let body = String::from_utf8(answer.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
+            if path.starts_with("/api") {
+                assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["type"], "urn:pagemark:problem:internal");
+            }
+            assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
+            assert_eq!(service.load.under_way(), 0, "its permit was not released");
+        }
+        let log = log.text();
+        assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 2, "{log}");
+        let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request()).await.unwrap();
+        let metrics = String::from_utf8(read_body(metrics).await.to_vec()).unwrap();
+        for route in ["/api/v1/fails", "/fails"] {
+            let counted = format!("pagemark_http_requests_total{{route=\"{route}\",method=\"GET\",status=\"500\"}} 1");
+            assert!(metrics.contains(&counted), "{metrics}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the routes of all rooms have in common.
+
+use actix_web::{
+    Error, HttpRequest, Resource, Route,
+    body::BoxBody,
+    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
+    guard,
+    middleware::from_fn,
+    web,
+};
+
+use super::{audience::Audience, caching, compression};
+use crate::error::ApiError;
+
+/// A resource whose answers are compressed, and which caches may keep for a while and revalidate.
+pub(crate) fn cached(
+    path: &str,
+    allow: &'static str,
+    max_age_seconds: u32,
+) -> Resource<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
+    + use<>,
+> {
+    web::resource(path)
+        .wrap(from_fn(move |request, next| caching::revalidate(max_age_seconds, request, next)))
+        .wrap(from_fn(compression::compress))
+        .default_service(not_allowed(allow))
+}
+
+/// GET and HEAD: a HEAD request gets the answer to GET without the body.
+pub(crate) fn get() -> Route {
+    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+}
+
+/// Answers all other methods of a resource.
+pub(crate) fn not_allowed(allow: &'static str) -> Route {
+    web::to(move |request: HttpRequest| async move {
+        let error = ApiError::MethodNotAllowed { allow };
+        Err::<&'static str, _>(Audience::of_path(request.path()).error(error))
+    })
+}
+
+/// Answers all other addresses.
+pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, Error> {
+    Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
+}

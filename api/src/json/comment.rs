@@ -1,0 +1,230 @@
+//! One comment: `/api/v1/comments/{id}` and its position.
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize, Revision};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    comment_body::CommentBody,
+    fields::CommentChange,
+    headers::{IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch},
+    parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
+    responses::{BodyErrors, NotAtRevision, NotFound, ReadErrors, WriteErrors},
+};
+use crate::{
+    error::ApiError,
+    http::{entity_tag::strong_tag, path_and_query::comment_id},
+    secrets::Writer,
+    store::StoreClients,
+};
+
+/// A request to read a comment.
+pub(crate) struct GetRequest {
+    id: CommentId,
+}
+
+impl Request for GetRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id })
+    }
+}
+
+/// A comment, as it is now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/comments/{id}",
+    operation_id = "get_comment",
+    tag = "comments",
+    params(Parsed<GetRequest>),
+    responses(
+        (
+            status = 200,
+            description = "The comment",
+            body = CommentBody<'static>,
+            headers(("ETag" = String, description = "Its revision, for `If-Match`")),
+        ),
+        NotFound,
+        ReadErrors,
+    ),
+)]
+pub(crate) async fn get(
+    Parsed(GetRequest { id }): Parsed<GetRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    let mut answer = answer(&comment);
+    // The client may change next what it reads here, so no cache may answer.
+    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
+    Ok(answer)
+}
+
+/// A request to change or delete a comment, and the revisions at which it may be changed.
+pub(crate) struct WriteRequest {
+    id: CommentId,
+    if_match: IfMatch,
+    if_none_match: IfNoneMatch,
+}
+
+impl Request for WriteRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &IF_MATCH, &IF_NONE_MATCH];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id, if_match: IfMatch::read(request)?, if_none_match: IfNoneMatch::read(request)? })
+    }
+}
+
+/// A change of a comment.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/comments/{id}",
+    operation_id = "change_comment",
+    tag = "comments",
+    params(Parsed<WriteRequest>),
+    request_body(content(
+        (CommentChange = "application/merge-patch+json"),
+        (CommentChange = "application/json"),
+    )),
+    responses(
+        (
+            status = 200,
+            description = "The comment after the change",
+            body = CommentBody<'static>,
+            headers(("ETag" = String, description = "Its new revision")),
+        ),
+        NotFound,
+        BodyErrors,
+        NotAtRevision,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn patch(
+    _: Writer,
+    Parsed(request): Parsed<WriteRequest>,
+    CommentChange(patch): CommentChange,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let expected = expected_revision(&stores, &request).await?;
+    Ok(answer(&stores.patch(&request.id, expected, &patch).await?))
+}
+
+/// The end of a comment.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/comments/{id}",
+    operation_id = "delete_comment",
+    tag = "comments",
+    params(Parsed<WriteRequest>),
+    responses(
+        (status = 204, description = "It is gone; pages stop showing it a moment later"),
+        NotFound,
+        NotAtRevision,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn delete(
+    _: Writer,
+    Parsed(request): Parsed<WriteRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let expected = expected_revision(&stores, &request).await?;
+    stores.delete(&request.id, expected).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The revision that a write must find; `None` when any will do.
+///
+/// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
+/// does not exclude a revision now, it does not exclude it when the write happens.
+async fn expected_revision(stores: &StoreClients, request: &WriteRequest) -> Result<Option<Revision>, ApiError> {
+    let WriteRequest { id, if_match, if_none_match } = request;
+    match if_match {
+        IfMatch::Any if if_none_match.is_open() => return Ok(None),
+        IfMatch::OneOf(revisions) if if_none_match.is_open() && revisions.len() == 1 => {
+            return Ok(revisions.first().copied());
+        }
+        IfMatch::Any | IfMatch::OneOf(_) => {}
+    }
+    let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
+    let expected = match if_match {
+        IfMatch::Any => None,
+        // The write requires the current revision.
+        IfMatch::OneOf(revisions) if revisions.contains(&current) => Some(current),
+        IfMatch::OneOf(_) => return Err(ApiError::RevisionMismatch { current }),
+    };
+    if if_none_match.excludes(current) { Err(ApiError::RevisionExcluded { current }) } else { Ok(expected) }
+}
+
+fn answer(comment: &Comment) -> HttpResponse {
+    HttpResponse::Ok().insert_header((header::ETAG, strong_tag(comment.revision))).json(CommentBody::from(comment))
+}
+
+/// A request for the place of a comment in a listing.
+pub(crate) struct PositionRequest {
+    id: CommentId,
+    filter: Filter,
+    page_size: PageSize,
+    order: Order,
+}
+
+impl Request for PositionRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID, &LANGUAGE, &PAGE_SIZE, &ORDER, &RATING];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let id = comment_id(request, 4)?;
+        let query = Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { id, filter: query.filter()?, page_size: query.page_size()?, order: query.order()? })
+    }
+}
+
+/// Where a comment stands in a listing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Position, example = json!({"page": 3, "position": 41, "total": 45}))]
+pub(crate) struct PositionBody {
+    /// The page that shows the comment.
+    #[schema(value_type = u64, minimum = 1)]
+    page: PageNumber,
+    /// Its place in the whole listing, from 1.
+    position: u64,
+    /// How many comments the filter matches.
+    total: u64,
+}
+
+/// Which page a comment is on under a filter.
+#[utoipa::path(
+    get,
+    path = "/api/v1/comments/{id}/position",
+    operation_id = "comment_position",
+    tag = "comments",
+    params(Parsed<PositionRequest>),
+    responses(
+        (status = 200, description = "Its page and place", body = PositionBody),
+        NotFound,
+        ReadErrors,
+    ),
+)]
+pub(crate) async fn position(
+    Parsed(request): Parsed<PositionRequest>,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let PositionRequest { id, filter, page_size, order } = request;
+    let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
+    if !filter.matches(&comment.placement()) {
+        let (language, rating) = (comment.language.to_string(), comment.rating.get());
+        return Err(ApiError::FilterDoesNotMatch { language, rating });
+    }
+    let position = stores.position(&comment, &filter, order).await.ok_or(ApiError::IndexUnavailable)?;
+    Ok(HttpResponse::Ok().json(PositionBody {
+        page: PageNumber::of_rank(position.rank, page_size),
+        position: position.rank + 1,
+        total: position.total,
+    }))
+}

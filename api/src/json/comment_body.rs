@@ -1,0 +1,49 @@
+//! A comment as the JSON API answers it.
+
+use model::{Comment, Revision, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A comment.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Comment, example = json!({
+    "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
+    "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+    "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+}))]
+pub(crate) struct CommentBody<'comment> {
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$")]
+    id: &'comment str,
+    product: &'comment str,
+    /// A BCP 47 tag.
+    language: &'comment str,
+    #[schema(minimum = 1, maximum = 5)]
+    rating: u8,
+    /// When it was made; it never changes.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(required)]
+    title: Option<&'comment str>,
+    body: &'comment str,
+    #[schema(required)]
+    author: Option<&'comment str>,
+    /// Its version, a ULID: in quotes it is its entity tag.
+    #[schema(value_type = String)]
+    revision: Revision,
+}
+
+impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
+    fn from(comment: &'comment Comment) -> Self {
+        Self {
+            id: comment.id.as_str(),
+            product: comment.product.as_str(),
+            language: comment.language.as_str(),
+            rating: comment.rating.get(),
+            created_at: comment.created_at,
+            title: comment.text.title.as_deref(),
+            body: &comment.text.body,
+            author: comment.text.author.as_deref(),
+            revision: comment.revision,
+        }
+    }
+}

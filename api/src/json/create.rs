@@ -1,0 +1,121 @@
+//! `POST /api/v1/products/{product}/comments`
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{Comment, CommentId, ProductId};
+use table::{Created, Idempotency, NewComment};
+
+use super::{
+    comment_body::CommentBody,
+    fields::NewContent,
+    headers::{IDEMPOTENCY_KEY, idempotency_key},
+    parameters::{PRODUCT, Parameter, Parsed, Query, Request},
+    responses::{BodyErrors, RepeatedDifferently, WriteErrors},
+};
+use crate::{
+    error::ApiError,
+    http::{entity_tag::strong_tag, path_and_query},
+    links,
+    secrets::{WriteTokenHash, Writer},
+    store::StoreClients,
+};
+
+/// A request to create a comment.
+pub(crate) struct CreateRequest {
+    product: ProductId,
+    key: Option<String>,
+}
+
+impl Request for CreateRequest {
+    const PARAMETERS: &'static [&'static Parameter] = &[&PRODUCT, &IDEMPOTENCY_KEY];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        Query::read(request, Self::PARAMETERS)?;
+        Ok(Self { product, key: idempotency_key(request)? })
+    }
+}
+
+/// A new comment.
+///
+/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time, whatever has happened to
+/// the comment since, and creates nothing. A key belongs to the token and the product: with another token, or for another
+/// product, it is another key.
+#[utoipa::path(
+    post,
+    path = "/api/v1/products/{product}/comments",
+    operation_id = "create_comment",
+    tag = "comments",
+    params(Parsed<CreateRequest>),
+    request_body(content = NewContent, content_type = "application/json"),
+    responses(
+        (
+            status = 201,
+            description = "The comment; pages show it a moment later",
+            body = CommentBody<'static>,
+            headers(
+                ("Location" = String, description = "Its address"),
+                ("ETag" = String, description = "Its revision, for `If-Match`"),
+            ),
+            links(
+                ("read" = (operation_id = "get_comment", parameters(("id" = "$response.body#/id")))),
+                ("change" = (operation_id = "change_comment", parameters(("id" = "$response.body#/id")))),
+                ("delete" = (operation_id = "delete_comment", parameters(("id" = "$response.body#/id")))),
+                ("position" = (operation_id = "comment_position", parameters(("id" = "$response.body#/id")))),
+            ),
+        ),
+        BodyErrors,
+        RepeatedDifferently,
+        WriteErrors,
+    ),
+    security(("write_token" = [])),
+)]
+pub(crate) async fn comment(
+    Writer(writer): Writer,
+    Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
+    content: NewContent,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, ApiError> {
+    let key = key.map(|key| OwnedKey { writer, key });
+    let comment = create(&stores, product, content, key).await?;
+    Ok(HttpResponse::Created()
+        .insert_header((header::LOCATION, links::api_comment(&comment.id)))
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .json(CommentBody::from(&comment)))
+}
+
+/// A client's key, and the token that it was sent with: only the two together identify a request.
+pub(crate) struct OwnedKey {
+    pub(crate) writer: WriteTokenHash,
+    pub(crate) key: String,
+}
+
+/// Creates a comment, dated now. A request whose key was used before gets the comment that was created then.
+///
+/// # Errors
+/// The key was used for another request; the table's.
+pub(crate) async fn create(
+    stores: &StoreClients,
+    product: ProductId,
+    content: NewContent,
+    key: Option<OwnedKey>,
+) -> Result<Comment, ApiError> {
+    let idempotency = match key {
+        Some(OwnedKey { writer, key }) => {
+            Some(Idempotency { client: writer.to_string(), key, body_hash: content.hash(&product)? })
+        }
+        None => None,
+    };
+    // One instant for both makes cursors at the comment shorter.
+    let created_at = process::now();
+    let new = NewComment {
+        id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
+        product,
+        language: content.language,
+        rating: content.rating,
+        created_at,
+        text: content.text,
+    };
+    // A repeated request gets the answer of the first one.
+    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
+    Ok(comment)
+}

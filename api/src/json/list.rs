@@ -1,0 +1,366 @@
+//! `GET /api/v1/products/{product}/comments`
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use model::{InvalidInput, Language, Order, PageNumber, PageSize, Rating, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    comment_body::CommentBody,
+    parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
+    responses::{PastTheEnd, ReadErrors},
+};
+use crate::{
+    error::ApiError,
+    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag, path_and_query},
+    links::{self, ListingUrls},
+    read::{
+        cursor::{Cursor, CursorSealer},
+        page::{self, ListingPage, ListingQuery},
+    },
+    store::StoreClients,
+};
+
+/// The version of an answer's shape. Changing it changes all entity tags, so that an answer in the old shape is not
+/// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
+const FORMAT: u8 = 2;
+
+/// A request for a page of a listing.
+pub(crate) struct ListRequest {
+    listing: ListingQuery,
+    place: Place,
+}
+
+/// The requested page.
+enum Place {
+    Page {
+        number: PageNumber,
+        as_of: Option<Timestamp>,
+    },
+    /// A sealed cursor.
+    Cursor(String),
+}
+
+impl Request for ListRequest {
+    const PARAMETERS: &'static [&'static Parameter] =
+        &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &AS_OF, &CURSOR, &RATING];
+
+    fn read(request: &HttpRequest) -> Result<Self, ApiError> {
+        let product = path_and_query::product(request, 4)?;
+        let query = Query::read(request, Self::PARAMETERS)?;
+        let (filter, order, page_size) = (query.filter()?, query.order()?, query.page_size()?);
+        let listing = ListingQuery { product, filter, order, page_size };
+        let as_of = query.parse(&AS_OF, |text| {
+            Timestamp::parse(text).map_err(|error| InvalidInput::new(AS_OF.name, error.problem))
+        })?;
+        let number = query.parse(&PAGE, PageNumber::parse)?;
+        let place = match query.parse(&CURSOR, |text| Ok(text.to_owned()))? {
+            None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
+            Some(_) if number.is_some() => {
+                return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor"));
+            }
+            Some(_) if as_of.is_some() => {
+                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no such thing"));
+            }
+            Some(text) => Place::Cursor(text),
+        };
+        Ok(Self { listing, place })
+    }
+}
+
+/// One page of comments.
+///
+/// By number, with totals; or by cursor, for walking from page to page. While the page index is away (`index` is
+/// `unavailable`), page 1 and cursors are answered without totals, and other pages with 503.
+///
+/// The page index trails the comments, usually by a moment. Totals and page numbers are what it has; cursors do not need it.
+/// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
+/// 404 otherwise.
+#[utoipa::path(
+    get,
+    path = "/api/v1/products/{product}/comments",
+    operation_id = "list_comments",
+    tag = "comments",
+    params(Parsed<ListRequest>),
+    responses(
+        (
+            status = 200,
+            description = "The page; an empty page 1 means that there are no such comments",
+            body = Body<'static>,
+            headers(
+                ("ETag" = String, description = "Weak"),
+                ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
+            ),
+        ),
+        PastTheEnd,
+        ReadErrors,
+    ),
+)]
+pub(crate) async fn comments(
+    Parsed(ListRequest { listing: query, place }): Parsed<ListRequest>,
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+    cursors: web::Data<CursorSealer>,
+    memory: web::Data<AnswerMemory>,
+) -> Result<HttpResponse, ApiError> {
+    let listing = match &place {
+        Place::Page { number, as_of } => {
+            memory.make_room(&request, query.page_size).await?;
+            page::read_page(&stores, &query, *number, *as_of).await?
+        }
+        Place::Cursor(text) => {
+            let cursor = cursors.open(&query.scope(), text)?;
+            memory.make_room(&request, query.page_size).await?;
+            page::read_at_cursor(&stores, &query, cursor).await?
+        }
+    };
+    let body = Body::new(&cursors, &query, &place, &listing)?;
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
+    if listing.total.is_none() {
+        // Not cached, because a cache would keep it longer than the page index is unavailable.
+        answer.insert_header(caching::NO_STORE);
+    }
+    Ok(answer.json(body))
+}
+
+/// One page of comments.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Page, example = json!({
+    "product": "espresso-machine", "filter": {"language": "en", "ratings": [4, 5]}, "order": "newest", "page": 3,
+    "page_size": 1, "total": 41, "total_pages": 41, "as_of": "2024-11-14T09:30:00.000Z", "index": "ready",
+    "comments": [{
+        "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
+        "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+    }],
+    "links": {
+        "self": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=3&page_size=1",
+        "first": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=1&page_size=1",
+        "prev": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=2&page_size=1",
+        "next": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=4&page_size=1",
+        "last": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=41&page_size=1"
+    },
+    "cursor": {
+        "next": "LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC", "prev": "Zk3vN8hTq1Yw5cXb7rJ0mLd2sFgP9uE4oAiKtVxR6nBM"
+    }
+}))]
+pub(crate) struct Body<'listing> {
+    product: &'listing str,
+    filter: FilterBody<'listing>,
+    #[schema(value_type = String, pattern = "^(newest|oldest)$")]
+    order: Order,
+    /// The page's number; null for a cursor.
+    #[schema(value_type = Option<u64>, minimum = 1, required)]
+    page: Option<PageNumber>,
+    #[schema(value_type = u8, minimum = 1, maximum = 100)]
+    page_size: PageSize,
+    /// How many comments the filter matches, as far as the page index has them; null while it is away.
+    #[schema(required)]
+    total: Option<u64>,
+    /// How many pages have a number: those of `total`; null while the page index is away.
+    #[schema(required)]
+    total_pages: Option<u64>,
+    /// As of when pages are numbered: given back, it keeps comments posted later from shifting them. The one that was asked
+    /// for; otherwise when the newest comment was made that the page numbers count, or how far the page index is when there is
+    /// none. Null for a cursor, and while the page index is away unless it was asked for.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    as_of: Option<Timestamp>,
+    index: IndexAvailability,
+    comments: Vec<CommentBody<'listing>>,
+    links: Links,
+    cursor: Cursors,
+}
+
+/// Whether totals and page numbers are available.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum IndexAvailability {
+    Ready,
+    Unavailable,
+}
+
+/// Which comments.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Filter)]
+struct FilterBody<'listing> {
+    /// Null: any.
+    #[schema(required)]
+    language: Option<&'listing str>,
+    /// Null: any.
+    #[schema(value_type = Option<Vec<u8>>, required)]
+    ratings: Option<Vec<Rating>>,
+}
+
+/// URLs of pages. They are of cursors while page numbers are unavailable; so is `next` on the last page that has a number,
+/// when more comments follow.
+#[derive(Debug, Serialize, ToSchema)]
+struct Links {
+    #[serde(rename = "self")]
+    this: String,
+    first: String,
+    #[schema(required)]
+    prev: Option<String>,
+    #[schema(required)]
+    next: Option<String>,
+    #[schema(required)]
+    last: Option<String>,
+}
+
+impl Links {
+    /// The header `Link`: these links without the page itself.
+    fn header(&self) -> String {
+        let Self { this: _, first, prev, next, last } = self;
+        let others =
+            [("first", Some(first)), ("prev", prev.as_ref()), ("next", next.as_ref()), ("last", last.as_ref())];
+        links::link_header(others.into_iter().filter_map(|(rel, target)| Some((rel, target?.clone()))))
+    }
+}
+
+/// Where the neighbouring pages start; they need no page numbers, and new comments do not shift them.
+#[derive(Debug, Serialize, ToSchema)]
+struct Cursors {
+    #[schema(required)]
+    next: Option<String>,
+    #[schema(required)]
+    prev: Option<String>,
+}
+
+impl<'listing> Body<'listing> {
+    fn new(
+        sealer: &CursorSealer,
+        query: &'listing ListingQuery,
+        place: &Place,
+        listing: &'listing ListingPage,
+    ) -> Result<Self, ApiError> {
+        let seal =
+            |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.scope(), cursor)).transpose();
+        let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
+        let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
+        let page = match place {
+            Place::Page { number, .. } => Some(*number),
+            Place::Cursor(_) => None,
+        };
+        Ok(Self {
+            product: query.product.as_str(),
+            filter: FilterBody {
+                language: query.filter.language().map(Language::as_str),
+                ratings: query.filter.ratings().map(|ratings| ratings.iter().collect()),
+            },
+            order: query.order,
+            page,
+            page_size: query.page_size,
+            total: listing.total,
+            total_pages,
+            as_of: listing.as_of,
+            index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
+            comments: listing.comments.iter().map(CommentBody::from).collect(),
+            links: page_links(query, place, total_pages, &cursor),
+            cursor,
+        })
+    }
+
+    /// The tag of the page's content: it covers everything that may differ for one address, and [`FORMAT`].
+    fn entity_tag(&self, listing: &ListingPage) -> String {
+        let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
+        let Self { links, total, as_of, cursor, .. } = self;
+        weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
+    }
+}
+
+fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
+    let as_of = match place {
+        Place::Page { as_of, .. } => *as_of,
+        Place::Cursor(_) => None,
+    };
+    let ListingQuery { product, filter, order, page_size } = query;
+    let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
+    let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
+    let (this, prev, next) = match (place, total_pages) {
+        (Place::Page { number, .. }, Some(total_pages)) => {
+            let number = number.get();
+            let prev = (number > 1).then(|| urls.page(number - 1));
+            let next = (number < total_pages).then(|| urls.page(number + 1));
+            (urls.page(number), prev, next.or_else(|| by_cursor(&cursor.next)))
+        }
+        (Place::Page { number, .. }, None) => (urls.page(number.get()), None, by_cursor(&cursor.next)),
+        (Place::Cursor(text), _) => (urls.cursor(text), by_cursor(&cursor.prev), by_cursor(&cursor.next)),
+    };
+    Links { this, first: urls.page(1), prev, next, last: total_pages.map(|last| urls.page(last)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use model::{Comment, CommentId, CommentText, Filter, ProductId, RatingSet, Revision};
+
+    use super::*;
+    use crate::{read::cursor::Direction, secrets::CursorKey};
+
+    #[test]
+    fn another_shape_has_other_entity_tags() {
+        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
+        let comment = Comment {
+            id: CommentId::parse("c1").unwrap(),
+            product: ProductId::parse("p").unwrap(),
+            language: Language::parse("en").unwrap(),
+            rating: Rating::new(5).unwrap(),
+            created_at: at(0),
+            revision: Revision::after(None, at(0), 0),
+            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+        };
+        let product = comment.product.clone();
+        let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
+        let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
+        let next = Some(Cursor { direction: Direction::Forward, at: comment.cd() });
+        let listing = ListingPage { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
+        let place = Place::Page { number: PageNumber::FIRST, as_of: None };
+        let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
+        let body = Body::new(&sealer, &query, &place, &listing).unwrap();
+        let shape = serde_json::to_string_pretty(&body).unwrap();
+        // When this changes, FORMAT must change too.
+        expect![[r#"
+            2: {
+              "product": "p",
+              "filter": {
+                "language": "en",
+                "ratings": [
+                  5
+                ]
+              },
+              "order": "newest",
+              "page": 1,
+              "page_size": 20,
+              "total": 41,
+              "total_pages": 3,
+              "as_of": "1970-01-01T00:00:00.000Z",
+              "index": "ready",
+              "comments": [
+                {
+                  "id": "c1",
+                  "product": "p",
+                  "language": "en",
+                  "rating": 5,
+                  "created_at": "1970-01-01T00:00:00.000Z",
+                  "title": null,
+                  "body": "b",
+                  "author": null,
+                  "revision": "00000000000000000000000000"
+                }
+              ],
+              "links": {
+                "self": "/api/v1/products/p/comments?language=en&rating=5&page=1",
+                "first": "/api/v1/products/p/comments?language=en&rating=5&page=1",
+                "prev": null,
+                "next": "/api/v1/products/p/comments?language=en&rating=5&page=2",
+                "last": "/api/v1/products/p/comments?language=en&rating=5&page=3"
+              },
+              "cursor": {
+                "next": "57EW7pmO0FMhjaXY--926eaIufM",
+                "prev": null
+              }
+            }"#]]
+        .assert_eq(&format!("{FORMAT}: {shape}"));
+        assert_ne!(body.entity_tag(&listing), Body { as_of: Some(at(1)), ..body }.entity_tag(&listing));
+    }
+}

@@ -1,0 +1,43 @@
+//! The JSON API, under `/api/v1`.
+//!
+//! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
+//! `/openapi.json`. A body has one too (`fields`).
+
+pub(crate) mod comment;
+mod comment_body;
+pub(crate) mod create;
+pub(crate) mod fields;
+pub(crate) mod headers;
+mod list;
+mod openapi;
+mod parameters;
+mod responses;
+mod schema;
+pub(crate) mod stats;
+
+use actix_web::web;
+
+use crate::http::routing::{cached, get};
+
+/// Registers the operations and their description.
+pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
+    let resource = |path, allow| cached(path, allow, max_age_seconds);
+    config
+        .service(
+            resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
+                .route(get().to(list::comments))
+                .route(web::post().to(create::comment)),
+        )
+        .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product)))
+        .service(
+            resource("/api/v1/comments/{id}", "GET, HEAD, PATCH, DELETE")
+                .route(get().to(comment::get))
+                .route(web::patch().to(comment::patch))
+                .route(web::delete().to(comment::delete)),
+        )
+        .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::position)))
+        .service(resource("/openapi.json", "GET, HEAD").route(get().to(openapi::description)));
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,111 @@
+//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the types of their
+//! answers.
+//!
+//! **Invariant:** the description that is served is the committed one, `docs/openapi.json`
+//! (`the_description_is_the_committed_one`). It matches the service: every request that it allows is accepted, any
+//! other is refused, and every answer has a shape that it names (the module `described` of the package `tests`).
+
+use std::sync::LazyLock;
+
+use actix_web::{HttpResponse, http::header::ContentType};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        OpenApi as Description,
+        security::{Http, HttpAuthScheme, SecurityScheme},
+    },
+};
+
+use super::{comment, create, list, stats};
+use crate::{
+    error::{ApiError, Problem},
+    ops::{health, scrape},
+};
+
+/// The description. Its text is made once.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Pagemark",
+        description = "Comments of products: any filter in one query, page numbers as stable URLs.\n\n\
+                       Errors are problem details (RFC 9457). A parameter or a field that is not described is refused \
+                       with 400. 503 means: later, see `Retry-After`; it is never told as 404 that something cannot be \
+                       found out now.",
+        license(name = "MIT", identifier = "MIT"),
+    ),
+    paths(
+        list::comments,
+        create::comment,
+        stats::product,
+        comment::get,
+        comment::patch,
+        comment::delete,
+        comment::position,
+        health::livez,
+        health::readyz,
+        scrape::metrics,
+    ),
+    components(schemas(Problem<'static>)),
+    modifiers(&WriteToken),
+    tags(
+        (name = "comments", description = "The comments of products"),
+        (name = "operations", description = "For whoever runs the service; perhaps at another address"),
+    ),
+)]
+struct ApiDescription;
+
+/// Writes need a bearer token.
+struct WriteToken;
+
+impl Modify for WriteToken {
+    fn modify(&self, description: &mut Description) {
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("write_token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+static TEXT: LazyLock<Result<String, serde_json::Error>> =
+    LazyLock::new(|| ApiDescription::openapi().to_pretty_json().map(|text| text + "\n"));
+
+/// Answers `/openapi.json`.
+pub(crate) async fn description() -> Result<HttpResponse, ApiError> {
+    let text = TEXT.as_ref().map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+
+    /// After a change, `UPDATE_EXPECT=1 cargo test -p api the_description` writes the file anew.
+    #[test]
+    fn the_description_is_the_committed_one() {
+        expect_file!["../../../docs/openapi.json"].assert_eq(TEXT.as_ref().unwrap());
+    }
+
+    #[test]
+    fn every_parameter_and_every_answer_has_an_example() {
+        let description: serde_json::Value = serde_json::from_str(TEXT.as_ref().unwrap()).unwrap();
+        let operations = description["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+        let mut looked_at = 0;
+        for (method, operation) in operations {
+            let id = format!("{method} {}", operation["operationId"]);
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(!parameter["example"].is_null(), "{id}: {}", parameter["name"]);
+            }
+            let contents = operation["responses"].as_object().unwrap().values().map(|response| &response["content"]);
+            for content in contents.chain([&operation["requestBody"]["content"]]) {
+                let of_json = content.as_object().into_iter().flatten().filter(|(kind, _)| kind.ends_with("json"));
+                for schema in of_json.map(|(_, content)| &content["schema"]["$ref"]) {
+                    let pointer = schema.as_str().unwrap().trim_start_matches('#');
+                    let schema = description.pointer(pointer).unwrap();
+                    assert!(!(schema["example"].is_null() && schema["examples"].is_null()), "{id}: {pointer}");
+                    looked_at += 1;
+                }
+            }
+        }
+        assert!(looked_at > 10);
+    }
+}

@@ -1,0 +1,271 @@
+//! The parameters of requests, each with its description for the OpenAPI document.
+//!
+//! A [`Request`] is the typed form of a request. It names its parameters and reads them. No other parameter is accepted.
+
+use std::future::{Ready, ready};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use model::{Filter, InvalidInput, Language, Order, PageSize, Rating, RatingSet};
+use serde_json::{Value, json};
+use utoipa::{
+    IntoParams,
+    openapi::{
+        Required, Schema,
+        path::{Parameter as Description, ParameterBuilder, ParameterIn},
+    },
+};
+
+use super::schema;
+use crate::{
+    error::ApiError,
+    http::path_and_query::{not_encoded, pairs, repeated},
+};
+
+/// A parameter as the OpenAPI document describes it.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) place: ParameterIn,
+    pub(crate) description: &'static str,
+    pub(crate) schema: fn() -> Schema,
+    pub(crate) example: fn() -> Value,
+}
+
+pub(crate) static PRODUCT: Parameter = Parameter {
+    name: "product",
+    place: ParameterIn::Path,
+    description: "The id of a product: any text without control characters but `.` and `..`, percent-encoded, a slash \
+                  in it as `%2F`",
+    schema: || schema::product().into(),
+    example: || json!("espresso-machine"),
+};
+
+pub(crate) static COMMENT_ID: Parameter = Parameter {
+    name: "id",
+    place: ParameterIn::Path,
+    description: "The id of a comment, never `.` or `..`; those made here are ULIDs",
+    schema: || schema::comment_id().into(),
+    example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
+};
+
+pub(crate) static LANGUAGE: Parameter = Parameter {
+    name: "language",
+    place: ParameterIn::Query,
+    description: "Only comments in this language: a BCP 47 tag, such as `en` or `pt-BR`; case does not matter",
+    schema: || schema::language().into(),
+    example: || json!("en"),
+};
+
+/// The only parameter that may be repeated.
+pub(crate) static RATING: Parameter = Parameter {
+    name: "rating",
+    place: ParameterIn::Query,
+    description: "Only comments with one of these ratings; all five are the same as none",
+    schema: || schema::ratings().into(),
+    example: || json!([1, 5]),
+};
+
+pub(crate) static PAGE: Parameter = Parameter {
+    name: "page",
+    place: ParameterIn::Query,
+    description: "The number of the page, from 1; not together with `cursor`",
+    schema: || schema::page().into(),
+    example: || json!(1),
+};
+
+pub(crate) static PAGE_SIZE: Parameter = Parameter {
+    name: "page_size",
+    place: ParameterIn::Query,
+    description: "How many comments a page has",
+    schema: || schema::page_size().into(),
+    example: || json!(20),
+};
+
+pub(crate) static ORDER: Parameter = Parameter {
+    name: "order",
+    place: ParameterIn::Query,
+    description: "Newest or oldest first",
+    schema: || schema::order().into(),
+    example: || json!("newest"),
+};
+
+pub(crate) static AS_OF: Parameter = Parameter {
+    name: "as_of",
+    place: ParameterIn::Query,
+    description: "An `as_of` of an earlier answer, or any other instant: only the comments dated up to then. So comments \
+                  posted later shift no page. Deletions, changes of rating or language, and imports of earlier dates \
+                  still do; a cursor goes on where its page ended. Not together with `cursor`",
+    schema: || schema::date_time().into(),
+    example: || json!("2024-11-14T09:30:00.000Z"),
+};
+
+/// The key that sealed its example is lost.
+pub(crate) static CURSOR: Parameter = Parameter {
+    name: "cursor",
+    place: ParameterIn::Query,
+    description: "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
+                  together with `page` or `as_of`",
+    schema: || schema::cursor().into(),
+    example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
+};
+
+impl Parameter {
+    fn describe(&self) -> Description {
+        let required = if self.place == ParameterIn::Path { Required::True } else { Required::False };
+        ParameterBuilder::new()
+            .name(self.name)
+            .parameter_in(self.place.clone())
+            .required(required)
+            .description(Some(self.description))
+            .schema(Some((self.schema)()))
+            .example(Some((self.example)()))
+            .build()
+    }
+}
+
+/// A request as its handler gets it, without its body.
+pub(crate) trait Request: Sized {
+    /// Its parameters, in the order of the OpenAPI document. Its query string may have no others.
+    const PARAMETERS: &'static [&'static Parameter];
+
+    /// # Errors
+    /// Names the first parameter that breaks a rule.
+    fn read(request: &HttpRequest) -> Result<Self, ApiError>;
+}
+
+/// Reads a request, and describes it.
+#[derive(Debug)]
+pub(crate) struct Parsed<R>(pub(crate) R);
+
+impl<R: Request> FromRequest for Parsed<R> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(R::read(request).map(Self))
+    }
+}
+
+impl<R: Request> IntoParams for Parsed<R> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Description> {
+        R::PARAMETERS.iter().map(|parameter| parameter.describe()).collect()
+    }
+}
+
+/// The parameters of a query string.
+pub(crate) struct Query(Vec<(&'static Parameter, String)>);
+
+impl Query {
+    /// Reads the query string of a request that accepts those of the `parameters` that have their place there.
+    ///
+    /// # Errors
+    /// Names the parameter that is unknown, repeated, or not percent-encoded UTF-8.
+    pub(crate) fn read(request: &HttpRequest, parameters: &[&'static Parameter]) -> Result<Self, ApiError> {
+        let known: Vec<&'static Parameter> =
+            parameters.iter().copied().filter(|parameter| parameter.place == ParameterIn::Query).collect();
+        let mut query = Self(Vec::new());
+        for pair in pairs(request.query_string()) {
+            let name = pair.name.ok_or_else(|| {
+                ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
+            })?;
+            let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
+                let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
+                let problem = match names.is_empty() {
+                    true => "is not a parameter here; there are none".to_owned(),
+                    false => format!("is not a parameter here; there are {}", names.join(", ")),
+                };
+                return Err(ApiError::invalid(name, problem));
+            };
+            if name != RATING.name && query.all(parameter).next().is_some() {
+                return Err(repeated(name));
+            }
+            query.0.push((parameter, pair.value.ok_or_else(|| not_encoded(parameter.name))?));
+        }
+        Ok(query)
+    }
+
+    fn all(&self, parameter: &Parameter) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(given, _)| given.name == parameter.name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter, parsed.
+    pub(crate) fn parse<T>(
+        &self,
+        parameter: &Parameter,
+        parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
+    ) -> Result<Option<T>, InvalidInput> {
+        self.all(parameter).next().map(parse).transpose()
+    }
+
+    /// The filter of [`LANGUAGE`] and [`RATING`].
+    pub(crate) fn filter(&self) -> Result<Filter, InvalidInput> {
+        let language = self.parse(&LANGUAGE, Language::parse)?;
+        let ratings: Vec<Rating> = self.all(&RATING).map(Rating::parse).collect::<Result<_, _>>()?;
+        Ok(Filter::new(language, RatingSet::of(ratings)))
+    }
+
+    pub(crate) fn page_size(&self) -> Result<PageSize, InvalidInput> {
+        Ok(self.parse(&PAGE_SIZE, PageSize::parse)?.unwrap_or_default())
+    }
+
+    pub(crate) fn order(&self) -> Result<Order, InvalidInput> {
+        Ok(self.parse(&ORDER, Order::parse)?.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+    use model::PageNumber;
+
+    use super::*;
+
+    fn refused_field<T>(result: Result<T, impl Into<ApiError>>) -> String {
+        match result.map_err(Into::into) {
+            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted"),
+        }
+    }
+
+    fn read(query: &str) -> Result<Query, ApiError> {
+        let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
+        Query::read(&request, &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &RATING])
+    }
+
+    #[test]
+    fn unknown_repeated_and_undecodable_parameters_are_named() {
+        for (query, field) in [
+            ("pages=1", "pages"),
+            ("product=p", "product"),
+            ("page=1&page=1", "page"),
+            ("language=%FF", "language"),
+            ("%FF=1", "query"),
+            ("page=%", "page"),
+        ] {
+            assert_eq!(refused_field(read(query)), field, "{query}");
+        }
+        let query = read("&p%61ge=1+2&rating=1&rating=5&").unwrap();
+        assert_eq!(query.all(&PAGE).collect::<Vec<_>>(), ["1 2"]);
+        assert_eq!(refused_field(query.parse(&PAGE, PageNumber::parse)), "page");
+        assert_eq!(query.filter().unwrap().to_string(), "~/1.5");
+    }
+
+    #[test]
+    fn values_out_of_range_name_their_parameter() {
+        for rating in ["0", "6", "4.5", "five", "", "1.5", "-1", "%F0%9F%98%80"] {
+            let query = read(&format!("rating=1&rating={rating}")).unwrap();
+            assert_eq!(refused_field(query.filter()), "rating", "{rating}");
+        }
+        for language in ["e", "en_US", "", "~", &"a".repeat(300)] {
+            assert_eq!(
+                refused_field(read(&format!("language={language}")).unwrap().filter()),
+                "language",
+                "{language}"
+            );
+        }
+        for size in ["0", "101", "-1", "ten", ""] {
+            assert_eq!(refused_field(read(&format!("page_size={size}")).unwrap().page_size()), "page_size", "{size}");
+        }
+        assert_eq!(refused_field(read("order=latest").unwrap().order()), "order");
+    }
+}

@@ -1,0 +1,300 @@
+//! Tests of routes whose answers need no store.
+
+use actix_web::{
+    body::MessageBody,
+    http::{Method, StatusCode, header},
+    test::{TestRequest, init_service, read_body, try_call_service},
+};
+use page_index::{PageIndex, PageIndexConfig};
+use serde_json::Value;
+use table::{Table, TableConfig};
+
+use crate::{ApiSettings, CursorKey, WriteToken, service::Service};
+
+/// The answer to a request.
+struct Answer {
+    status: StatusCode,
+    headers: header::HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn problem(&self) -> Value {
+        assert_eq!(self.headers.get(header::CONTENT_TYPE).unwrap(), "application/problem+json", "{}", self.body);
+        let problem: Value = serde_json::from_str(&self.body).unwrap();
+        assert_eq!(problem["status"], self.status.as_u16());
+        problem
+    }
+}
+
+/// A service whose stores are out of reach: no program listens at port 1.
+pub(crate) async fn service_with(settings: ApiSettings) -> Service {
+    let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
+    let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+    Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into())
+}
+
+/// Like [`service_with`], with the token `secret`.
+pub(crate) async fn service() -> Service {
+    service_with(settings(&["secret"])).await
+}
+
+/// Sends a request to a service with these settings.
+async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
+    let with_operations = settings.operations_listen.is_none();
+    let service = service_with(settings).await;
+    let app =
+        init_service(service.app(if with_operations { Service::configure_all } else { Service::configure })).await;
+    match try_call_service(&app, request.to_request()).await {
+        Ok(response) => {
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+            Answer { status, headers, body }
+        }
+        // The server itself turns the error into an answer.
+        Err(error) => {
+            let response = error.error_response();
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = String::from_utf8(response.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
+            Answer { status, headers, body }
+        }
+    }
+}
+
+/// Settings with these write tokens.
+pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
+    let hashes = tokens.iter().map(|token| token.parse::<WriteToken>().unwrap().hash());
+    ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::new(CursorKey::new([7; 32])) }
+}
+
+async fn ask_with_tokens(request: TestRequest, tokens: &[&str]) -> Answer {
+    ask_with(request, settings(tokens)).await
+}
+
+async fn ask(request: TestRequest) -> Answer {
+    ask_with_tokens(request, &["secret"]).await
+}
+
+fn write(method: Method, uri: &str) -> TestRequest {
+    TestRequest::default()
+        .method(method)
+        .uri(uri)
+        .insert_header((header::AUTHORIZATION, "Bearer secret"))
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+}
+
+#[actix_web::test]
+async fn bad_parameters_are_named() {
+    for (query, field) in [
+        ("page=0", "page"),
+        ("page=-1", "page"),
+        ("page=two", "page"),
+        ("page=1&page=2", "page"),
+        ("page_size=101", "page_size"),
+        ("rating=6", "rating"),
+        ("language=en_US", "language"),
+        ("order=best", "order"),
+        ("as_of=yesterday", "as_of"),
+        ("cursor=AAAA", "cursor"),
+        ("cursor=AAAA&page=1", "page"),
+        ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of"),
+        ("pages=1", "pages"),
+        ("language=%FF", "language"),
+    ] {
+        let answer = ask(TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}"))).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
+        assert_eq!(answer.problem()["field"], field, "{query}");
+    }
+}
+
+#[actix_web::test]
+async fn a_product_is_taken_exactly_or_refused_by_name() {
+    for part in ["%FF", "%E2%98", "%00", "%0A", "..", "%2E%2E", "%2e", "100%", "%zz", &"x".repeat(201)] {
+        for uri in [format!("/api/v1/products/{part}/comments"), format!("/api/v1/products/{part}/stats")] {
+            let answer = ask(TestRequest::with_uri(&uri)).await;
+            assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{uri}");
+            assert_eq!(answer.problem()["field"], "product", "{uri}");
+        }
+        let page = ask(TestRequest::with_uri(&format!("/product/{part}/comments"))).await;
+        assert_eq!(page.status, StatusCode::BAD_REQUEST, "{part}");
+        assert!(page.body.contains("product: "), "{}", page.body);
+    }
+}
+
+#[actix_web::test]
+async fn without_stores_reading_is_503_and_never_404() {
+    let odd = "assurance%2Fdirect%23%7E%25%7B%22%E2%98%95%D7%A7";
+    for uri in [
+        format!("/api/v1/products/{odd}/comments"),
+        format!("/api/v1/products/{odd}/comments?page=2"),
+        "/api/v1/products/p/stats".to_owned(),
+        "/api/v1/comments/c1".to_owned(),
+        // In the canonical spelling of pages, an unreserved character is not encoded.
+        format!("/product/{}/comments/en/1.5?page=2", odd.replace("%7E", "~")),
+        "/comments/c1".to_owned(),
+        "/readyz".to_owned(),
+    ] {
+        let answer = ask(TestRequest::with_uri(&uri)).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{uri}");
+        assert!(!answer.body.contains("127.0.0.1"), "internals are shown: {}", answer.body);
+        if uri != "/readyz" {
+            assert!(answer.headers.contains_key(header::RETRY_AFTER), "{uri}");
+        }
+    }
+    assert_eq!(ask(TestRequest::with_uri("/livez")).await.status, StatusCode::OK);
+}
+
+#[actix_web::test]
+async fn unknown_addresses_and_methods_are_answered_in_the_readers_format() {
+    for uri in ["/api", "/api/v1/products", "/api/v1/products/p", "/api/v1/products/p/comments/", "/api/v2/x"] {
+        let answer = ask(TestRequest::with_uri(uri)).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{uri}");
+        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:no-such-address");
+    }
+    let page = ask(TestRequest::with_uri("/nothing")).await;
+    assert_eq!(page.status, StatusCode::NOT_FOUND);
+    assert!(page.body.starts_with("<!doctype html>"));
+    let put = ask(TestRequest::with_uri("/api/v1/comments/c1").method(Method::PUT)).await;
+    assert_eq!(put.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(put.headers.get(header::ALLOW).unwrap(), "GET, HEAD, PATCH, DELETE");
+    put.problem();
+    let post = ask(TestRequest::post().uri("/product/p/comments")).await;
+    assert_eq!(post.headers.get(header::ALLOW).unwrap(), "GET, HEAD");
+}
+
+#[actix_web::test]
+async fn writing_without_a_token_is_refused() {
+    let uri = "/api/v1/products/p/comments";
+    let missing = ask(TestRequest::post().uri(uri)).await;
+    assert_eq!(missing.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(missing.headers.get(header::WWW_AUTHENTICATE).unwrap(), "Bearer");
+    let off = ask_with_tokens(write(Method::POST, uri), &[]).await;
+    assert_eq!(off.status, StatusCode::FORBIDDEN);
+    assert!(off.problem()["detail"].as_str().unwrap().contains("Writes are off"));
+    for method in [Method::PATCH, Method::DELETE] {
+        let answer = ask(TestRequest::with_uri("/api/v1/comments/c1").method(method)).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[actix_web::test]
+async fn bodies_are_bounded_and_of_one_media_type() {
+    let uri = "/api/v1/products/p/comments";
+    let large = ask(write(Method::POST, uri).set_payload("x".repeat(200_000))).await;
+    assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(large.problem()["detail"].as_str().unwrap().contains("125 KiB"));
+    let form = write(Method::POST, uri).insert_header((header::CONTENT_TYPE, "text/plain")).set_payload("{}");
+    assert_eq!(ask(form).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let packed = write(Method::POST, uri).insert_header((header::CONTENT_ENCODING, "gzip")).set_payload("{}");
+    assert_eq!(ask(packed).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let broken = ask(write(Method::POST, uri).set_payload("{\"body\":")).await;
+    assert_eq!(broken.status, StatusCode::BAD_REQUEST);
+    assert!(broken.problem()["detail"].as_str().unwrap().contains("line 1 column 8"));
+    let field = ask(write(Method::POST, uri).set_payload(r#"{"language":"en","rating":6,"body":"b"}"#)).await;
+    assert_eq!(field.problem()["field"], "rating");
+    let key = write(Method::POST, uri).insert_header(("Idempotency-Key", "a b")).set_payload("{}");
+    assert_eq!(ask(key).await.problem()["field"], "Idempotency-Key");
+    let weak =
+        write(Method::PATCH, "/api/v1/comments/c1").insert_header((header::IF_MATCH, "\"a\", b")).set_payload("{}");
+    assert_eq!(ask(weak).await.problem()["field"], "If-Match");
+    let valid = write(Method::POST, uri).set_payload(r#"{"language":"en","rating":5,"body":"b"}"#);
+    assert_eq!(ask(valid).await.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[actix_web::test]
+async fn the_start_page_and_its_style_need_no_store() {
+    let page = ask(TestRequest::with_uri("/")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.headers.get(header::CONTENT_TYPE).unwrap().to_str().unwrap().starts_with("text/html"));
+    let loaded: Vec<&str> = page.body.split('"').filter(|text| text.starts_with("/static/")).collect();
+    assert_eq!(loaded.len(), 2, "{}", page.body);
+    for file in loaded {
+        assert_eq!(ask(TestRequest::with_uri(file)).await.status, StatusCode::OK, "{file}");
+    }
+}
+
+#[actix_web::test]
+async fn every_answer_names_its_request() {
+    let given = TestRequest::with_uri("/livez").insert_header(("X-Request-Id", "caller-7"));
+    assert_eq!(ask(given).await.headers.get("x-request-id").unwrap(), "caller-7");
+    let made = ask(TestRequest::with_uri("/nothing")).await;
+    assert_eq!(made.headers.get("x-request-id").unwrap().len(), 26);
+}
+
+#[actix_web::test]
+async fn requests_beyond_the_limit_are_refused_at_once() {
+    let full = || ApiSettings { in_flight_max: 0, ..settings(&["secret"]) };
+    for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
+        let answer = ask_with(TestRequest::with_uri(uri), full()).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:overloaded");
+        assert!(answer.headers.contains_key(header::RETRY_AFTER));
+    }
+    let page = ask_with(TestRequest::with_uri("/product/p/comments"), full()).await;
+    assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(page.body.starts_with("<!doctype html>"));
+    assert_eq!(ask_with(TestRequest::with_uri("/livez"), full()).await.status, StatusCode::OK);
+    let metrics = ask_with(TestRequest::with_uri("/metrics"), full()).await;
+    assert_eq!(metrics.status, StatusCode::OK);
+}
+
+#[actix_web::test]
+async fn health_and_metrics_at_a_separate_address_are_not_public() {
+    let elsewhere = ApiSettings { operations_listen: Some(([127, 0, 0, 1], 0).into()), ..settings(&[]) };
+    for uri in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(ask_with(TestRequest::with_uri(uri), elsewhere.clone()).await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[actix_web::test]
+async fn unchanged_content_is_not_sent_again_and_texts_are_compressed() {
+    let style = "/static/style.css";
+    let first = ask(TestRequest::with_uri(style)).await;
+    let tag = first.headers.get(header::ETAG).unwrap().clone();
+    assert_eq!(first.headers.get(header::VARY).unwrap(), "accept-encoding");
+    for method in [Method::GET, Method::HEAD] {
+        let again = TestRequest::with_uri(style)
+            .method(method)
+            .insert_header((header::IF_NONE_MATCH, tag.clone()))
+            .insert_header((header::ACCEPT_ENCODING, "gzip"));
+        let again = ask(again).await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        assert_eq!(again.body, "");
+        assert_eq!(again.headers.get(header::ETAG), Some(&tag));
+        assert!(again.headers.contains_key(header::CACHE_CONTROL));
+        assert!(!again.headers.contains_key(header::CONTENT_ENCODING), "{:?}", again.headers);
+    }
+    let other = TestRequest::with_uri(style).insert_header((header::IF_NONE_MATCH, "W/\"other\""));
+    assert_eq!(ask(other).await.body, first.body);
+}
+
+#[actix_web::test]
+async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
+    let header = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    for (uri, status) in [("/openapi.json", 200), ("/api/v1/products/p/comments?page=0", 400), ("/api/v1/nothing", 404)]
+    {
+        let answer = ask(TestRequest::with_uri(uri).insert_header((header::ORIGIN, "https://shop.example"))).await;
+        assert_eq!(answer.status.as_u16(), status, "{uri}");
+        assert_eq!(header(&answer, "access-control-allow-origin").as_deref(), Some("*"), "{uri}");
+        let exposed = header(&answer, "access-control-expose-headers").unwrap();
+        assert!(["ETag", "Link", "Retry-After", "X-Request-Id"].iter().all(|name| exposed.contains(name)), "{exposed}");
+    }
+    // A page does not need this.
+    let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
+    assert_eq!(header(&page, "access-control-allow-origin"), None);
+
+    let preflight = |wanted: &str| {
+        let request = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
+        let request = request.insert_header((header::ORIGIN, "https://shop.example"));
+        request.insert_header((header::ACCESS_CONTROL_REQUEST_METHOD, wanted))
+    };
+    for wanted in ["GET", "POST", "DELETE"] {
+        let answer = ask(preflight(wanted)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""));
+        assert_eq!(header(&answer, "access-control-allow-methods").as_deref(), Some("GET, HEAD"));
+        let allowed = header(&answer, "access-control-allow-headers").unwrap();
+        assert!(!allowed.to_lowercase().contains("authorization"), "{allowed}");
+    }
+    let no_preflight = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
+    assert_eq!(ask(no_preflight).await.status, StatusCode::METHOD_NOT_ALLOWED);
+}

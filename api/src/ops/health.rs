@@ -1,0 +1,158 @@
+//! `/livez` and `/readyz`, for operators and load balancers.
+
+use std::time::Duration;
+
+use actix_web::{HttpResponse, http::StatusCode, web};
+use model::CommentId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{error::ApiError, store::StoreClients};
+
+/// Maximum duration of a check. Checkers ask often and give up soon.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// An id that no comment has. Looking it up costs half a read unit and shows that the table answers.
+const PROBE_ID: &str = "-";
+
+/// The process lives.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"status": "alive"}))]
+pub(crate) struct Liveness {
+    /// Always `alive`.
+    status: &'static str,
+}
+
+/// How the service and its stores are.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "status": "ready", "table": {"state": "ok"},
+    "page_index": {"state": "ready", "partitions_ready": 256, "partitions": 256}
+}))]
+pub(crate) struct Readiness {
+    status: ServiceState,
+    table: TableReadiness,
+    page_index: IndexReadiness,
+}
+
+/// How the service is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ServiceState {
+    /// All requests are answered.
+    Ready,
+    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products.
+    Degraded,
+    /// No request is answered.
+    Unavailable,
+}
+
+/// How the table is.
+#[derive(Debug, Serialize, ToSchema)]
+struct TableReadiness {
+    state: TableState,
+}
+
+/// How the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum TableState {
+    /// It answers.
+    Ok,
+    /// It does not answer.
+    Error,
+}
+
+/// How the page index is.
+#[derive(Debug, Serialize, ToSchema)]
+struct IndexReadiness {
+    state: IndexState,
+    /// How many of its partitions are ready.
+    partitions_ready: Option<usize>,
+    /// How many partitions it has.
+    partitions: Option<usize>,
+}
+
+/// How the page index is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum IndexState {
+    /// Every partition is ready.
+    Ready,
+    /// Some partitions are ready.
+    PartiallyReady,
+    /// No partition is ready.
+    NotReady,
+    /// Redis answers, but the table's id is unknown, so the index cannot be matched to it.
+    Unknown,
+    /// Redis does not answer.
+    Unreachable,
+}
+
+/// The process lives.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    tag = "operations",
+    responses((status = 200, description = "The process lives", body = Liveness)),
+)]
+pub(crate) async fn livez() -> HttpResponse {
+    HttpResponse::Ok().json(Liveness { status: "alive" })
+}
+
+/// The state of each store.
+///
+/// Without the page index the service still serves page 1 and cursors, so only a table out of reach is 503.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operations",
+    responses(
+        (status = 200, description = "Pages are served", body = Readiness),
+        (status = 503, description = "The table is out of reach", body = Readiness),
+    ),
+)]
+pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpResponse, ApiError> {
+    let (table, page_index) = tokio::join!(check_table(&stores), check_index(&stores));
+    let (code, status) = match (table, page_index.state) {
+        (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
+        (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
+        (TableState::Error, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Unavailable),
+    };
+    Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
+}
+
+async fn check_table(stores: &StoreClients) -> TableState {
+    let probe = async {
+        let id = CommentId::parse(PROBE_ID).map_err(ApiError::internal)?;
+        stores.comment(&id).await.map_err(ApiError::from)
+    };
+    match tokio::time::timeout(CHECK_TIMEOUT, probe).await {
+        Ok(Ok(_)) => TableState::Ok,
+        Ok(Err(error)) => {
+            tracing::warn!(?error, "the table does not answer the check");
+            TableState::Error
+        }
+        Err(_) => TableState::Error,
+    }
+}
+
+async fn check_index(stores: &StoreClients) -> IndexReadiness {
+    let unknown = |state| IndexReadiness { state, partitions_ready: None, partitions: None };
+    match tokio::time::timeout(CHECK_TIMEOUT, stores.partitions_ready()).await {
+        Ok(Ok(Some((ready, partitions)))) => {
+            let state = match ready {
+                0 => IndexState::NotReady,
+                all if all == partitions => IndexState::Ready,
+                _ => IndexState::PartiallyReady,
+            };
+            IndexReadiness { state, partitions_ready: Some(ready), partitions: Some(partitions) }
+        }
+        Ok(Ok(None)) => unknown(IndexState::Unknown),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the page index does not answer the check");
+            unknown(IndexState::Unreachable)
+        }
+        Err(_) => unknown(IndexState::Unreachable),
+    }
+}

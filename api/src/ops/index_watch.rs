@@ -1,0 +1,160 @@
+//! Watches the last answer of the page index for each partition, and logs changes.
+//!
+//! **Invariant:** the answer of one partition says nothing about the others: a failed cluster master affects only its
+//! partitions. The log gets at most one line per [`LOG_PAUSE`], however many readers notice
+//! (`changes_are_logged_and_requests_are_not`).
+
+use std::{
+    fmt::Display,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use page_index::IndexPartition;
+
+/// Minimum pause between two log lines about the page index.
+const LOG_PAUSE: Duration = Duration::from_secs(5);
+
+/// The answers of the page index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum IndexAnswerKind {
+    Ready,
+    NotReady,
+    Unreachable,
+    /// It was not asked, because the id of the table was not known.
+    Unknown,
+    /// It refuses, or holds invalid data: an operator has to look.
+    Broken,
+}
+
+impl IndexAnswerKind {
+    const ALL: [Self; 5] = [Self::Ready, Self::NotReady, Self::Unreachable, Self::Unknown, Self::Broken];
+
+    /// Its label.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NotReady => "not_ready",
+            Self::Unreachable => "unreachable",
+            Self::Unknown => "unknown",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// The last answer of each partition.
+#[derive(Debug)]
+pub(crate) struct IndexWatch(Mutex<Watched>);
+
+#[derive(Debug)]
+struct Watched {
+    partitions: Vec<Option<IndexAnswerKind>>,
+    /// How many partitions have an answer other than [`IndexAnswerKind::Ready`].
+    unavailable: usize,
+    /// The number that was last logged.
+    logged: usize,
+    logged_at: Option<Instant>,
+}
+
+impl IndexWatch {
+    pub(crate) fn new(partitions: usize) -> Self {
+        let partitions = vec![None; partitions];
+        Self(Mutex::new(Watched { partitions, unavailable: 0, logged: 0, logged_at: None }))
+    }
+
+    /// Records an answer, and the reason when it cannot be trusted.
+    pub(crate) fn note(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
+        let mut watched = self.watched();
+        let Some(last) = watched.partitions.get_mut(usize::from(partition.number())) else { return };
+        let was_available = last.replace(kind).is_none_or(|before| before == IndexAnswerKind::Ready);
+        match (was_available, kind == IndexAnswerKind::Ready) {
+            (true, false) => watched.unavailable += 1,
+            (false, true) => watched.unavailable -= 1,
+            (true, true) | (false, false) => {}
+        }
+        if watched.unavailable != watched.logged {
+            watched.log(partition, kind, reason);
+        }
+    }
+
+    /// Number of partitions by the kind of their last answer.
+    pub(crate) fn answers(&self) -> [(IndexAnswerKind, usize); 5] {
+        let watched = self.watched();
+        IndexAnswerKind::ALL
+            .map(|kind| (kind, watched.partitions.iter().filter(|answer| **answer == Some(kind)).count()))
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// Logs how many partitions are unavailable, unless a change was logged a moment ago.
+    fn log(&mut self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
+        if self.logged_at.is_some_and(|logged_at| logged_at.elapsed() < LOG_PAUSE) {
+            return;
+        }
+        self.logged_at = Some(Instant::now());
+        let before = std::mem::replace(&mut self.logged, self.unavailable);
+        let (unavailable, of, partition) = (self.unavailable, self.partitions.len(), partition.number());
+        let reason = reason.map(|reason| reason.to_string());
+        match kind {
+            _ if unavailable == 0 => tracing::info!("the page index answers again"),
+            _ if unavailable < before => tracing::info!(unavailable, of, "more of the page index answers again"),
+            IndexAnswerKind::Ready | IndexAnswerKind::Unknown => {
+                tracing::warn!(unavailable, of, "parts of the page index are unavailable");
+            }
+            IndexAnswerKind::NotReady => {
+                tracing::warn!(unavailable, of, partition, reason, "the page index is not ready");
+            }
+            IndexAnswerKind::Unreachable => {
+                tracing::warn!(unavailable, of, partition, reason, "the page index is out of reach");
+            }
+            // For example a wrong password, a missing permission, or a member that is not an id. Page 1 and cursors
+            // must still work.
+            IndexAnswerKind::Broken => {
+                tracing::error!(unavailable, of, partition, reason, "the page index does not work");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ProductId;
+    use page_index::{PageIndex, PageIndexConfig};
+
+    use super::*;
+
+    #[test]
+    fn changes_are_logged_and_requests_are_not() {
+        let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+        let [up, down] = ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
+        assert_ne!(up, down);
+        let watch = IndexWatch::new(index.partitions().count());
+        let logged = || watch.watched().logged;
+        let pause_is_over = || watch.watched().logged_at = None;
+        watch.note(up, IndexAnswerKind::Ready, None);
+        assert!(watch.watched().logged_at.is_none(), "nothing has changed for the worse");
+        // Readers alternate between two products. The master of one of them is down.
+        watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
+        assert_eq!(logged(), 1);
+        for _ in 0..100 {
+            pause_is_over();
+            watch.note(up, IndexAnswerKind::Ready, None);
+            watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
+            assert!(watch.watched().logged_at.is_none(), "a request is logged");
+        }
+        let count = |kind| watch.answers().into_iter().find(|(other, _)| *other == kind).unwrap().1;
+        assert_eq!([count(IndexAnswerKind::Ready), count(IndexAnswerKind::Unreachable)], [1, 1]);
+
+        // After the pause, the next request logs the changes made during it.
+        watch.watched().logged_at = Some(Instant::now());
+        watch.note(down, IndexAnswerKind::Ready, None);
+        assert_eq!(logged(), 1);
+        pause_is_over();
+        watch.note(up, IndexAnswerKind::Ready, None);
+        assert_eq!((logged(), watch.watched().unavailable), (0, 0));
+    }
+}

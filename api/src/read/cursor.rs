@@ -1,0 +1,361 @@
+//! Cursors: sealed positions where a page starts or ends.
+//!
+//! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal also covers the
+//! product, filter, order and page size, so a cursor of a different listing does not open. AES-SIV is deterministic and
+//! needs no nonce. So one position always has one cursor, and no nonce can be reused by mistake.
+//!
+//! Keys can be changed without breaking cursors: one key seals, and any of several keys opens.
+//!
+//! The sealed content is as short as possible; the seal takes 16 bytes of each cursor:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 1 | the layout's version, the direction, and how the rest is written |
+//! | 0 to 8 | the instant in milliseconds since 1970, zigzag and LEB128: 6 in our time; none when it is the ULID's own |
+//! | 1 to 64 | the id; 16 when it is a ULID |
+
+use aes_siv::{KeyInit, siv::Aes128Siv};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use model::{Cd, CommentId, Filter, Order, PageSize, ProductId, Timestamp};
+use ulid::Ulid;
+
+use crate::{error::ApiError, secrets::CursorKey};
+
+/// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
+pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
+
+/// Identifies the use of the seal: one more part of the sealed data.
+const PURPOSE: &[u8] = b"pagemark cursor";
+
+/// The first byte: the version in its high half, and these bits.
+const VERSION: u8 = 0x10;
+const BACKWARD: u8 = 1;
+/// The id is a ULID, in its 16 bytes.
+const ULID_ID: u8 = 2;
+/// The instant is the ULID's own, and left out.
+const ULID_INSTANT: u8 = 4;
+
+/// Seven bits of a number make a byte; the eighth says that more follow.
+const LEB128_MORE: u8 = 0x80;
+/// Ten times seven bits hold every 64-bit number.
+const LEB128_MAX_LEN: usize = 10;
+
+/// The direction in which a cursor leads from its comment, in the listing's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// To the page after the comment.
+    Forward,
+    /// To the page before the comment.
+    Backward,
+}
+
+impl Direction {
+    /// The other direction.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Forward => Self::Backward,
+            Self::Backward => Self::Forward,
+        }
+    }
+}
+
+/// A position just after, or just before, a comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) direction: Direction,
+    pub(crate) at: Cd,
+}
+
+/// The listing that a cursor belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CursorScope<'scope> {
+    pub(crate) product: &'scope ProductId,
+    pub(crate) filter: &'scope Filter,
+    pub(crate) order: Order,
+    pub(crate) page_size: PageSize,
+}
+
+impl CursorScope<'_> {
+    /// The vector of associated data. AES-SIV separates its parts, so two different scopes never have equal data.
+    fn associated_data(&self) -> [Vec<u8>; 5] {
+        [
+            PURPOSE.to_vec(),
+            self.product.as_str().as_bytes().to_vec(),
+            self.filter.to_string().into_bytes(),
+            self.order.to_string().into_bytes(),
+            vec![self.page_size.get()],
+        ]
+    }
+}
+
+impl Cursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Cd { created_at, id } = &self.at;
+        let ulid = Ulid::from_string(id.as_str()).ok().filter(|ulid| ulid.to_string() == id.as_str());
+        let of_ulid = ulid.is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
+        let mut head = VERSION;
+        if self.direction == Direction::Backward {
+            head |= BACKWARD;
+        }
+        if ulid.is_some() {
+            head |= ULID_ID;
+        }
+        if of_ulid {
+            head |= ULID_INSTANT;
+        }
+        let mut bytes = vec![head];
+        if !of_ulid {
+            write_number(&mut bytes, created_at.epoch_ms());
+        }
+        match ulid {
+            Some(ulid) => bytes.extend(ulid.to_bytes()),
+            None => bytes.extend(id.as_str().as_bytes()),
+        }
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (&head, mut rest) = bytes.split_first()?;
+        if head & !(BACKWARD | ULID_ID | ULID_INSTANT) != VERSION {
+            return None;
+        }
+        let written = if head & ULID_INSTANT == 0 { Some(read_number(&mut rest)?) } else { None };
+        let (id, of_ulid) = if head & ULID_ID == 0 {
+            (std::str::from_utf8(rest).ok()?.to_owned(), None)
+        } else {
+            let ulid = Ulid::from_bytes(rest.try_into().ok()?);
+            (ulid.to_string(), i64::try_from(ulid.timestamp_ms()).ok())
+        };
+        let created_at = Timestamp::from_epoch_ms(written.or(of_ulid)?).ok()?;
+        let direction = if head & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
+        Some(Self { direction, at: Cd { created_at, id: CommentId::parse(&id).ok()? } })
+    }
+}
+
+/// Appends a number, small ones in few bytes: zigzag, then LEB128.
+fn write_number(bytes: &mut Vec<u8>, number: i64) {
+    let mut rest = number.unsigned_abs() << 1 | u64::from(number < 0);
+    loop {
+        let [low, ..] = (rest & u64::from(!LEB128_MORE)).to_le_bytes();
+        rest >>= 7;
+        if rest == 0 {
+            bytes.push(low);
+            return;
+        }
+        bytes.push(low | LEB128_MORE);
+    }
+}
+
+/// Takes a number from the front.
+fn read_number(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for place in 0..LEB128_MAX_LEN {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & !LEB128_MORE);
+        number |= bits.checked_shl(u32::try_from(place * 7).ok()?)?;
+        if byte & LEB128_MORE == 0 {
+            let size = i64::try_from(number >> 1).ok()?;
+            return Some(if number & 1 == 0 { size } else { -size });
+        }
+    }
+    None
+}
+
+/// Seals and opens cursors.
+pub(crate) struct CursorSealer {
+    sealing: CursorKey,
+    /// Further keys that open.
+    others: Vec<CursorKey>,
+}
+
+impl CursorSealer {
+    pub(crate) fn new(sealing: CursorKey, others: Vec<CursorKey>) -> Self {
+        Self { sealing, others }
+    }
+
+    /// The cursor in the form that clients get.
+    pub(crate) fn seal(&self, scope: &CursorScope<'_>, cursor: &Cursor) -> Result<String, ApiError> {
+        let sealed = siv(&self.sealing).encrypt(scope.associated_data(), &cursor.to_bytes());
+        // Sealing fails only for more than 126 parts.
+        let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Opens a cursor that a client sent back.
+    ///
+    /// # Errors
+    /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
+    /// distinguished.
+    pub(crate) fn open(&self, scope: &CursorScope<'_>, text: &str) -> Result<Cursor, ApiError> {
+        self.try_open(scope, text).ok_or_else(|| {
+            let problem = "is not a cursor of this listing: it must come from an earlier answer for the same product, \
+                           language, ratings, order and page_size";
+            ApiError::invalid("cursor", problem)
+        })
+    }
+
+    fn try_open(&self, scope: &CursorScope<'_>, text: &str) -> Option<Cursor> {
+        if text.len() > SEALED_MAX_LEN {
+            return None;
+        }
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let keys = std::iter::once(&self.sealing).chain(&self.others);
+        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(scope.associated_data(), &sealed).ok())?;
+        Cursor::of_bytes(&plain)
+    }
+}
+
+fn siv(key: &CursorKey) -> Aes128Siv {
+    Aes128Siv::new(key.bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use model::{Language, RatingSet};
+    use proptest::prelude::*;
+
+    fn sealer() -> CursorSealer {
+        CursorSealer::new(CursorKey::new([7; 32]), Vec::new())
+    }
+
+    fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
+        let at = Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
+        Cursor { direction, at }
+    }
+
+    fn with_scope<T>(
+        product: &str,
+        filter: &Filter,
+        order: Order,
+        size: u64,
+        f: impl FnOnce(&CursorScope<'_>) -> T,
+    ) -> T {
+        let product = ProductId::parse(product).unwrap();
+        f(&CursorScope { product: &product, filter, order, page_size: PageSize::new(size).unwrap() })
+    }
+
+    #[test]
+    fn a_cursor_opens_only_for_its_listing_and_key() {
+        let sealer = sealer();
+        let given = cursor(Direction::Forward, 1_700_000_000_000, "01HF00000000000000000000AA");
+        let english = Filter::new(Some(Language::parse("en").unwrap()), None);
+        let fives = Filter::new(None, RatingSet::parse("5").ok());
+        let text = with_scope("p", &english, Order::Newest, 20, |scope| sealer.seal(scope, &given).unwrap());
+        let open = |product: &str, filter: &Filter, order, size| {
+            with_scope(product, filter, order, size, |scope| sealer.open(scope, &text).ok())
+        };
+        assert_eq!(open("p", &english, Order::Newest, 20), Some(given));
+        assert_eq!(open("q", &english, Order::Newest, 20), None);
+        assert_eq!(open("p", &Filter::ANY, Order::Newest, 20), None);
+        assert_eq!(open("p", &fives, Order::Newest, 20), None);
+        assert_eq!(open("p", &english, Order::Oldest, 20), None);
+        assert_eq!(open("p", &english, Order::Newest, 21), None);
+        let stranger = CursorSealer::new(CursorKey::new([8; 32]), Vec::new());
+        assert!(with_scope("p", &english, Order::Newest, 20, |scope| stranger.open(scope, &text)).is_err());
+    }
+
+    #[test]
+    fn every_changed_character_breaks_the_seal() {
+        let sealer = sealer();
+        with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| {
+            let text = sealer.seal(scope, &cursor(Direction::Backward, -5, "c")).unwrap();
+            for at in 0..text.len() {
+                let mut changed = text.clone().into_bytes();
+                changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+                assert!(sealer.open(scope, &String::from_utf8(changed).unwrap()).is_err(), "{at}");
+            }
+            for broken in ["", "A", "====", &text[1..], &format!("{text}A"), &"A".repeat(10_000), "☕"] {
+                assert!(sealer.open(scope, broken).is_err(), "{broken}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_cursor_outlives_a_change_of_the_key() {
+        let [before, after] = [7, 8].map(|byte| CursorKey::new([byte; 32]));
+        let given = cursor(Direction::Forward, 1_700_000_000_000, "c1");
+        with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| {
+            let old = CursorSealer::new(before.clone(), Vec::new());
+            let preparing = CursorSealer::new(before.clone(), vec![after.clone()]);
+            let changed = CursorSealer::new(after.clone(), vec![before]);
+            let done = CursorSealer::new(after, Vec::new());
+            let (first, second) = (old.seal(scope, &given).unwrap(), changed.seal(scope, &given).unwrap());
+            assert_ne!(first, second);
+            assert_eq!(preparing.seal(scope, &given).unwrap(), first);
+            for sealer in [&preparing, &changed] {
+                assert_eq!(sealer.open(scope, &first).unwrap(), given);
+                assert_eq!(sealer.open(scope, &second).unwrap(), given);
+            }
+            assert!(old.open(scope, &second).is_err() && done.open(scope, &first).is_err());
+        });
+    }
+
+    #[test]
+    fn cursors_are_short() {
+        let lengths = [
+            ("a ULID of its own instant", 1_700_000_000_000, "01HF7YAT000000000000000000"),
+            ("a ULID of another", 1_700_000_000_001, "01HF7YAT000000000000000000"),
+            ("ten characters", 1_700_000_000_000, "1234567890"),
+            ("a UUID", 1_700_000_000_000, "67e55044-10b1-426f-9247-bb680e5fe0c8"),
+            ("the longest", -1, &"x".repeat(64)),
+        ]
+        .map(|(what, ms, id)| {
+            let given = cursor(Direction::Forward, ms, id);
+            let sealed =
+                with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| sealer().seal(scope, &given).unwrap());
+            format!("{what}: {} characters\n", sealed.len())
+        });
+        expect![[r"
+            a ULID of its own instant: 44 characters
+            a ULID of another: 52 characters
+            ten characters: 44 characters
+            a UUID: 79 characters
+            the longest: 110 characters
+        "]]
+        .assert_eq(&lengths.concat());
+    }
+
+    #[test]
+    fn unsealed_bytes_are_no_cursor() {
+        for bytes in [&[][..], &[VERSION], &[VERSION, 0x80], &[0x20, 1, b'c'], &[VERSION | ULID_ID, 1, 2, 3]] {
+            assert_eq!(Cursor::of_bytes(bytes), None, "{bytes:?}");
+        }
+        assert_eq!(Cursor::of_bytes(&[[VERSION].as_slice(), &[0xFF; 12], b"c"].concat()), None);
+        assert_eq!(Cursor::of_bytes(&[VERSION | ULID_INSTANT, b'c']), None, "no instant anywhere");
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_opens_or_is_refused(text in "[A-Za-z0-9_=-]{0,160}|.{0,40}") {
+            with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| assert!(sealer().open(scope, &text).is_err()));
+        }
+
+        #[test]
+        fn bytes_are_a_cursor_or_none(head in 0x10..0x18_u8, bytes in prop::collection::vec(any::<u8>(), 0..40), id in "[a-z.]{0,3}") {
+            for rest in [bytes.clone(), [bytes.get(..6).unwrap_or(&[]), id.as_bytes()].concat(), [&[0xFF; 9][..], &[1], id.as_bytes()].concat()] {
+                if let Some(cursor) = Cursor::of_bytes(&[&[head], rest.as_slice()].concat()) {
+                    prop_assert_eq!(Cursor::of_bytes(&cursor.to_bytes()), Some(cursor));
+                }
+            }
+        }
+
+        #[test]
+        fn every_cursor_opens_again(
+            ms in Timestamp::MIN.epoch_ms()..=Timestamp::MAX.epoch_ms(),
+            id in "[A-Za-z0-9._-]{3,64}|[A-Za-z0-9_-]{1,2}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
+            forward in any::<bool>(),
+        ) {
+            let direction = if forward { Direction::Forward } else { Direction::Backward };
+            let given = cursor(direction, ms, &id);
+            with_scope("p/☕", &Filter::ANY, Order::Oldest, 100, |scope| {
+                let text = sealer().seal(scope, &given).unwrap();
+                assert!(text.len() <= SEALED_MAX_LEN);
+                assert_eq!(sealer().open(scope, &text).unwrap(), given);
+                assert_eq!(sealer().seal(scope, &given).unwrap(), text);
+            });
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Pages cut from the table's answers, over comments made at the milliseconds 1 to `last`.
+
+use super::*;
+use model::{CommentText, Language, Malformed, Rating, Revision};
+use table::MalformedItem;
+
+fn whole(comments: Vec<Comment>) -> Page {
+    Page { comments, ..Page::default() }
+}
+
+fn query(order: Order, size: u64) -> ListingQuery {
+    let product = ProductId::parse("p").unwrap();
+    ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_epoch_ms(ms).unwrap()
+}
+
+/// A comment made at this millisecond, which is also its name.
+fn comment(ms: i64) -> Comment {
+    Comment {
+        id: CommentId::parse(&format!("c{ms}")).unwrap(),
+        product: ProductId::parse("p").unwrap(),
+        language: Language::parse("en").unwrap(),
+        rating: Rating::new(5).unwrap(),
+        created_at: at(ms),
+        revision: Revision::after(None, at(0), 0),
+        text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+    }
+}
+
+/// The table's answer to a query over comments made at the milliseconds 1 to `last`.
+fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
+    let mut all: Vec<Comment> = (1..=last).map(comment).collect();
+    if plan.order == Order::Newest {
+        all.reverse();
+    }
+    let follows = |cd: &Cd| match (&plan.start, plan.order) {
+        (None, _) => true,
+        (Some(start), Order::Newest) => cd < start,
+        (Some(start), Order::Oldest) => cd > start,
+    };
+    all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
+}
+
+/// The rows of an answer that a page of the query shows.
+fn found(query: &ListingQuery, page: Page) -> Found {
+    Found::new(page, query.page_size, None)
+}
+
+fn times(listing: &ListingPage) -> Vec<i64> {
+    listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
+}
+
+fn page(
+    query: &ListingQuery,
+    number: u64,
+    as_of: Option<i64>,
+    start: Option<PageStart>,
+    last: i64,
+) -> Result<ListingPage, ApiError> {
+    let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
+    let plan = plan_page(query, number, as_of, start.as_ref())?;
+    let found = Found::new(whole(answer(&plan, last)), query.page_size, as_of);
+    cut_page(query, number, start.map(|start| start.total), found)
+}
+
+fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
+    let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
+    let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
+    cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last)))).unwrap()
+}
+
+fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
+    Some(PageStart { total, before: before.map(|ms| comment(ms).cd()), reached: at(0) })
+}
+
+#[test]
+fn walking_cursors_shows_every_comment_once_and_back_again() {
+    for order in [Order::Newest, Order::Oldest] {
+        for last in 1..=13 {
+            for size in [1, 3, 4, 13] {
+                let query = query(order, size);
+                let mut listing = page(&query, 1, None, None, last).unwrap();
+                assert_eq!(listing.prev, None);
+                let mut pages = vec![times(&listing)];
+                while let Some(next) = &listing.next {
+                    listing = follow(&query, next, last);
+                    assert!(!listing.comments.is_empty());
+                    pages.push(times(&listing));
+                }
+                let mut expected: Vec<i64> = (1..=last).collect();
+                if order == Order::Newest {
+                    expected.reverse();
+                }
+                assert_eq!(pages.concat(), expected);
+                let mut back = vec![times(&listing)];
+                while let Some(prev) = &listing.prev {
+                    listing = follow(&query, prev, last);
+                    back.push(times(&listing));
+                }
+                back.reverse();
+                assert_eq!(back, pages);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_ready_index_gives_an_empty_page() {
+    let query = query(Order::Newest, 20);
+    assert!(matches!(page(&query, 1, None, None, 0), Err(ApiError::IndexUnavailable)));
+    let empty = page(&query, 1, None, start(0, None), 0).unwrap();
+    assert_eq!((empty.total, empty.next, empty.prev), (Some(0), None, None));
+    assert!(matches!(page(&query, 2, None, None, 50), Err(ApiError::IndexUnavailable)));
+    assert!(matches!(
+        page(&query, 4, None, start(50, None), 50),
+        Err(ApiError::PastTheEnd { page: 4, total_pages: 3 })
+    ));
+    assert!(matches!(page(&query, 2, None, start(0, None), 0), Err(ApiError::PastTheEnd { .. })));
+}
+
+#[test]
+fn a_numbered_page_leads_to_its_neighbours() {
+    let query = query(Order::Newest, 20);
+    let second = page(&query, 2, None, start(50, Some(31)), 50).unwrap();
+    assert_eq!(times(&second), (11..=30).rev().collect::<Vec<_>>());
+    assert_eq!(times(&follow(&query, second.next.as_ref().unwrap(), 50)), (1..=10).rev().collect::<Vec<_>>());
+    assert_eq!(times(&follow(&query, second.prev.as_ref().unwrap(), 50)), (31..=50).rev().collect::<Vec<_>>());
+    let last = page(&query, 3, None, start(50, Some(11)), 50).unwrap();
+    assert_eq!((times(&last).len(), last.next), (10, None));
+}
+
+#[test]
+fn comments_dated_after_as_of_do_not_shift_pages() {
+    let newest = query(Order::Newest, 2);
+    for index in [start(3, Some(4)), None] {
+        let first = page(&newest, 1, Some(3), index, 9).unwrap();
+        assert_eq!(times(&first), [3, 2]);
+        assert!(first.next.is_some());
+    }
+    assert_eq!(times(&page(&newest, 2, Some(3), start(3, Some(2)), 9).unwrap()), [1]);
+    let oldest = query(Order::Oldest, 2);
+    let last = page(&oldest, 2, Some(3), start(3, Some(2)), 9).unwrap();
+    assert_eq!((times(&last), last.next), (vec![3], None));
+    assert_eq!(page(&oldest, 1, Some(2), None, 9).unwrap().next, None);
+    assert_eq!(times(&page(&newest, 1, Some(Timestamp::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
+}
+
+#[test]
+fn shown_comments_count_although_the_index_is_behind() {
+    let query = query(Order::Newest, 20);
+    assert_eq!(page(&query, 1, None, start(4, None), 5).unwrap().total, Some(5));
+    assert_eq!(page(&query, 1, None, start(6, None), 5).unwrap().total, Some(6));
+}
+
+#[test]
+fn a_page_that_differs_from_the_ranks_is_a_sign_of_drift() {
+    let query = query(Order::Newest, 3);
+    let sign = |skip, total, answered| {
+        let answer = whole((1..=answered).map(comment).collect());
+        drift_sign(&query, skip, total, &found(&query, answer))
+    };
+    assert_eq!([sign(0, 3, 3), sign(0, 9, 3), sign(3, 5, 2), sign(0, 0, 0)], [None; 4]);
+    assert_eq!(sign(3, 5, 1), Some(DriftSign::ShortPage));
+    assert_eq!(sign(0, 2, 3), Some(DriftSign::Unranked));
+    assert_eq!(sign(3, 5, 0), Some(DriftSign::EmptyPage));
+    let cut_short = Page { cut_short: true, ..whole(vec![comment(1)]) };
+    assert_eq!(drift_sign(&query, 0, 3, &found(&query, cut_short)), None);
+    // The comment that is asked for beyond the page is not shown.
+    assert_eq!([sign(0, 3, 4), sign(0, 9, 4)], [None; 2]);
+}
+
+#[test]
+fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
+    for order in [Order::Newest, Order::Oldest] {
+        let query = query(order, 3);
+        for direction in [Direction::Forward, Direction::Backward] {
+            // The comments beyond the fifth are gone, in the direction in which the cursor leads.
+            let all: Vec<Comment> = (1..=5).map(comment).collect();
+            let descending = (order == Order::Newest) == (direction == Direction::Forward);
+            let own = if descending { 1 } else { 5 };
+            let cursor = Cursor { direction, at: comment(own).cd() };
+            let empty = cut_at_cursor(&query, &cursor, None, found(&query, whole(Vec::new()))).unwrap();
+            let back = match direction {
+                Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
+                Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
+            };
+            let back = back.unwrap_or_else(|| panic!("{order} {direction:?}: {empty:?}"));
+            let found = times(&follow(&query, back, i64::try_from(all.len()).unwrap()));
+            let mut nearest = if own == 1 { vec![1, 2, 3] } else { vec![3, 4, 5] };
+            if order == Order::Newest {
+                nearest.reverse();
+            }
+            assert_eq!(found, nearest, "{order} {direction:?}");
+        }
+    }
+}
+
+#[test]
+fn a_malformed_item_keeps_its_place_and_hides_nothing() {
+    let query = query(Order::Newest, 3);
+    let malformed = |place, ms: Option<i64>| MalformedItem {
+        place,
+        pk: String::new(),
+        cd: ms.map(|ms| comment(ms).cd()),
+        problem: Malformed::new("item", "broken"),
+    };
+    let cursor = Cursor { direction: Direction::Forward, at: comment(9).cd() };
+    let page = |comments: &[i64], malformed: Vec<MalformedItem>| {
+        found(&query, Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) })
+    };
+    // The query returns comments 8 to 5; comment 5 only says that more follow.
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))])).unwrap();
+    assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();
+    assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 7, 6], comment(6).cd()));
+    // Only malformed items: the page is empty, and leads on.
+    let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
+    let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone())).unwrap();
+    assert_eq!((times(&listing), listing.next.unwrap().at), (vec![], comment(6).cd()));
+    assert_eq!(cut_page(&query, PageNumber::FIRST, Some(4), page(&[], all)).unwrap().total, Some(4));
+    assert_eq!(drift_sign(&query, 0, 3, &page(&[8, 6], vec![malformed(1, Some(7))])), None);
+}
+
+#[test]
+fn a_page_that_the_table_does_not_have_is_past_the_end() {
+    let query = query(Order::Newest, 2);
+    let (second, nothing) = (PageNumber::new(2).unwrap(), || found(&query, whole(Vec::new())));
+    let refused = cut_page(&query, second, Some(2), nothing());
+    assert!(matches!(refused, Err(ApiError::PastTheEnd { page: 2, total_pages: 1 })), "{refused:?}");
+    assert_eq!(cut_page(&query, PageNumber::FIRST, Some(0), nothing()).unwrap().total, Some(0));
+}
+
+#[test]
+fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
+    let query = query(Order::Newest, 5);
+    let page = || found(&query, Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) });
+    let cursor = Cursor { direction: Direction::Forward, at: comment(10).cd() };
+    assert!(cut_at_cursor(&query, &cursor, None, page()).unwrap().next.is_some());
+    for total in [None, Some(2)] {
+        assert!(cut_page(&query, PageNumber::FIRST, total, page()).unwrap().next.is_some());
+    }
+    // Nothing that could be read has a place to lead on from.
+    let item = MalformedItem { place: 0, pk: String::new(), cd: None, problem: Malformed::new("item", "broken") };
+    let unplaced = Page { cut_short: true, malformed: vec![item], ..Page::default() };
+    let refused = cut_at_cursor(&query, &cursor, None, found(&query, unplaced));
+    assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
+}
+
+#[test]
+fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
+    for order in [Order::Newest, Order::Oldest] {
+        let query = query(order, 4);
+        // 13 comments, of which the page index has ranked the first four.
+        let mut listing = page(&query, 1, None, start(4, None), 13).unwrap();
+        assert_eq!(listing.total, Some(4));
+        let mut walked = times(&listing);
+        while let Some(next) = &listing.next {
+            listing = follow(&query, next, 13);
+            walked.extend(times(&listing));
+        }
+        walked.sort_unstable();
+        assert_eq!(walked, (1..=13).collect::<Vec<_>>(), "{order}");
+    }
+    // A later page, and one that ends together with the table.
+    let query = query(Order::Newest, 4);
+    assert!(page(&query, 2, None, start(8, Some(10)), 13).unwrap().next.is_some());
+    assert_eq!(page(&query, 2, None, start(8, Some(5)), 13).unwrap().next, None);
+}
+
+#[test]
+fn queries_beyond_the_ranks_find_newer_and_older_comments() {
+    let query = query(Order::Newest, 4);
+    let ranked = |newest, oldest| Some(Ends { newest: comment(newest).cd(), oldest: comment(oldest).cd() });
+    let beyond = |ends, as_of: Option<i64>, last| -> Vec<i64> {
+        let plans = plan_beyond(&query, as_of.map(at), ends);
+        assert!(plans.len() <= 2 && plans.iter().all(|plan| plan.limit == 1));
+        plans.iter().flat_map(|plan| answer(plan, last)).map(|comment| comment.created_at.epoch_ms()).collect()
+    };
+    assert_eq!(beyond(ranked(9, 1), None, 9), Vec::<i64>::new());
+    assert_eq!(beyond(ranked(7, 1), None, 9), [8], "the next newer one, which `as_of` may leave out");
+    assert_eq!(beyond(ranked(9, 3), None, 9), [2]);
+    assert_eq!(beyond(ranked(5, 5), None, 9), [6, 4]);
+    assert_eq!(beyond(None, None, 9), [9]);
+    assert_eq!(beyond(None, Some(4), 9), [4]);
+    assert_eq!(beyond(None, None, 0), Vec::<i64>::new());
+}

@@ -1,0 +1,207 @@
+//! The tokens that allow writing, and the keys that seal cursors.
+
+use std::{
+    fmt,
+    future::{Ready, ready},
+    str::FromStr,
+};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::error::ApiError;
+
+/// A bearer token that allows writing; it is never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteToken(String);
+
+impl WriteToken {
+    /// The secret itself.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
+    /// The form that the service keeps.
+    pub fn hash(&self) -> WriteTokenHash {
+        WriteTokenHash::of(&self.0)
+    }
+}
+
+impl FromStr for WriteToken {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // The characters that a client can send in a header without quoting.
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("a write token is one or more visible ASCII characters, without spaces");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for WriteToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteToken(…)")
+    }
+}
+
+/// The SHA-256 hash of a token that allows writing. A person who reads the settings cannot write. Tokens must be random
+/// and long (`openssl rand -hex 32`), because a guessable token can be found from its hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteTokenHash([u8; 32]);
+
+impl WriteTokenHash {
+    const PREFIX: &str = "sha256:";
+
+    pub(crate) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Whether this is the hash of the token. It takes the same time for every token.
+    pub(crate) fn is_of(&self, other: &Self) -> Choice {
+        self.0.ct_eq(&other.0)
+    }
+}
+
+impl FromStr for WriteTokenHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hash = text.strip_prefix(Self::PREFIX).and_then(bytes_of_hex);
+        hash.map(Self).ok_or(
+            "the hash of a write token is sha256: and 64 hex digits, as `printf %s TOKEN | sha256sum` prints them",
+        )
+    }
+}
+
+impl fmt::Display for WriteTokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for WriteTokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteTokenHash(…)")
+    }
+}
+
+/// The 32 bytes of 64 hex digits.
+fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. It is never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CursorKey([u8; 32]);
+
+impl CursorKey {
+    /// The key of these bytes, which must be random and secret.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
+    pub fn random() -> Self {
+        Self(rand::random())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl FromStr for CursorKey {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        bytes_of_hex(text).map(Self).ok_or("a cursor key is 64 hex digits, as `openssl rand -hex 32` prints them")
+    }
+}
+
+impl fmt::Debug for CursorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CursorKey(…)")
+    }
+}
+
+/// The hashes of the tokens that allow writing. All hashes have one length, so comparing them in constant time reveals
+/// nothing, not even a token's length.
+pub(crate) struct WriteTokens(Vec<WriteTokenHash>);
+
+impl WriteTokens {
+    pub(crate) fn new(hashes: Vec<WriteTokenHash>) -> Self {
+        Self(hashes)
+    }
+
+    /// Accepts a request with one of the tokens, and returns the hash of that token.
+    pub(crate) fn check(&self, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
+        if self.0.is_empty() {
+            return Err(ApiError::WritesOff);
+        }
+        let token = token.ok_or(ApiError::Unauthorized)?;
+        let given = WriteTokenHash::of(token);
+        // Every hash is compared, also after a match.
+        let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.is_of(&given));
+        if bool::from(known) { Ok(given) } else { Err(ApiError::Unauthorized) }
+    }
+}
+
+fn bearer_token(request: &HttpRequest) -> Option<&str> {
+    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The hash of the token that a request to the JSON API was sent with.
+pub(crate) struct Writer(pub(crate) WriteTokenHash);
+
+impl FromRequest for Writer {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let tokens = request.app_data::<web::Data<WriteTokens>>();
+        let tokens = tokens.ok_or_else(|| ApiError::internal("the service has no write tokens"));
+        ready(tokens.and_then(|tokens| tokens.check(bearer_token(request))).map(Self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    fn check(tokens: &[&str], authorization: Option<&str>) -> Result<WriteTokenHash, ApiError> {
+        let hashes = tokens.iter().map(|token| WriteTokenHash::of(token)).collect();
+        let mut request = TestRequest::post();
+        if let Some(value) = authorization {
+            request = request.insert_header((header::AUTHORIZATION, value));
+        }
+        WriteTokens::new(hashes).check(bearer_token(&request.to_http_request()))
+    }
+
+    #[test]
+    fn one_of_the_tokens_is_enough() {
+        for (authorization, token) in [("Bearer two", "two"), ("bearer one", "one")] {
+            assert_eq!(check(&["one", "two"], Some(authorization)).unwrap(), WriteTokenHash::of(token));
+        }
+    }
+
+    #[test]
+    fn without_a_known_token_writing_is_refused() {
+        for value in [None, Some("Bearer "), Some("Bearer"), Some("Bearer on"), Some("Basic one"), Some("one")] {
+            assert!(matches!(check(&["one"], value), Err(ApiError::Unauthorized)), "{value:?}");
+        }
+        assert!(matches!(check(&[], Some("Bearer one")), Err(ApiError::WritesOff)));
+    }
+}

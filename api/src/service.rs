@@ -1,0 +1,135 @@
+//! What the handlers share, and the layers that every request passes.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use actix_web::{
+    App, Error,
+    body::BoxBody,
+    dev::{ServiceFactory, ServiceRequest, ServiceResponse},
+    middleware::{DefaultHeaders, from_fn},
+    web::{self, Data},
+};
+use page_index::PageIndex;
+use prometheus_client::metrics::gauge::Gauge;
+use table::Table;
+
+use crate::{
+    html::{self, sitemap},
+    http::{
+        answer_memory::{self, AnswerMemory},
+        body::BodyTimeout,
+        connection, cross_origin, deadline,
+        load::{self, Load},
+        panics, routing,
+    },
+    json,
+    ops::{self, access, is_operational, metrics::Metrics},
+    read::cursor::CursorSealer,
+    secrets::WriteTokens,
+    settings::ApiSettings,
+    site::Site,
+    store::StoreClients,
+};
+
+/// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
+const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
+
+/// What all requests share.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) stores: Data<StoreClients>,
+    pub(crate) load: Load,
+    /// The load of health checks and metrics.
+    operations_load: Load,
+    metrics: Data<Metrics>,
+    memory: Data<AnswerMemory>,
+    cursors: Data<CursorSealer>,
+    write_tokens: Data<WriteTokens>,
+    site: Data<Site>,
+    sitemap: Data<sitemap::Cache>,
+    body_timeout: BodyTimeout,
+    request_timeout: Duration,
+    /// The number of proxies that every request passes.
+    proxies: usize,
+    cache_max_age_seconds: u32,
+}
+
+impl Service {
+    /// `address` is where the service listens.
+    pub(crate) fn new(table: Table, index: PageIndex, settings: ApiSettings, address: SocketAddr) -> Self {
+        let metrics = Arc::new(Metrics::new());
+        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics)));
+        let site = Site::new(settings.site, settings.sample_products, address);
+        Self {
+            load: Load::new(settings.in_flight_max, metrics.in_flight.clone(), metrics.shed.clone()),
+            operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX, Gauge::default(), metrics.shed.clone()),
+            memory: Data::new(AnswerMemory::new(settings.answer_memory_bytes, metrics.shed.clone())),
+            metrics: Data::from(metrics),
+            cursors: Data::new(CursorSealer::new(settings.cursor_key, settings.other_cursor_keys)),
+            write_tokens: Data::new(WriteTokens::new(settings.write_tokens)),
+            sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site.public_url)),
+            site: Data::new(site),
+            stores,
+            body_timeout: BodyTimeout(settings.body_timeout),
+            request_timeout: settings.request_timeout,
+            proxies: settings.proxies,
+            cache_max_age_seconds: settings.cache_max_age_seconds,
+        }
+    }
+
+    /// Registers what readers and writers use.
+    pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {
+        json::configure(config, self.cache_max_age_seconds);
+        html::configure(config, self.cache_max_age_seconds);
+    }
+
+    /// Registers everything, with health and metrics.
+    pub(crate) fn configure_all(&self, config: &mut web::ServiceConfig) {
+        self.configure(config);
+        ops::configure(config);
+    }
+
+    /// The layers around the routes that `configure` registers. A request passes them from the last to the first, its
+    /// answer from the first to the last.
+    pub(crate) fn app(
+        &self,
+        configure: fn(&Self, &mut web::ServiceConfig),
+    ) -> App<
+        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
+        + use<>,
+    > {
+        let Self { request_timeout, proxies, .. } = *self;
+        let memory = AnswerMemory::clone(&self.memory);
+        let (readers, operations, metrics) = (self.load.clone(), self.operations_load.clone(), self.metrics.clone());
+        App::new()
+            .app_data(self.stores.clone())
+            .app_data(self.metrics.clone())
+            .app_data(self.memory.clone())
+            .app_data(self.cursors.clone())
+            .app_data(self.write_tokens.clone())
+            .app_data(self.site.clone())
+            .app_data(self.sitemap.clone())
+            .app_data(self.body_timeout)
+            // 8. A panic of a handler is a 500.
+            .wrap(from_fn(panics::catch))
+            // 7. A request that takes too long is a 503.
+            .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
+            // 6. The memory of answers is bounded.
+            .wrap(from_fn(move |request, next| answer_memory::hold(memory.clone(), request, next)))
+            // 5. The number of requests under way is bounded.
+            .wrap(from_fn(move |request: ServiceRequest, next| {
+                let load = if is_operational(request.path()) { &operations } else { &readers };
+                load::bound(load.clone(), request, next)
+            }))
+            // 4. Browsers take every answer for what its media type says.
+            .wrap(DefaultHeaders::new().add(("X-Content-Type-Options", "nosniff")))
+            // 3. Scripts of other sites may read the JSON API.
+            .wrap(from_fn(cross_origin::admit))
+            // 2. The request gets an id, is counted and logged.
+            .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
+            // 1. Its connection knows what it is doing.
+            .wrap(from_fn(connection::follow))
+            .configure(|config| configure(self, config))
+            .default_service(web::to(routing::no_route))
+    }
+}
