@@ -6,7 +6,7 @@ use table::NewComment;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::{line, line::parse_line, reader::LineReader};
+use super::line::NOT_LINES;
 
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
@@ -34,7 +34,7 @@ pub enum SourceError {
         source: io::Error,
     },
     /// The file begins with a JSON array that continues behind its first line.
-    #[error("line {line} {}", line::NOT_LINES)]
+    #[error("line {line} {NOT_LINES}")]
     Array {
         /// The line where the array begins.
         line: u64,
@@ -130,19 +130,4 @@ impl Source {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_owned()
-}
-
-/// Reads a file of JSON lines.
-pub fn read_lines(mut reader: LineReader) -> Source {
-    let mut is_first = true;
-    Source::of_lines(std::iter::from_fn(move || {
-        let line = reader.next_line().transpose()?;
-        Some(line.and_then(|(number, bytes)| {
-            let goes_on = |bytes: &Vec<u8>| line::begins_an_array(bytes);
-            if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
-                return Err(SourceError::Array { line: number });
-            }
-            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
-        }))
-    }))
 }
