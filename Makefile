@@ -52,10 +52,10 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
 DYNAMODB_LOCAL_TESTS := deployed:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: turning:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules do not depend on the engine: they test Redis,
-# pages, the API's description, failing networks, the compared design, the deployment, the installation, or
+# pages, the API's description, failing networks, the compared design, the deployment, the installation or the code, or
 # a process with a separate engine. Skipped are a test of items that expire, which DynamoDB Local does not remove, and
 # tests of the repair job that write fast or much, or that test Redis: `vouched` alone takes eight minutes there.
-DYNAMODB_LOCAL_LEFT_OUT := behind:: bounds:: cluster:: connections:: described:: designs:: faults:: installing:: log:: outage:: packaged:: pages:: readiness:: secured:: selection:: sent_ahead:: serving:: template::
+DYNAMODB_LOCAL_LEFT_OUT := behind:: bounds:: circles:: cluster:: connections:: described:: designs:: faults:: installing:: log:: outage:: packaged:: pages:: readiness:: secured:: selection:: sent_ahead:: serving:: template::
 DYNAMODB_LOCAL_SKIP := --skip a_comment_that_expires --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::unread --skip repair::vouched --skip repair::cluster \
     --skip one_run_over_2_000_comments --skip an_index_of_20_000_comments
