@@ -13,6 +13,7 @@
 
 mod behind;
 mod bounds;
+mod circles;
 mod cluster;
 mod connections;
 mod deployed;

@@ -11,6 +11,8 @@ use repair_job::RepairError;
 use table::Table;
 use tokio::sync::watch;
 
+/// Vouches for the local page index do not expire, because the repair job may be switched off.
+pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Pause between two looks at the markers.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Pause after a look or a rebuild that failed.

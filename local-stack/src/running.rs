@@ -9,7 +9,7 @@ use process::StoreError;
 use serde::{Deserialize, Serialize};
 use table::Table;
 
-use crate::stack::INDEX_MAX_AGE;
+use crate::index_keeper::INDEX_MAX_AGE;
 
 /// The kind of state, and the name of the only one of that kind.
 const STATE: (&str, &str) = ("local-stack", "running");

@@ -28,7 +28,7 @@ use tokio::{
 use crate::{
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState},
-    index_keeper::{IndexKeeper, IndexState},
+    index_keeper::{INDEX_MAX_AGE, IndexKeeper, IndexState},
     redis_server::{RedisServer, RedisServerError},
     repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
     running::RunningStack,
@@ -44,9 +44,6 @@ const WRITE_CONCURRENCY: usize = 4;
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Grace period for requests under way at a stop.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Vouches for the local page index do not expire, because the repair job may be switched off. The stack rebuilds the
-/// index whenever it starts, and whenever its vouch is missing.
-pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The settings of a stack.
 #[derive(Clone)]
@@ -170,7 +167,7 @@ impl Stack {
     /// The part that could not be started, and why.
     pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
         let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
-        let (engine, dynamodb_url) = match settings.dynamodb_url {
+        let (engine, dynamodb_url) = match settings.dynamodb_url.clone() {
             Some(url) => (None, url),
             None => {
                 let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
@@ -186,9 +183,9 @@ impl Stack {
         };
         let table = Table::connect(&table_config).await;
         let description = table.create_if_missing().await?;
-        let stream_arn = description.stream_arn.ok_or(StackError::NoStream(settings.table))?;
+        let stream_arn = description.stream_arn.ok_or_else(|| StackError::NoStream(settings.table.clone()))?;
         begin_watermark(&table).await?;
-        let (redis, redis_url) = match settings.redis_url {
+        let (redis, redis_url) = match settings.redis_url.clone() {
             Some(url) => (None, url),
             None => {
                 let server = Arc::new(RedisServer::start(&data_dir).await?);
@@ -208,56 +205,13 @@ impl Stack {
         let own_redis_url = redis.as_ref().map(|redis| redis.url());
         RunningStack::new(own_redis_url, index_config.prefix.clone(), &quarantine_folder).announce(&table).await?;
         let quarantine = Quarantine::Folder(quarantine_folder);
-        let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
-        let indexer = PageIndexer::new(index.clone(), quarantine.clone());
-        let embedded = engine.is_some();
-        let streams = streams_client(&dynamodb_url);
-        let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
-            let mut settings = infra::mapping_settings(logical_id)?;
-            // A machine sleeps and a stack is stopped overnight, so old records may still be processed. Here the number
-            // of tries is the limit instead of the age.
-            settings.maximum_record_age_seconds = None;
-            settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
-            let (client, quarantine) = (streams.clone(), quarantine.clone());
-            let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
-            // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
-            Ok(if embedded { mapping } else { mapping.paced_like_the_service() })
-        };
-        let fan_out: Handler = Arc::new(move |event, deadline| {
-            let writer = writer.clone();
-            async move { writer.handle(&event, deadline).await.response }.boxed()
-        });
-        let indexing: Handler = Arc::new(move |event, deadline| {
-            let indexer = indexer.clone();
-            async move { indexer.handle(&event, deadline).await.response }.boxed()
-        });
-        let fan_out = mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?;
-        let indexing = mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?;
+        let [fan_out, indexing] =
+            event_source_mappings(&settings, &dynamodb_url, stream_arn, &table, &index, &quarantine)?;
         let mappings = [fan_out.state(), indexing.state()];
         let keeper = IndexKeeper::new(table.clone(), index.clone(), description.id);
         let index_state = keeper.state();
 
-        let api_settings = ApiSettings {
-            write_tokens: vec![settings.write_token.hash()],
-            sample_products: settings.sample_products,
-            site: settings.site,
-            ..ApiSettings::default()
-        };
-        // Separate clients: their connections live on the API's threads and end with them.
-        let api_table = Table::connect(&table_config).await;
-        let api_index = PageIndex::connect(&index_config)?;
-        let application = Application::with_stores(settings.listen, api_table, api_index, api_settings)?;
-        let api_address = application.address();
-        let (stop_api, api_stopped) = oneshot::channel::<()>();
-        let api = tokio::spawn(async move {
-            let stopped = async move {
-                // A dropped sender stops the API as well.
-                api_stopped.await.ok();
-            };
-            if let Err(error) = application.run_until(stopped).await {
-                tracing::error!(%error, "the API ended");
-            }
-        });
+        let (api_address, api, stop_api) = start_api(&settings, &table_config, &index_config).await?;
 
         let mut tasks = JoinSet::new();
         tasks.spawn(fan_out.run());
@@ -403,6 +357,73 @@ impl Stack {
         }
         drop(self.temporary);
     }
+}
+
+/// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
+fn event_source_mappings(
+    settings: &StackSettings,
+    dynamodb_url: &str,
+    stream_arn: String,
+    table: &Table,
+    index: &PageIndex,
+    quarantine: &Quarantine,
+) -> Result<[EventSourceMapping; 2], StackError> {
+    let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
+    let indexer = PageIndexer::new(index.clone(), quarantine.clone());
+    let fan_out: Handler = Arc::new(move |event, deadline| {
+        let writer = writer.clone();
+        async move { writer.handle(&event, deadline).await.response }.boxed()
+    });
+    let indexing: Handler = Arc::new(move |event, deadline| {
+        let indexer = indexer.clone();
+        async move { indexer.handle(&event, deadline).await.response }.boxed()
+    });
+    let streams = streams_client(dynamodb_url);
+    let is_embedded = settings.dynamodb_url.is_none();
+    let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
+        let mut settings = infra::mapping_settings(logical_id)?;
+        // A machine sleeps and a stack is stopped overnight, so old records may still be processed. Here the number of
+        // tries is the limit instead of the age.
+        settings.maximum_record_age_seconds = None;
+        settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
+        let (client, quarantine) = (streams.clone(), quarantine.clone());
+        let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
+        // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
+        Ok(if is_embedded { mapping } else { mapping.paced_like_the_service() })
+    };
+    Ok([
+        mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?,
+        mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?,
+    ])
+}
+
+/// Starts the API, with clients of its own: their connections live on the API's threads and end with them. Returns its
+/// address, its task, and the sender whose end stops it.
+async fn start_api(
+    settings: &StackSettings,
+    table_config: &TableConfig,
+    index_config: &PageIndexConfig,
+) -> Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>), StackError> {
+    let api_settings = ApiSettings {
+        write_tokens: vec![settings.write_token.hash()],
+        sample_products: settings.sample_products.clone(),
+        site: settings.site.clone(),
+        ..ApiSettings::default()
+    };
+    let (table, index) = (Table::connect(table_config).await, PageIndex::connect(index_config)?);
+    let application = Application::with_stores(settings.listen, table, index, api_settings)?;
+    let address = application.address();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let api = tokio::spawn(async move {
+        let stopped = async move {
+            // A dropped sender stops the API as well.
+            stopped.await.ok();
+        };
+        if let Err(error) = application.run_until(stopped).await {
+            tracing::error!(%error, "the API ended");
+        }
+    });
+    Ok((address, api, stop))
 }
 
 /// Removes the stream records that both mappings have processed; the engine would keep them for ever.

@@ -172,36 +172,6 @@ pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> 
     Some(AttributeValue::M(fields))
 }
 
-/// Reads only a text: `String` alone would accept bytes too.
-pub(crate) fn strict_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_string(TextVisitor)
-}
-
-/// Like [`strict_text`], for a text that may be absent.
-pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    struct Text(#[serde(deserialize_with = "strict_text")] String);
-    Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(text)| text))
-}
-
-struct TextVisitor;
-
-impl Visitor<'_> for TextVisitor {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
-    }
-
-    fn visit_string<E: de::Error>(self, text: String) -> Result<String, E> {
-        Ok(text)
-    }
-}
-
 fn read_binary(binary: &[u8]) -> Result<CommentText, String> {
     match binary.split_first() {
         Some((&ZSTD, frame)) => read_content(&decompress(frame)?),

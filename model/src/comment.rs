@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    blob::{strict_optional_text, strict_text},
     error::{InvalidInput, Malformed, quoted},
     id::{CommentId, ProductId},
     language::Language,
     rating::Rating,
     revision::Revision,
+    strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
     visible::has_visible_char,
 };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    blob::{self, BlobFormat, CommentBlob, strict_text},
+    blob::{self, BlobFormat, CommentBlob},
     comment::{Cd, Comment, CommentText, Placement},
     error::Malformed,
     filter::FilterKey,
@@ -17,6 +17,7 @@ use crate::{
     language::Language,
     rating::Rating,
     revision::Revision,
+    strict_text::strict_text,
     timestamp::Timestamp,
 };
 

@@ -20,6 +20,7 @@ mod rating;
 pub mod record;
 mod revision;
 pub mod size;
+mod strict_text;
 mod timestamp;
 pub mod visible;
 

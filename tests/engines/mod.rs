@@ -108,17 +108,34 @@ fn invalid<T>() -> Result<T, String> {
     Err("ValidationException".to_owned())
 }
 
+/// A file of the project.
+fn project_file(path: &str) -> String {
+    std::fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// The words of one of the Makefile's lists.
+fn listed(list: &str) -> Vec<String> {
+    let makefile = project_file("Makefile");
+    let line = makefile.lines().find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));
+    line.unwrap_or_else(|| panic!("the Makefile has no {list}")).split_whitespace().map(str::to_owned).collect()
+}
+
 #[test]
 fn every_module_says_whether_it_runs_on_dynamodb_local() {
-    let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let makefile = read("../Makefile");
-    let listed = |list: &str| {
-        let line = makefile.lines().find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));
-        line.unwrap_or_else(|| panic!("the Makefile has no {list}")).split_whitespace().collect::<Vec<_>>()
-    };
     let lists = [listed("DYNAMODB_LOCAL_TESTS"), listed("DYNAMODB_LOCAL_LEFT_OUT")].concat();
-    for module in read("main.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')) {
+    for module in project_file("tests/main.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
+    {
         let count = lists.iter().filter(|listed| listed.strip_suffix("::") == Some(module)).count();
         assert_eq!(count, 1, "the module {module} belongs into one of the Makefile's lists DYNAMODB_LOCAL_…");
+    }
+}
+
+#[test]
+fn every_module_that_make_check_leaves_out_exists() {
+    for module in [listed("CHECK_NEEDS_TOOLS"), listed("CHECK_TAKES_LONG")].concat() {
+        let path = module.trim_end_matches("::").replace("::", "/");
+        let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let exists = [format!("{path}.rs"), format!("{path}/mod.rs")].iter().any(|file| tests.join(file).exists());
+        assert!(exists, "the Makefile leaves out {module}, which is not there");
     }
 }

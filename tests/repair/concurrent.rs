@@ -8,7 +8,7 @@
 //!
 //! At the end, one more run restores I1, I2 and I3. No acknowledged write is lost, and a further run finds nothing.
 //!
-//! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds instead of a thousand.
+//! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,12 +50,11 @@ use crate::fixture::{
     },
     mappings::Mappings,
     redis_server::OwnRedis,
+    size::{Size, size},
     stores::{INVOCATION, Stores},
     wait_for,
 };
 
-/// Default number of seeds.
-const SEEDS: u64 = 1_000;
 const VARIABLE: &str = "PAGEMARK_TEST_REPAIR_SEEDS";
 /// Seeds that run in parallel.
 const AT_ONCE: usize = 12;
@@ -78,7 +77,14 @@ const REST_MAX: Duration = Duration::from_secs(180);
 const PAGED: usize = 40;
 
 fn seeds() -> u64 {
-    std::env::var(VARIABLE).ok().map_or(SEEDS, |text| text.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {text:?}")))
+    match std::env::var(VARIABLE) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {text:?}")),
+        Err(_) => match size() {
+            Size::Small => 60,
+            Size::Usual => 250,
+            Size::Full => 1_000,
+        },
+    }
 }
 
 /// The state that every comment must have: the last one that was acknowledged.

@@ -4,10 +4,14 @@
 //! DynamoDB event source"), so readers of the quarantine handle one format.
 //!
 //! - `folder`: files, for one machine.
-//! - `bucket`: objects in S3, where the mappings put theirs.
+//! - `bucket`: objects in S3, where the mappings put theirs. Only with the feature `s3`.
 //! - `document`: the format, and the name of a batch.
 //! - `contents`: the comments that a batch names, for the repair job.
 
+#[cfg(feature = "s3")]
+mod bucket;
+#[cfg(not(feature = "s3"))]
+#[path = "no_bucket.rs"]
 mod bucket;
 mod contents;
 mod document;

@@ -3,7 +3,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::stream_table::ENGINE_VERSION;
+/// The engine version that the workarounds were checked against. `Cargo.toml` pins it.
+const ENGINE_VERSION: &str = "3.2.0";
 
 /// Why the engine did not start, or could not complete a request. Each error prints as one line for a person to act on.
 /// A path is the data file's, unless the message says something else.

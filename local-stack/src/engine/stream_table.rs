@@ -12,9 +12,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use super::error::EngineError;
 
-/// The engine version that this module was checked against. `Cargo.toml` pins it.
-pub(super) const ENGINE_VERSION: &str = "3.2.0";
-
 /// Number of records deleted under one hold of the file's write lock. The engine writes about as many in one large
 /// batch, so a trim delays a writer no longer than another writer would.
 pub(super) const TRIM_CHUNK_RECORDS: u64 = 500;

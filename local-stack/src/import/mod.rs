@@ -27,8 +27,8 @@ use tokio::{
 };
 
 pub use line::parse_line;
-pub use reader::{LineReader, Progress};
-pub use source::{Numbered, Source, SourceError, read_lines};
+pub use reader::{LineReader, Progress, read_lines};
+pub use source::{Numbered, Source, SourceError};
 
 /// How many comments are written concurrently. Lines with one id use one lane, so they stay in order.
 const LANES: usize = 16;

@@ -12,7 +12,10 @@ use std::{
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{line::NOT_LINES, source::SourceError};
+use super::{
+    line::{NOT_LINES, begins_an_array, parse_line},
+    source::{Source, SourceError},
+};
 
 /// The longest line; a comment at every limit takes some 62,000 bytes of escaped JSON.
 const LINE_MAX_BYTES: u64 = 1 << 20;
@@ -138,6 +141,21 @@ impl LineReader {
     }
 }
 
+/// Reads a file of JSON lines.
+pub fn read_lines(mut reader: LineReader) -> Source {
+    let mut is_first = true;
+    Source::of_lines(std::iter::from_fn(move || {
+        let line = reader.next_line().transpose()?;
+        Some(line.and_then(|(number, bytes)| {
+            let goes_on = |bytes: &Vec<u8>| begins_an_array(bytes);
+            if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
+                return Err(SourceError::Array(number));
+            }
+            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
+        }))
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -176,7 +194,7 @@ mod tests {
         file.write_all(&compressed[..compressed.len() - 9]).unwrap();
         let mut reader = LineReader::open(file.path()).unwrap();
         let error = std::iter::from_fn(|| reader.next_line().transpose()).find_map(Result::err);
-        assert!(matches!(error, Some(SourceError::BrokenGzip { .. })), "{error:?}");
+        assert!(matches!(error, Some(SourceError::BrokenGzip(..))), "{error:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use table::NewComment;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::{line, line::parse_line, reader::LineReader};
+use super::line::NOT_LINES;
 
 /// How many lines are read ahead.
 const READ_AHEAD: usize = 512;
@@ -24,7 +24,7 @@ pub enum SourceError {
     #[error("it cannot be read beyond line {0}: {1}")]
     File(u64, #[source] io::Error),
     /// The file begins, in this line, with a JSON array that continues behind the line.
-    #[error("line {0} {problem}", problem = line::NOT_LINES)]
+    #[error("line {0} {NOT_LINES})]
     Array(u64),
     /// The thread that reads panicked.
     #[error("the thread that reads it ended by a mistake of this program: {0}")]
@@ -117,19 +117,4 @@ impl Source {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_owned()
-}
-
-/// Reads a file of JSON lines.
-pub fn read_lines(mut reader: LineReader) -> Source {
-    let mut is_first = true;
-    Source::of_lines(std::iter::from_fn(move || {
-        let line = reader.next_line().transpose()?;
-        Some(line.and_then(|(number, bytes)| {
-            let goes_on = |bytes: &Vec<u8>| line::begins_an_array(bytes);
-            if std::mem::take(&mut is_first) && bytes.as_ref().is_ok_and(goes_on) {
-                return Err(SourceError::Array(number));
-            }
-            Ok((number, bytes.and_then(|bytes| parse_line(&bytes))))
-        }))
-    }))
 }
