@@ -16,11 +16,9 @@ use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    error::RepairError,
-    follow::Follow,
-    job::{Job, Run, looked_at},
-    reconcile::{IndexScope, Scope},
+    index_snapshot::{IndexScope, IndexSnapshot, Scope},
     report::Report,
+    runner::{Job, Run},
 };
 
 /// Shown for something that is absent, or that should be absent.
@@ -72,69 +70,66 @@ struct Described {
     rows: Vec<CheckedRow>,
 }
 
-impl Job {
-    /// Checks one comment. `product` names another product to look in.
-    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
-        let mut described = Described::default();
-        let mut told = Places::default();
-        product.into_iter().for_each(|product| told.add(product, None));
-        // One comment needs no lease, because its writes are conditional.
-        let work = async |run: &Run<'_>| {
-            let table_id = self.table.describe().await?.id;
-            let follow = Follow::read(run, &table_id).await?;
-            let scope = Scope { duplicates: true, index: follow.scope() };
-            described = self.describe(id, &told, &scope).await?;
-            let states = run.reconcile_all([(id.clone(), told.clone())], &scope).await?;
-            run.add_checked(looked_at(&states));
-            Ok(())
-        };
-        let report = self.without_lease("check", work).await;
-        Checked { table: described.table(id), rows: described.rows, report }
-    }
+/// Checks one comment. `product` names another product to look in.
+pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
+    let mut described = Described::default();
+    let mut places = Places::default();
+    product.into_iter().for_each(|product| places.add(product, None));
+    let work = async |run: &Run<'_>| {
+        let table_id = job.table.describe().await?.id;
+        let snapshot = IndexSnapshot::read(&job.index, &table_id, &run.ledger).await?;
+        let scope = Scope { duplicates: true, index: snapshot.scope() };
+        described = describe(job, id, &places, &scope).await?;
+        let suspects = BTreeMap::from([(id.clone(), places.clone())]);
+        run.add_checked(run.repair_all(suspects.into(), &scope).await?.checked());
+        Ok(())
+    };
+    let report = job.run("check", None, work).await;
+    Checked { table: described.table(id), rows: described.rows, report }
+}
 
-    async fn describe(&self, id: &CommentId, told: &Places, scope: &Scope) -> Result<Described, RepairError> {
-        let items = self.table.items_of(id).await?;
-        let mut described = Described::default();
-        let collection = match Collection::read(id, &items) {
-            Ok(collection) => collection,
-            Err(unresolved) => {
-                described.lines.push(format!("a person has to look: {unresolved}"));
-                let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
-                described.lines.extend(keys.map(|key| format!("item {key}")));
-                return Ok(described);
-            }
-        };
-        if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
-            described.lines.push(format!("primary item: to be taken over, {malformed}"));
+async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Result<Described, StoreError> {
+    let items = job.table.items_of(id).await?;
+    let mut described = Described::default();
+    let collection = match Collection::read(id, &items) {
+        Ok(collection) => collection,
+        Err(unresolved) => {
+            described.lines.push(format!("a person has to look: {unresolved}"));
+            let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
+            described.lines.extend(keys.map(|key| format!("item {key}")));
             return Ok(described);
         }
-        described.lines.push(match &collection.primary {
-            Some(Image { placement, created_at, revision, .. }) => format!(
-                "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
-                placement.product, placement.language, placement.rating
-            ),
-            None => match &collection.invalid {
-                Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
-                None => "primary item: none".to_owned(),
-            },
-        });
-        let ranks = match &scope.index {
-            IndexScope::Nothing => Err("page index: not looked at".to_owned()),
-            IndexScope::All | IndexScope::Partitions(_) => match self.index.ranks(id, &collection.places(told)).await {
-                Ok(ranks) => Ok(ranks),
-                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                    Err(format!("page index: not looked at, {error}"))
-                }
-                Err(error) => Err(format!("page index: a person has to look, {error}")),
-            },
-        };
-        described.lines.push(match &ranks {
-            Ok(_) => "page index: as below".to_owned(),
-            Err(why) => why.clone(),
-        });
-        described.rows = rows(&collection, &items, ranks.as_ref().ok());
-        Ok(described)
+    };
+    if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
+        described.lines.push(format!("primary item: to be taken over, {malformed}"));
+        return Ok(described);
     }
+    described.lines.push(match &collection.primary {
+        Some(Image { placement, created_at, revision, .. }) => format!(
+            "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
+            placement.product, placement.language, placement.rating
+        ),
+        None => match &collection.invalid {
+            Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
+            None => "primary item: none".to_owned(),
+        },
+    });
+    let ranks = match &scope.index {
+        IndexScope::Nothing => Err("page index: not checked".to_owned()),
+        IndexScope::All | IndexScope::Snapshot(_) => match job.index.ranks(id, &collection.places(places)).await {
+            Ok(ranks) => Ok(ranks),
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                Err(format!("page index: not checked, {error}"))
+            }
+            Err(error) => Err(format!("page index: a person has to look, {error}")),
+        },
+    };
+    described.lines.push(match &ranks {
+        Ok(_) => "page index: as below".to_owned(),
+        Err(why) => why.clone(),
+    });
+    described.rows = rows(&collection, &items, ranks.as_ref().ok());
+    Ok(described)
 }
 
 /// A row for everything that exists or should exist, ordered by key.
@@ -170,7 +165,7 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 Drift::ExtraName(product, language) => {
                     add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
                 }
-                // The plan below or `reconcile` handles these kinds.
+                // The plan below or `repair` handles these kinds.
                 Drift::MissingRevision(_)
                 | Drift::MissingDuplicate(_)
                 | Drift::ExtraDuplicate(_)

@@ -9,8 +9,8 @@ use page_index::PageIndexArgs;
 use table::{TableArgs, capacity::Meter};
 
 use crate::{
-    audit::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    job::{JobSettings, LEASE, SETTLE_DELAY},
+    audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
+    settings::{JobSettings, LEASE, SETTLE_DELAY},
 };
 
 /// The meaning of the exit codes, for `--help`.

@@ -5,24 +5,24 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use model::{Timestamp, journal::JOURNAL_SHARDS};
 use page_index::Marked;
-use process::now;
+use process::{StoreError, now};
 
 use crate::{
-    audit::{Which, segment_states},
-    changed::windows,
+    audit_plan::{AuditOptions, Which, plan_audit},
     config::Command,
-    error::RepairError,
-    job::{Job, index_is_away},
-    pass::plan_pass,
+    error::index_is_away,
+    find::journal::{oldest_entry, windows},
     rebuild::catalogue_reaches,
-    recent::oldest_entry,
+    runner::Job,
+    segment_state::segment_states,
+    settings::ms,
 };
 
 /// Describes what a command would do.
 ///
 /// # Errors
 /// A store's.
-pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError> {
+pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError> {
     let mut text = match command {
         Command::Recent { since } => recent(job, *since).await?,
         Command::Audit(args) => audit(job, args.options().unwrap_or_default()).await?,
@@ -48,7 +48,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
     Ok(text)
 }
 
-async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, RepairError> {
+async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, StoreError> {
     let reaches = match by_scan {
         true => Err("it was asked for".to_owned()),
         false => {
@@ -79,9 +79,8 @@ async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, Repa
     ))
 }
 
-async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairError> {
+async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreError> {
     let present = now();
-    let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let table_id = job.table.describe().await?.id;
     let duplicates = job.table.watermark().await?;
     let index = match job.index.watermarks(&table_id).await {
@@ -127,12 +126,12 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairErr
     Ok(text)
 }
 
-async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, RepairError> {
+async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     let states = match job.settings.apply {
         true => segment_states(&job.table, &job.table.describe().await?.id).await?,
         false => BTreeMap::new(),
     };
-    let pass = plan_pass(&states, options, now());
+    let pass = plan_audit(&states, options, now());
     let under_way = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
     let done = pass.done;
     let which = match options.which {
@@ -143,8 +142,8 @@ async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, Repair
     let mut text = String::new();
     writeln!(
         text,
-        "reads:  {which}, each item once, eventually consistent ({under_way} segments are gone on with in the\n\
-         \x20       middle, {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right"
+        "reads:  {which}, each item once, eventually consistent ({under_way} segments resume in the middle,\n\
+         \x20       {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right"
     )
     .ok();
     if options.sweep {

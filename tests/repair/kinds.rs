@@ -32,7 +32,7 @@ async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
 }
 
 #[tokio::test]
-async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
+async fn an_audit_finds_and_repairs_every_kind_of_damage() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(1);
     let comments = create_for(&stores, &Damage::ALL).await;
@@ -52,7 +52,7 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
             assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
         }
         let mended = job(&stores, true).audit(whole()).await;
-        assert_eq!((&mended.drifted, mended.mended, mended.left), (&expected, found, 0), "{damage:?} {mended}");
+        assert_eq!((&mended.drifted, mended.repaired, mended.left), (&expected, found, 0), "{damage:?} {mended}");
         assert_eq!(mended.exit_code(), exit::DRIFT_FOUND, "{damage:?} {mended}");
         assert_clean(&job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
@@ -61,7 +61,7 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
 }
 
 #[tokio::test]
-async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
+async fn check_finds_and_repairs_damage_to_a_comment() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(2);
     let comments = create_for(&stores, &Damage::OF_A_COMMENT).await;
@@ -91,7 +91,7 @@ async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
 }
 
 #[tokio::test]
-async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_found() {
+async fn a_dry_run_counts_every_difference_of_a_comment_once() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
@@ -113,7 +113,7 @@ async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_f
 }
 
 #[tokio::test]
-async fn what_only_a_person_can_decide_is_named() {
+async fn comments_that_only_a_person_can_decide_are_reported() {
     let stores = ready_stores().await;
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;

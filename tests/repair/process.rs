@@ -122,7 +122,7 @@ async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
 }
 
 #[tokio::test]
-async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
+async fn each_commands_exit_code_and_report_say_what_it_found() {
     let stores = ready_stores().await;
     let ids = damaged(&stores, 71).await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
@@ -146,7 +146,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
 
     let mended = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
     assert_eq!(mended.code(), exit::DRIFT_FOUND, "{mended:?}");
-    assert!(mended.stdout.contains("mended") && mended.stdout.contains("units:"), "{mended:?}");
+    assert!(mended.stdout.contains("repaired") && mended.stdout.contains("units:"), "{mended:?}");
     stores.assert_invariants().await;
     for command in [
         &["audit", "--segments", "1", "--apply", "--max-read-units", "100000"] as &[&str],
@@ -160,7 +160,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     }
     let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
     assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
-    assert!(limited.stdout.contains("its time is up; the next run goes on in segment"), "{limited:?}");
+    assert!(limited.stdout.contains("its time is up; the next run resumes in segment"), "{limited:?}");
 
     let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
     assert_eq!((limited.code(), &limited.json()["checked"]), (exit::SKIPPED, &json!(0)), "{limited:?}");
@@ -179,7 +179,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
+async fn the_next_run_completes_an_audit_killed_at_any_write() {
     let stores = ready_stores().await;
     let mut random = StdRng::seed_from_u64(72);
     let mut comments = Vec::new();
@@ -212,7 +212,7 @@ async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
 }
 
 #[tokio::test]
-async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
+async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
     let stores = ready_stores().await;
     damaged(&stores, 76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
@@ -232,7 +232,7 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_and_the_next_is_ready() {
+async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
     let stores = ready_stores().await;
     for number in 0..40 {
         stores.create_numbered(number, super::product(number)).await;
@@ -287,7 +287,7 @@ async fn a_rebuild_that_is_killed_while_it_reads_products_is_made_good_by_the_ne
 }
 
 #[tokio::test]
-async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
+async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
     let stores = ready_stores().await;
     damaged(&stores, 73).await;
     let gate = Gate::for_transactions(&stores.engine_url()).await;
@@ -349,7 +349,7 @@ async fn a_signal_ends_a_run_cleanly() {
 }
 
 #[tokio::test]
-async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
+async fn the_function_rebuilds_the_page_index_on_request() {
     let stores = Stores::start().await;
     for number in 0..20 {
         stores.create_numbered(number, super::product(number)).await;
@@ -370,7 +370,7 @@ async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
+async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     let stores = ready_stores().await;
     damaged(&stores, 75).await;
     let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
@@ -383,7 +383,7 @@ async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
         let commands: Vec<&str> =
             answer["runs"].as_array().unwrap().iter().map(|run| run["command"].as_str().unwrap()).collect();
         assert_eq!(commands, ["recent", "quarantine", "audit"]);
-        assert_eq!(answer["runs"][2]["mended"].as_u64().unwrap() > 0, is_first, "{answer}");
+        assert_eq!(answer["runs"][2]["repaired"].as_u64().unwrap() > 0, is_first, "{answer}");
         assert_eq!(answer["status"]["audited_share"], 1.0, "{answer}");
         stores.assert_invariants().await;
     }
@@ -393,7 +393,7 @@ async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
     let ended = function.finish().await;
     let metrics = ended.metrics();
     assert_eq!(metrics.len(), 3);
-    assert!(metrics[0]["Mended"].as_u64() > Some(0) && metrics[1]["Mended"] == 0, "{metrics:?}");
+    assert!(metrics[0]["Repaired"].as_u64() > Some(0) && metrics[1]["Repaired"] == 0, "{metrics:?}");
     assert_eq!((&metrics[0]["Unresolved"], &metrics[0]["AuditedShare"]), (&json!(0), &json!(100.0)), "{metrics:?}");
     assert!(metrics.iter().all(|line| line["IndexReachable"] == 1 && line["SweepAge"].is_i64()), "{metrics:?}");
     stores.finish().await;

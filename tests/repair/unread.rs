@@ -97,7 +97,7 @@ async fn no_watermark_passes_what_arrives_within_the_settle_delay() {
         while !is_over.load(Ordering::Relaxed) {
             let report = run().await;
             assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
-            mended += report.mended;
+            mended += report.repaired;
         }
         mended
     };

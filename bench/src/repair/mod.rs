@@ -264,7 +264,7 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
         redis::cmd("ZREM").arg(&[key.as_str(), comment.id.as_str()]).exec_async(&mut world.redis.connection).await?;
     }
     let (mended_s, mended) = timed(world).await;
-    ensure!(mended.mended == 2 * count as u64, "{mended}");
+    ensure!(mended.repaired == 2 * count as u64, "{mended}");
     let per_comment = |units: f64| units / as_f64(count as u64);
     report.add(
         "recent",
