@@ -136,77 +136,66 @@ async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>)
 fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
     let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
-    let mut add = |what: &'static str, state: &str, key: String, is: String, should_be: String| {
+    let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
+        let (is, should_be) = (is.to_owned(), should_be.to_owned());
         rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
     };
-    let copy = || COPY.to_owned();
-    let nothing = || NOTHING.to_owned();
     for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
-        add("duplicate", "right", key.to_string(), copy(), copy());
+        add("duplicate", "right", key.to_string(), COPY, COPY);
     }
-    let score = last.map_or_else(nothing, |(_, created_at)| created_at.epoch_ms().to_string());
+    let mut drift = collection.plan_duplicates().drift;
+    let score = last.map_or_else(|| NOTHING.to_owned(), |(_, created_at)| created_at.epoch_ms().to_string());
     if let Some(ranks) = ranks {
         for set in last.iter().flat_map(|(placement, _)| placement.base_sets()) {
-            add("rank entry", "right", set.to_string(), score.clone(), score.clone());
+            add("rank entry", "right", set.to_string(), &score, &score);
         }
-        for drift in plan_ranks(&collection.id, last, ranks).drift {
-            let state = drift.kind().name().replace('_', " ");
-            let is = |set| ranks.scores.get(set).map_or_else(nothing, f64::to_string);
-            match &drift {
-                Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
-                    add("rank entry", &state, set.to_string(), is(set), score.clone());
-                }
-                Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
-                    add("rank entry", &state, set.to_string(), is(set), nothing());
-                }
-                Drift::MissingName(product, language) => {
-                    add("name", &state, name(product, language.as_ref()), nothing(), "named".to_owned());
-                }
-                Drift::ExtraName(product, language) => {
-                    add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
-                }
-                // The plan below or `repair` handles these kinds.
-                Drift::MissingRevision(_)
-                | Drift::MissingDuplicate(_)
-                | Drift::ExtraDuplicate(_)
-                | Drift::StaleDuplicate(..)
-                | Drift::OrphanDuplicate(_) => {}
-            }
-        }
+        drift.extend(plan_ranks(&collection.id, last, ranks).drift);
     }
-    let primary = collection.primary.as_ref().map(|image| image.item);
-    for drift in collection.plan_duplicates().drift {
+    let found_score = |set| ranks.and_then(|ranks| ranks.scores.get(set)).map_or(NOTHING.to_owned(), f64::to_string);
+    for drift in drift {
         let state = drift.kind().name().replace('_', " ");
         match &drift {
-            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), nothing(), copy()),
+            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), NOTHING, COPY),
             Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
-                add("duplicate", &state, key.to_string(), "there".to_owned(), nothing());
+                add("duplicate", &state, key.to_string(), "there", NOTHING);
             }
             Drift::StaleDuplicate(key, attributes) => {
-                let key = key.to_string();
-                let found = items.iter().find(|item| text(item, attribute::SK) == Some(&key));
-                let right = AttributeValue::Bool(true);
-                let should_be = |name: &str| match name {
-                    attribute::AUTO => Some(&right),
-                    name => primary.and_then(|item| item.get(name)),
-                };
-                let of = |value: &dyn Fn(&str) -> String| {
-                    attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
-                };
-                let is = of(&|name| shown(name, found.and_then(|item| item.get(name))));
-                let should_be = of(&|name| shown(name, should_be(name)));
-                add("duplicate", &state, key, is, should_be);
+                let (is, should_be) = stale_attributes(&key.to_string(), attributes, collection, items);
+                add("duplicate", &state, key.to_string(), &is, &should_be);
             }
-            Drift::MissingRevision(_)
-            | Drift::MissingRank(_)
-            | Drift::ExtraRank(_)
-            | Drift::WrongScore(..)
-            | Drift::OrphanRank(_)
-            | Drift::MissingName(..)
-            | Drift::ExtraName(..) => {}
+            Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), &score);
+            }
+            Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), NOTHING);
+            }
+            Drift::MissingName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), NOTHING, "named");
+            }
+            Drift::ExtraName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), "named", NOTHING);
+            }
+            // It has no row: what the item implies is unknown until it has a revision.
+            Drift::MissingRevision(_) => {}
         }
     }
     rows.into_values().collect()
+}
+
+/// The attributes in which a duplicate differs from the primary item: as they are, and as they should be.
+fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_>, items: &[Item]) -> (String, String) {
+    let primary = collection.primary.as_ref().map(|image| image.item);
+    let found = items.iter().find(|item| text(item, attribute::SK) == Some(key));
+    let right = AttributeValue::Bool(true);
+    let should_be = |name: &str| match name {
+        attribute::AUTO => Some(&right),
+        name => primary.and_then(|item| item.get(name)),
+    };
+    let shown_as = |value: &dyn Fn(&str) -> String| {
+        attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
+    };
+    let is = shown_as(&|name| shown(name, found.and_then(|item| item.get(name))));
+    (is, shown_as(&|name| shown(name, should_be(name))))
 }
 
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {

@@ -126,24 +126,19 @@ impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
 
 /// What the job stores about the index scan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct IndexScanState {
     /// Where the current scan resumes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<SweepPosition>,
     /// Number of comments checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) members: Option<u64>,
     /// When the current scan began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Timestamp>,
     /// When the first scan began, until a scan completes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) first_began: Option<Timestamp>,
     /// When the last completed scan began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Timestamp>,
     /// When the last completed scan ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Timestamp>,
 }
 

@@ -12,30 +12,23 @@ pub(crate) const AUDIT: &str = "audit";
 
 /// Progress of a segment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct SegmentState {
     /// Where the current pass resumes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) position: Option<ItemKey>,
     /// Number of items read up to that position.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) items: Option<u64>,
     /// The id of the table that was checked. After a restoration, the states belong to a different table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Timestamp>,
     /// Whether the current pass has listed all products read so far.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lists: bool,
     /// When the last completed pass began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Timestamp>,
     /// When the last completed pass ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Timestamp>,
     /// Whether the last completed pass listed all products that it read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) last_lists: bool,
 }
 
