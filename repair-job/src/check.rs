@@ -7,7 +7,7 @@ use std::{
 };
 
 use model::{
-    CommentId, ProductId,
+    BaseSet, CommentId, ProductId,
     item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
@@ -151,7 +151,8 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
         }
         drift.extend(plan_ranks(&collection.id, last, ranks).drift);
     }
-    let found_score = |set| ranks.and_then(|ranks| ranks.scores.get(set)).map_or(NOTHING.to_owned(), f64::to_string);
+    let found_score =
+        |set: &BaseSet| ranks.and_then(|ranks| ranks.scores.get(set)).map_or(NOTHING.to_owned(), f64::to_string);
     for drift in drift {
         let state = drift.kind().name().replace('_', " ");
         match &drift {
