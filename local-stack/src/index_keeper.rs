@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use page_index::PageIndex;
 use process::{StoreError, now};
-use repair_job::RepairError;
 use table::Table;
 use tokio::sync::watch;
 
@@ -69,7 +68,7 @@ impl IndexKeeper {
                     self.set(IndexState::Ready);
                     LOOK_EVERY
                 }
-                Err(RepairError::Store(error @ StoreError::Refused { .. })) => {
+                Err(error @ StoreError::Refused { .. }) => {
                     self.set(IndexState::Refused(error.to_string()));
                     ERROR_PAUSE
                 }
@@ -82,7 +81,7 @@ impl IndexKeeper {
         }
     }
 
-    async fn look(&self, doubtful: bool) -> Result<(), RepairError> {
+    async fn look(&self, doubtful: bool) -> Result<(), StoreError> {
         let partitions = self.index.readiness(&self.table_id, now()).await?;
         if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
             return Ok(());

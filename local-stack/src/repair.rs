@@ -87,11 +87,11 @@ fn job(table: &Table, index: &PageIndex, settings: &JobSettings) -> Job {
 
 fn log(report: &Report) {
     if report.exit_code() & (exit::FAILURE | exit::UNRESOLVED) != 0 {
-        tracing::warn!(%report, "the repair job needs somebody to look");
+        tracing::warn!(%report, "the repair job needs a person to look");
     } else if let Some(holder) = &report.held_by {
         // `pagemark repair` may be at work.
         tracing::info!(command = report.command, holder, "another run of the repair job is in progress");
-    } else if report.mended > 0 {
-        tracing::info!(command = report.command, mended = report.mended, "the repair job has mended differences");
+    } else if report.repaired > 0 {
+        tracing::info!(command = report.command, repaired = report.repaired, "the repair job has repaired differences");
     }
 }

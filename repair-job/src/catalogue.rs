@@ -16,7 +16,7 @@ use model::{
 use process::{StoreError, now};
 use serde_dynamo::Item;
 
-use crate::{error::RepairError, job::Run};
+use crate::runner::Run;
 
 /// Maximum number of products that a run remembers as listed: about ten megabytes. Beyond it, some products are looked
 /// up again.
@@ -65,7 +65,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn followed(&self, table_id: &str, from: Timestamp, to: Timestamp) -> Result<(), RepairError> {
+    pub(crate) async fn followed(&self, table_id: &str, from: Timestamp, to: Timestamp) -> Result<(), StoreError> {
         self.say(|before| Catalogue::followed(before, table_id, from, to, now())).await
     }
 
@@ -73,7 +73,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn scanned(&self, table_id: &str, began: Timestamp) -> Result<(), RepairError> {
+    pub(crate) async fn scanned(&self, table_id: &str, began: Timestamp) -> Result<(), StoreError> {
         self.say(|before| Catalogue::scanned(before, table_id, began, now())).await
     }
 
@@ -84,7 +84,7 @@ impl<'run> Listing<'run> {
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn audited(&self, table_id: &str, began: Timestamp) -> Result<(), RepairError> {
+    pub(crate) async fn audited(&self, table_id: &str, began: Timestamp) -> Result<(), StoreError> {
         let found = self.run.job.table.catalogue().await?;
         match found.is_some_and(|found| found.table == table_id && found.from <= began) {
             true => self.scanned(table_id, began).await,
@@ -92,7 +92,7 @@ impl<'run> Listing<'run> {
         }
     }
 
-    async fn say(&self, after: impl Fn(Option<Catalogue>) -> Catalogue) -> Result<(), RepairError> {
+    async fn say(&self, after: impl Fn(Option<Catalogue>) -> Catalogue) -> Result<(), StoreError> {
         let table = &self.run.job.table;
         for _ in 0..TRIES_MAX {
             if !self.run.may_remember() {
@@ -106,6 +106,7 @@ impl<'run> Listing<'run> {
         }
         // The previously recorded coverage still holds.
         self.run
+            .ledger
             .add_note("what the product catalogue is worth was not written down: others kept writing it".to_owned());
         Ok(())
     }

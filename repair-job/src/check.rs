@@ -7,7 +7,7 @@ use std::{
 };
 
 use model::{
-    CommentId, ProductId,
+    BaseSet, CommentId, ProductId,
     item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
@@ -16,11 +16,9 @@ use serde::Serialize;
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    error::RepairError,
-    follow::Follow,
-    job::{Job, Run, looked_at},
-    reconcile::{IndexScope, Scope},
+    index_snapshot::{IndexScope, IndexSnapshot, Scope},
     report::Report,
+    runner::{Job, Run},
 };
 
 /// Shown for something that is absent, or that should be absent.
@@ -72,146 +70,133 @@ struct Described {
     rows: Vec<CheckedRow>,
 }
 
-impl Job {
-    /// Checks one comment. `product` names another product to look in.
-    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
-        let mut described = Described::default();
-        let mut told = Places::default();
-        product.into_iter().for_each(|product| told.add(product, None));
-        // One comment needs no lease, because its writes are conditional.
-        let work = async |run: &Run<'_>| {
-            let table_id = self.table.describe().await?.id;
-            let follow = Follow::read(run, &table_id).await?;
-            let scope = Scope { duplicates: true, index: follow.scope() };
-            described = self.describe(id, &told, &scope).await?;
-            let states = run.reconcile_all([(id.clone(), told.clone())], &scope).await?;
-            run.add_checked(looked_at(&states));
-            Ok(())
-        };
-        let report = self.without_lease("check", work).await;
-        Checked { table: described.table(id), rows: described.rows, report }
-    }
+/// Checks one comment. `product` names another product to look in.
+pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
+    let mut described = Described::default();
+    let mut places = Places::default();
+    product.into_iter().for_each(|product| places.add(product, None));
+    let work = async |run: &Run<'_>| {
+        let table_id = job.table.describe().await?.id;
+        let snapshot = IndexSnapshot::read(&job.index, &table_id, &run.ledger).await?;
+        let scope = Scope { duplicates: true, index: snapshot.scope() };
+        described = describe(job, id, &places, &scope).await?;
+        let suspects = BTreeMap::from([(id.clone(), places.clone())]);
+        run.add_checked(run.repair_all(suspects.into(), &scope).await?.checked());
+        Ok(())
+    };
+    let report = job.run("check", None, work).await;
+    Checked { table: described.table(id), rows: described.rows, report }
+}
 
-    async fn describe(&self, id: &CommentId, told: &Places, scope: &Scope) -> Result<Described, RepairError> {
-        let items = self.table.items_of(id).await?;
-        let mut described = Described::default();
-        let collection = match Collection::read(id, &items) {
-            Ok(collection) => collection,
-            Err(unresolved) => {
-                described.lines.push(format!("a person has to look: {unresolved}"));
-                let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
-                described.lines.extend(keys.map(|key| format!("item {key}")));
-                return Ok(described);
-            }
-        };
-        if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
-            described.lines.push(format!("primary item: to be taken over, {malformed}"));
+async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Result<Described, StoreError> {
+    let items = job.table.items_of(id).await?;
+    let mut described = Described::default();
+    let collection = match Collection::read(id, &items) {
+        Ok(collection) => collection,
+        Err(unresolved) => {
+            described.lines.push(format!("a person has to look: {unresolved}"));
+            let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
+            described.lines.extend(keys.map(|key| format!("item {key}")));
             return Ok(described);
         }
-        described.lines.push(match &collection.primary {
-            Some(Image { placement, created_at, revision, .. }) => format!(
-                "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
-                placement.product, placement.language, placement.rating
-            ),
-            None => match &collection.invalid {
-                Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
-                None => "primary item: none".to_owned(),
-            },
-        });
-        let ranks = match &scope.index {
-            IndexScope::Nothing => Err("page index: not looked at".to_owned()),
-            IndexScope::All | IndexScope::Partitions(_) => match self.index.ranks(id, &collection.places(told)).await {
-                Ok(ranks) => Ok(ranks),
-                Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
-                    Err(format!("page index: not looked at, {error}"))
-                }
-                Err(error) => Err(format!("page index: a person has to look, {error}")),
-            },
-        };
-        described.lines.push(match &ranks {
-            Ok(_) => "page index: as below".to_owned(),
-            Err(why) => why.clone(),
-        });
-        described.rows = rows(&collection, &items, ranks.as_ref().ok());
-        Ok(described)
+    };
+    if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
+        described.lines.push(format!("primary item: to be taken over, {malformed}"));
+        return Ok(described);
     }
+    described.lines.push(match &collection.primary {
+        Some(Image { placement, created_at, revision, .. }) => format!(
+            "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
+            placement.product, placement.language, placement.rating
+        ),
+        None => match &collection.invalid {
+            Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
+            None => "primary item: none".to_owned(),
+        },
+    });
+    let ranks = match &scope.index {
+        IndexScope::Nothing => Err("page index: not checked".to_owned()),
+        IndexScope::All | IndexScope::Snapshot(_) => match job.index.ranks(id, &collection.places(places)).await {
+            Ok(ranks) => Ok(ranks),
+            Err(error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. })) => {
+                Err(format!("page index: not checked, {error}"))
+            }
+            Err(error) => Err(format!("page index: a person has to look, {error}")),
+        },
+    };
+    described.lines.push(match &ranks {
+        Ok(_) => "page index: as below".to_owned(),
+        Err(why) => why.clone(),
+    });
+    described.rows = rows(&collection, &items, ranks.as_ref().ok());
+    Ok(described)
 }
 
 /// A row for everything that exists or should exist, ordered by key.
 fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Vec<CheckedRow> {
     let last = collection.last();
     let mut rows: BTreeMap<String, CheckedRow> = BTreeMap::new();
-    let mut add = |what: &'static str, state: &str, key: String, is: String, should_be: String| {
+    let mut add = |what: &'static str, state: &str, key: String, is: &str, should_be: &str| {
+        let (is, should_be) = (is.to_owned(), should_be.to_owned());
         rows.insert(key.clone(), CheckedRow { what, state: state.to_owned(), is, should_be, key });
     };
-    let copy = || COPY.to_owned();
-    let nothing = || NOTHING.to_owned();
     for key in last.iter().flat_map(|(placement, _)| placement.duplicate_keys()) {
-        add("duplicate", "right", key.to_string(), copy(), copy());
+        add("duplicate", "right", key.to_string(), COPY, COPY);
     }
-    let score = last.map_or_else(nothing, |(_, created_at)| created_at.epoch_ms().to_string());
+    let mut drift = collection.plan_duplicates().drift;
+    let score = last.map_or_else(|| NOTHING.to_owned(), |(_, created_at)| created_at.epoch_ms().to_string());
     if let Some(ranks) = ranks {
         for set in last.iter().flat_map(|(placement, _)| placement.base_sets()) {
-            add("rank entry", "right", set.to_string(), score.clone(), score.clone());
+            add("rank entry", "right", set.to_string(), &score, &score);
         }
-        for drift in plan_ranks(&collection.id, last, ranks).drift {
-            let state = drift.kind().name().replace('_', " ");
-            let is = |set| ranks.scores.get(set).map_or_else(nothing, f64::to_string);
-            match &drift {
-                Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
-                    add("rank entry", &state, set.to_string(), is(set), score.clone());
-                }
-                Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
-                    add("rank entry", &state, set.to_string(), is(set), nothing());
-                }
-                Drift::MissingName(product, language) => {
-                    add("name", &state, name(product, language.as_ref()), nothing(), "named".to_owned());
-                }
-                Drift::ExtraName(product, language) => {
-                    add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
-                }
-                // The plan below or `reconcile` handles these kinds.
-                Drift::MissingRevision(_)
-                | Drift::MissingDuplicate(_)
-                | Drift::ExtraDuplicate(_)
-                | Drift::StaleDuplicate(..)
-                | Drift::OrphanDuplicate(_) => {}
-            }
-        }
+        drift.extend(plan_ranks(&collection.id, last, ranks).drift);
     }
-    let primary = collection.primary.as_ref().map(|image| image.item);
-    for drift in collection.plan_duplicates().drift {
+    let found_score =
+        |set: &BaseSet| ranks.and_then(|ranks| ranks.scores.get(set)).map_or(NOTHING.to_owned(), f64::to_string);
+    for drift in drift {
         let state = drift.kind().name().replace('_', " ");
         match &drift {
-            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), nothing(), copy()),
+            Drift::MissingDuplicate(key) => add("duplicate", &state, key.to_string(), NOTHING, COPY),
             Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
-                add("duplicate", &state, key.to_string(), "there".to_owned(), nothing());
+                add("duplicate", &state, key.to_string(), "there", NOTHING);
             }
             Drift::StaleDuplicate(key, attributes) => {
-                let key = key.to_string();
-                let found = items.iter().find(|item| text(item, attribute::SK) == Some(&key));
-                let right = AttributeValue::Bool(true);
-                let should_be = |name: &str| match name {
-                    attribute::AUTO => Some(&right),
-                    name => primary.and_then(|item| item.get(name)),
-                };
-                let of = |value: &dyn Fn(&str) -> String| {
-                    attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
-                };
-                let is = of(&|name| shown(name, found.and_then(|item| item.get(name))));
-                let should_be = of(&|name| shown(name, should_be(name)));
-                add("duplicate", &state, key, is, should_be);
+                let (is, should_be) = stale_attributes(&key.to_string(), attributes, collection, items);
+                add("duplicate", &state, key.to_string(), &is, &should_be);
             }
-            Drift::MissingRevision(_)
-            | Drift::MissingRank(_)
-            | Drift::ExtraRank(_)
-            | Drift::WrongScore(..)
-            | Drift::OrphanRank(_)
-            | Drift::MissingName(..)
-            | Drift::ExtraName(..) => {}
+            Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), &score);
+            }
+            Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
+                add("rank entry", &state, set.to_string(), &found_score(set), NOTHING);
+            }
+            Drift::MissingName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), NOTHING, "named");
+            }
+            Drift::ExtraName(product, language) => {
+                add("name", &state, name(product, language.as_ref()), "named", NOTHING);
+            }
+            // It has no row: what the item implies is unknown until it has a revision.
+            Drift::MissingRevision(_) => {}
         }
     }
     rows.into_values().collect()
+}
+
+/// The attributes in which a duplicate differs from the primary item: as they are, and as they should be.
+fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_>, items: &[Item]) -> (String, String) {
+    let primary = collection.primary.as_ref().map(|image| image.item);
+    let found = items.iter().find(|item| text(item, attribute::SK) == Some(key));
+    let right = AttributeValue::Bool(true);
+    let should_be = |name: &str| match name {
+        attribute::AUTO => Some(&right),
+        name => primary.and_then(|item| item.get(name)),
+    };
+    let shown_as = |value: &dyn Fn(&str) -> String| {
+        attributes.iter().map(|name| format!("{name} {}", value(name))).collect::<Vec<_>>().join(", ")
+    };
+    let is = shown_as(&|name| shown(name, found.and_then(|item| item.get(name))));
+    (is, shown_as(&|name| shown(name, should_be(name))))
 }
 
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {

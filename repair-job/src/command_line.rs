@@ -11,8 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     config::{Command, RunArgs},
     explain::explain,
-    job::Job,
     report::{Report, exit},
+    runner::Job,
     stop::Stop,
 };
 

@@ -9,8 +9,8 @@ use page_index::PageIndexArgs;
 use table::{TableArgs, capacity::Meter};
 
 use crate::{
-    audit::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    job::{JobSettings, LEASE, SETTLE_DELAY},
+    audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
+    settings::{JobSettings, LEASE, SETTLE_DELAY},
 };
 
 /// The meaning of the exit codes, for `--help`.
@@ -22,10 +22,10 @@ Exit code, a sum of bits:
    4  differences were found
    8  differences are left (in a dry run, all of them)
   16  unresolved: a person has to look
-  32  some work was not done: the time was up, or the page index could not be looked at
+  32  some work was not done: the time was up, or the page index could not be checked
   64  another run is in progress; nothing was done";
 
-/// Finds and mends differences between comments and what is derived from them.
+/// Finds and repairs differences between comments and the data derived from them.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version, after_help = EXIT_CODES)]
 pub struct Config {
@@ -35,7 +35,7 @@ pub struct Config {
     /// Where the page index is.
     #[command(flatten)]
     pub page_index: PageIndexArgs,
-    /// What it does.
+    /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -43,19 +43,19 @@ pub struct Config {
 /// What a run does, whichever stores it works on.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// How much it may do.
+    /// Its limits.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Mend; without it, a command only looks, and writes nothing at all.
+    /// Repair. Without it, a command only looks, and writes nothing at all.
     #[arg(long, global = true)]
     pub apply: bool,
-    /// Say what would be read and written, and do nothing of it.
+    /// Describe what would be read and written, and do nothing.
     #[arg(long, global = true)]
     pub explain: bool,
     /// Print the report as JSON.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where it will go on.
+    /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where the next run resumes.
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     pub max_run_time: Option<Duration>,
     /// What to do.
@@ -63,16 +63,16 @@ pub struct RunArgs {
     pub command: Command,
 }
 
-/// How much a run may do.
+/// The limits of a run.
 #[derive(Debug, Clone, Args)]
 pub struct LimitArgs {
-    /// Read units of the table a second, at most.
+    /// Maximum read units of the table per second.
     #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_READ_UNITS", value_name = "N")]
     pub max_read_units: Option<u32>,
-    /// Write units of the table and its index a second, at most.
+    /// Maximum write units of the table and its index per second.
     #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_WRITE_UNITS", value_name = "N")]
     pub max_write_units: Option<u32>,
-    /// Comments reconciled at the same time.
+    /// Number of comments repaired in parallel.
     #[arg(long, global = true, env = "PAGEMARK_REPAIR_CONCURRENCY", value_name = "N", default_value_t = 8)]
     pub concurrency: usize,
     /// How long a run that was killed keeps the next one away.
@@ -129,18 +129,18 @@ impl LimitArgs {
 /// What the repair job can do.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Reconcile every comment that has changed since the last run: what the hourly run does first.
+    /// Repair every comment that has changed since the last run: what the hourly run does first.
     Recent {
-        /// Look again at what has changed since this time, such as 2024-01-31T06:00:00Z, although earlier runs have.
+        /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
         #[arg(long, value_name = "TIME")]
         #[arg(value_parser = |text: &str| Timestamp::parse(text).map_err(|error| error.to_string()))]
         since: Option<Timestamp>,
     },
     /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
     ///
-    /// It goes on where a run with --apply was interrupted in the last six hours.
+    /// It resumes where a run with --apply was interrupted in the last six hours.
     Audit(AuditArgs),
-    /// Reconcile every comment that batches in quarantine name, and remove the batches that are done with.
+    /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
     ///
@@ -154,21 +154,21 @@ pub enum Command {
         #[arg(long)]
         scan: bool,
     },
-    /// Look at one comment: what is, and what should be.
+    /// Check one comment: what is there, and what should be.
     Check {
         /// The comment.
         #[arg(value_parser = |text: &str| CommentId::parse(text).map_err(|error| error.to_string()))]
         id: CommentId,
-        /// Where to look when the table has nothing of it any more.
+        /// Where to look when the table has no items of it any more.
         #[arg(long, value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
         product: Option<ProductId>,
     },
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
     Status {
-        /// Into how many parts the audit divides the table.
+        /// Number of segments into which the audit divides the table.
         #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
         segments: u32,
-        /// Where the quarantine is; without it, it is not asked.
+        /// Where the quarantine is. Without it, its batches are not counted.
         #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
         quarantine: Option<QuarantinePlace>,
         /// Endpoint of a local S3.
@@ -191,10 +191,10 @@ impl Command {
     }
 }
 
-/// What an audit is told.
+/// Options of an audit.
 #[derive(Debug, Clone, Args)]
 pub struct AuditArgs {
-    /// Into how many parts the table is divided; another number begins anew.
+    /// Number of segments of the table. Another number starts anew.
     #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
     /// Check this one only, from 0 on, and do not sweep.
@@ -203,16 +203,16 @@ pub struct AuditArgs {
     /// Check only what has not been checked for nearly a week, as the hourly run does.
     #[arg(long)]
     pub rolling: bool,
-    /// Segments that are checked at the same time.
+    /// Number of segments checked in parallel.
     #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
     pub at_once: usize,
     /// Do not sweep the page index.
     #[arg(long)]
     pub no_sweep: bool,
-    /// Begin anew instead of going on where a run was interrupted.
+    /// Start anew instead of resuming an interrupted run.
     #[arg(long)]
     pub restart: bool,
-    /// Go on where a run was interrupted, however long ago: what has changed since in what it had checked is not looked at.
+    /// Resume an interrupted run of any age. What has changed since in the part it had checked is not checked again.
     #[arg(long, conflicts_with = "restart")]
     pub resume: bool,
 }
@@ -242,7 +242,7 @@ impl AuditArgs {
     }
 }
 
-/// The settings of the Lambda function, which variables give: it mends, within the time that it is given.
+/// The settings of the Lambda function, from variables. It repairs, within its time limit.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version)]
 pub struct FunctionConfig {
@@ -258,13 +258,13 @@ pub struct FunctionConfig {
     /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// How much it may do.
+    /// Its limits.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// Into how many parts the audit divides the table.
+    /// Number of segments into which the audit divides the table.
     #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
     pub audit_segments: u32,
-    /// Segments that the audit checks at the same time.
+    /// Number of segments that the audit checks in parallel.
     #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
     pub audit_at_once: usize,
 }
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_lines_are_possible() {
+    fn the_command_lines_are_consistent() {
         Config::command().debug_assert();
         FunctionConfig::command().debug_assert();
     }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_one_of_those_there_are() {
+    fn a_segment_outside_the_table_is_refused() {
         let args = |segment, segments| AuditArgs {
             segments,
             segment: Some(segment),
@@ -344,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_is_one_that_an_instant_can_be_moved_by(text in r"[+-]?[0-9]{0,21}[smhd]?|.{0,9}") {
+        fn every_accepted_time_can_be_added_to_an_instant(text in r"[+-]?[0-9]{0,21}[smhd]?|.{0,9}") {
             if let Ok(time) = parse_duration(&text) {
                 prop_assert!(tokio::time::Instant::now().checked_add(time).is_some());
                 let ms = i64::try_from(time.as_millis()).unwrap();

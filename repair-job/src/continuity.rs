@@ -109,7 +109,7 @@ fn may_have_lost_since(mark: &Mark, times: Times) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{recent::oldest_entry, vouch::ms};
+    use crate::{find::journal::oldest_entry, settings::ms};
 
     const MINUTE_MS: i64 = 60_000;
     /// Changes per second that are written, and that are reconciled.

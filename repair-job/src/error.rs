@@ -1,15 +1,11 @@
-//! Errors that end a run of the repair job early.
+//! Sorts errors by what they prevent.
 
-use process::StoreError;
-use thiserror::Error;
+use process::{Store, StoreError};
 
-/// An error of the repair job. Running the job again is safe: it resumes or starts over.
-#[derive(Debug, Error)]
-pub enum RepairError {
-    /// A store's error.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The page index stopped answering.
-    #[error("the page index does not answer any more: {0}")]
-    IndexAway(String),
+/// Whether the page index failed in a way that prevents only its part of the work.
+pub(crate) fn index_is_away(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unavailable { store, .. } | StoreError::Refused { store, .. } => *store == Store::PageIndex,
+        StoreError::Rejected { .. } | StoreError::Malformed(_) => false,
+    }
 }

@@ -1,35 +1,39 @@
 //! `--explain`: describes what a command would read and write, without doing it. It reads only the table's description,
 //! the job's own state and the markers.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::collections::BTreeMap;
 
 use model::{Timestamp, journal::JOURNAL_SHARDS};
 use page_index::Marked;
-use process::now;
+use process::{StoreError, now};
 
 use crate::{
-    audit::{Which, segment_states},
-    changed::windows,
+    audit_plan::{AuditOptions, Which, plan_audit},
     config::Command,
-    error::RepairError,
-    job::{Job, index_is_away},
-    pass::plan_pass,
+    error::index_is_away,
+    find::journal::{oldest_entry, windows},
     rebuild::catalogue_reaches,
-    recent::oldest_entry,
+    runner::Job,
+    segment_state::segment_states,
+    settings::ms,
 };
+
+/// The writes that repair comments.
+const REPAIRS: &str =
+    "per comment with differences, one transaction of its wrong duplicates, one edit of the page index";
 
 /// Describes what a command would do.
 ///
 /// # Errors
 /// A store's.
-pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError> {
+pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError> {
     let mut text = match command {
         Command::Recent { since } => recent(job, *since).await?,
         Command::Audit(args) => audit(job, args.options().unwrap_or_default()).await?,
         Command::Quarantine(args) => format!(
             "reads:  every batch in quarantine at {:?}; of each comment that one names, its items (some 33 read units at\n\
              \x20       4 KB an item, consistent), and its scores in all base sets of its product\n\
-             writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index\n\
+             writes: {REPAIRS}\n\
              removes: batches whose comments are all in order\n",
             args.quarantine
         ),
@@ -48,7 +52,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
     Ok(text)
 }
 
-async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, RepairError> {
+async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, StoreError> {
     let reaches = match by_scan {
         true => Err("it was asked for".to_owned()),
         false => {
@@ -79,9 +83,8 @@ async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, Repa
     ))
 }
 
-async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairError> {
+async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreError> {
     let present = now();
-    let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let table_id = job.table.describe().await?.id;
     let duplicates = job.table.watermark().await?;
     let index = match job.index.watermarks(&table_id).await {
@@ -102,64 +105,45 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairErr
     let from = since.map_or(from, |since| since.min(from)).max(oldest);
     let to = present.plus_ms(-ms(job.settings.settle));
     let windows = windows(from, to).count();
-    let mut text = String::new();
-    writeln!(text, "watermark of the duplicates: {}", duplicates.map_or("none".to_owned(), |at| at.to_string())).ok();
-    match &index {
-        Ok(all) => {
-            writeln!(text, "partitions of the page index that are kept up to date: {} of {}", marked.len(), all.len())
-        }
-        Err(error) => writeln!(text, "the page index is left out, because {error}"),
-    }
-    .ok();
-    writeln!(
-        text,
-        "reads:  the journal from {from} to {to}, {windows} hours or parts of them, {} queries at least; of each\n\
-         \x20       comment named there its items, consistent, and its scores in all base sets of its product",
-        windows * usize::try_from(JOURNAL_SHARDS).unwrap_or(1)
-    )
-    .ok();
-    writeln!(
-        text,
-        "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
-         \x20       the products that are named there and not listed yet; the watermarks, a vouch a minute; a lease, a record of the run"
-    )
-    .ok();
-    Ok(text)
+    let queries = windows * usize::try_from(JOURNAL_SHARDS).unwrap_or(1);
+    let watermark = duplicates.map_or("none".to_owned(), |at| at.to_string());
+    let partitions = match &index {
+        Ok(all) => format!("partitions of the page index that are kept up to date: {} of {}", marked.len(), all.len()),
+        Err(error) => format!("the page index is left out, because {error}"),
+    };
+    Ok(format!(
+        "watermark of the duplicates: {watermark}\n{partitions}\n\
+         reads:  the journal from {from} to {to}, {windows} hours or parts of them, {queries} queries at least; of each\n\
+         \x20       comment named there its items, consistent, and its scores in all base sets of its product\n\
+         writes: {REPAIRS};\n\
+         \x20       the products that are named there and not listed yet; the watermarks, a vouch a minute; a lease, a record of the run\n"
+    ))
 }
 
-async fn audit(job: &Job, options: crate::AuditOptions) -> Result<String, RepairError> {
+async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     let states = match job.settings.apply {
         true => segment_states(&job.table, &job.table.describe().await?.id).await?,
         false => BTreeMap::new(),
     };
-    let pass = plan_pass(&states, options, now());
-    let under_way = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
-    let done = pass.done;
+    let plan = plan_audit(&states, options, now());
+    let under_way = plan.segments.iter().filter(|(_, state)| state.position.is_some()).count();
+    let done = plan.done;
     let which = match options.which {
         Which::All => format!("all {} segments of the table", options.segments),
         Which::One(segment) => format!("segment {segment} of {}", options.segments),
         Which::Due => format!("those of {} segments that were last checked nearly a week ago", options.segments),
     };
-    let mut text = String::new();
-    writeln!(
-        text,
-        "reads:  {which}, each item once, eventually consistent ({under_way} segments are gone on with in the\n\
-         \x20       middle, {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right"
-    )
-    .ok();
-    if options.sweep {
-        writeln!(
-            text,
+    let sweep = match options.sweep {
+        true => {
             "        every member of the page index; of each comment that a product's whole set names, its primary item\n\
-             \x20       (half a read unit), and its scores in all base sets of the product"
-        )
-        .ok();
-    }
-    writeln!(
-        text,
-        "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
-         \x20       every 10 s where it is, a lease, a record of the run"
-    )
-    .ok();
-    Ok(text)
+             \x20       (half a read unit), and its scores in all base sets of the product\n"
+        }
+        false => "",
+    };
+    Ok(format!(
+        "reads:  {which}, each item once, eventually consistent ({under_way} segments resume in the middle,\n\
+         \x20       {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right\n\
+         {sweep}writes: {REPAIRS};\n\
+         \x20       every 10 s where it is, a lease, a record of the run\n"
+    ))
 }

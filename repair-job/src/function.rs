@@ -5,9 +5,9 @@ use process::now;
 use serde_json::{Value, json};
 
 use crate::{
-    audit::AuditOptions,
-    job::Job,
+    audit_plan::AuditOptions,
     report::{Report, exit},
+    runner::Job,
     status::Status,
 };
 
@@ -104,7 +104,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
     let mut values = vec![
         ("Checked", "Count", sum(|report| report.checked)),
         ("Drifted", "Count", sum(|report| report.drifted.values().sum())),
-        ("Mended", "Count", sum(|report| report.mended)),
+        ("Repaired", "Count", sum(|report| report.repaired)),
         ("Left", "Count", sum(|report| report.left)),
         ("Unresolved", "Count", sum(|report| report.unresolved_count)),
         ("Skipped", "Count", sum(|report| report.skipped_count)),

@@ -1,60 +1,69 @@
 //! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! - `reconcile`: the only code that repairs comments. Callers say where to look, never what to conclude.
-//! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of
-//!   finding differences.
-//! - `changed`: reconciles what the journal names, for `recent`, `rebuild` and `vouch`.
+//! Every command that repairs is a pipeline (`pipeline`): finder → suspects → repair → checkpoint. In the order in
+//! which `recent` runs them:
+//!
+//! - `config`, `command_line`, `explain`: the command line, which `pagemark repair` shares. `function`: the same
+//!   commands, called by Lambda every five minutes and every hour.
+//! - `commands`: the commands, each as one run. `runner`: a run, with its lease (`lease`), its end (`stop`), its totals
+//!   (`ledger`, `report`) and its `progress`.
+//! - `recent`, `audit`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments an audit checks.
+//! - `index_snapshot`: the page index as the run found it.
+//! - `vouch`: confirms which partitions of the page index readers may believe. `continuity`: whether they are still
+//!   those of the last vouch.
+//! - `find`: the four finders. `suspect`: what they hand over.
+//! - `repair`: the only code that repairs comments. `outcome`: what became of them.
+//! - `checkpoint`, `segment_state`: how far an audit has come.
+//! - `unresolved`: remembers the comments that need a person.
 //! - `catalogue`: the list of products by which `rebuild` reads.
-//! - `follow`: the partitions of the page index that a run keeps up to date.
-//! - `vouch`: confirms which of them readers may believe. `continuity`: whether they are still those of the last vouch.
-//! - `unresolved`: remembers the comments that need a person, and counts them until they are in order.
 //! - `status`: the state of everything.
-//! - `job`, `report`, `counted`, `stop`, `progress`: a run, its totals, its end, and its progress.
-//! - `config`, `explain`, `command_line`: the command line, which `pagemark repair` shares.
-//! - `function`: the same jobs, called by Lambda every five minutes and every hour.
 //!
 //! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
 //!
 //! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 
 mod audit;
+mod audit_plan;
 mod catalogue;
-mod changed;
 mod check;
+mod checkpoint;
 mod command_line;
+mod commands;
 mod config;
 mod continuity;
-mod counted;
 mod error;
 mod explain;
-mod follow;
+mod find;
 mod function;
-mod job;
-mod pass;
+mod index_snapshot;
+mod lease;
+mod ledger;
+mod outcome;
+mod pipeline;
 mod progress;
-mod quarantine;
 mod rebuild;
 mod recent;
-mod reconcile;
+mod repair;
 mod report;
-mod segment;
+mod runner;
+mod segment_state;
+mod settings;
 mod status;
 mod stop;
-mod sweep;
-mod sweeper;
+mod suspect;
 mod unresolved;
 mod vouch;
 
-pub use audit::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
+pub use audit_plan::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
 pub use check::{Checked, CheckedRow};
 pub use command_line::run_command;
 pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
-pub use error::RepairError;
 pub use explain::explain;
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
-pub use job::{INDEXER_LAG, Job, JobSettings, LEASE, OVERLAP, SETTLE_DELAY, VOUCH_EVERY};
 pub use progress::{Display, Progress};
 pub use rebuild::{RebuildReport, rebuild};
-pub use report::{Report, Stopped, exit};
-pub use status::{IndexStatus, LastRun, Status};
+pub use report::{LastRun, Report, Stopped, exit};
+pub use runner::Job;
+pub use settings::{INDEXER_LAG, JobSettings, LEASE, OVERLAP, SETTLE_DELAY, VOUCH_EVERY};
+pub use status::{IndexStatus, Status};
 pub use stop::{Stop, StopReason};

@@ -45,12 +45,12 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     catalogue::{Listing, product_of},
-    changed::{Reader, reconcile_part, windows},
-    error::RepairError,
-    job::{Job, JobSettings, Run},
-    recent::oldest_entry,
-    reconcile::{IndexScope, Scope},
-    report::Report,
+    find::journal::{JournalFinder, Part, Window, oldest_entry},
+    index_snapshot::{IndexScope, Scope},
+    outcome::Outcome,
+    pipeline::{Checkpoint, find_and_repair},
+    runner::{Job, Run},
+    settings::{JobSettings, ms},
     stop::Stop,
     vouch::remember_rebuild,
 };
@@ -98,14 +98,14 @@ pub struct RebuildReport {
 /// # Errors
 /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
 /// not ready, and running the rebuild again is safe.
-pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<RebuildReport, RepairError> {
+pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<RebuildReport, StoreError> {
     let settings = JobSettings { apply: true, ..JobSettings::default() };
     let job = Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default());
     let filled = Mutex::new(Filled::default());
     let mut failed = None;
     let report = job
-        .without_lease("rebuild", async |run| {
-            match Box::pin(rebuild_index(run, segments, false)).await {
+        .run("rebuild", None, async |run| {
+            match Box::pin(fill_index(run, segments, false)).await {
                 Ok(done) => *filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done,
                 Err(error) => failed = Some(error),
             }
@@ -126,30 +126,13 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
     })
 }
 
-impl Job {
-    /// Rebuilds the page index, by the product catalogue if that is whole. Reads `segments` products, or segments of
-    /// the table, in parallel. Without `--apply`, it only counts the comments that it would index.
-    pub async fn rebuild(&self, segments: u32) -> Report {
-        self.rebuild_by(segments, false).await
-    }
-
-    /// Like [`Self::rebuild`], but always by a scan of the whole table.
-    pub async fn rebuild_by_scan(&self, segments: u32) -> Report {
-        self.rebuild_by(segments, true).await
-    }
-
-    async fn rebuild_by(&self, segments: u32, by_scan: bool) -> Report {
-        let work = async |run: &Run<'_>| {
-            let filled = Box::pin(rebuild_index(run, segments, by_scan)).await?;
-            run.add_note(format!(
-                "{} comments, of which {} changed meanwhile",
-                filled.comments, filled.changed_meanwhile
-            ));
-            run.add_note(filled.way);
-            Ok(())
-        };
-        self.run("rebuild", "rebuild", work).await
-    }
+/// Rebuilds the page index, and notes what was read.
+pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<(), StoreError> {
+    let filled = fill_index(run, segments, by_scan).await?;
+    run.ledger
+        .add_note(format!("{} comments, of which {} changed meanwhile", filled.comments, filled.changed_meanwhile));
+    run.ledger.add_note(filled.way);
+    Ok(())
 }
 
 #[derive(Debug, Clone, Default)]
@@ -162,15 +145,14 @@ struct Filled {
 }
 
 /// The instant from which the journal must be read besides the catalogue, or why the table must be scanned.
-pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Timestamp, NotWhole>, RepairError> {
+pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Timestamp, NotWhole>, StoreError> {
     let present = now();
     let found = job.table.catalogue().await?;
     Ok(Catalogue::reaches(found.as_ref(), table_id, oldest_entry(present), present))
 }
 
-async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Filled, RepairError> {
+async fn fill_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Filled, StoreError> {
     let job = run.job;
-    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     // Covers entries that arrive late, wrong clocks and replicas that lag.
     let margin = |at: Timestamp| at.plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
     let described = job.table.describe().await?;
@@ -206,7 +188,7 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
     // Reading may have taken hours, and entries expire.
     if read_from < oldest_entry(now()) {
         is_whole = false;
-        run.add_skipped(
+        run.ledger.add_skipped(
             "the journal does not reach back any more to where the product catalogue ends: repair-job rebuild --scan"
                 .to_owned(),
         );
@@ -217,10 +199,10 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
         let present = now();
         // Clocks of writers may be ahead.
         let to = present.plus_ms(ms(job.settings.settle));
-        let changed = follow_journal(run, reconciled_to, to, listed_to, &mut unreadable);
-        let (comments, was_whole) = Box::pin(changed).await?;
-        filled.changed_meanwhile += comments;
-        is_whole &= was_whole;
+        let mut finder = JournalFinder::new(&job.table, Window { from: reconciled_to, to }, NEXT_STARTS_ANEW);
+        let mut changed = ChangedMeanwhile { run, listed_to, unreadable: &mut unreadable, comments: 0, is_whole: true };
+        is_whole &= Box::pin(find_and_repair(run, &mut finder, &mut changed)).await? && changed.is_whole;
+        filled.changed_meanwhile += changed.comments;
         // Later entries may have arrived after this pass looked for them.
         reconciled_to = present.plus_ms(-ms(job.settings.settle));
         if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
@@ -228,57 +210,56 @@ async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fi
         }
     }
     // These repairs follow from the rebuild itself. They are not differences that existed before.
-    run.forget_drift();
+    run.ledger.forget_drift();
     if is_whole {
         remember_rebuild(&job.table, &rebuild).await?;
         job.index.finish_rebuild(&rebuild, &described.id, reconciled_to).await?;
     } else {
-        run.add_skipped("the page index is not ready; the next rebuild begins anew".to_owned());
+        run.ledger.add_skipped("the page index is not ready; the next rebuild starts anew".to_owned());
     }
-    job.progress.set_share(1, 1);
     Ok(filled)
 }
 
-/// Reconciles what the journal names. Returns the number of comments, and whether all were reconciled.
+/// For a person: what the next run does, before an instant.
+const NEXT_STARTS_ANEW: &str = "the next rebuild starts anew; this one stopped at";
+
+/// The checkpoint of the comments that changed during the rebuild. It stores nothing.
 ///
 /// An unreadable entry is reported unless it is already in `unreadable`. The catalogue lists all products until
 /// `listed_to`. A later unreadable entry may name a product that was not read, and then not all comments were
 /// reconciled.
-async fn follow_journal(
-    run: &Run<'_>,
-    from: Timestamp,
-    to: Timestamp,
+struct ChangedMeanwhile<'run> {
+    run: &'run Run<'run>,
     listed_to: Option<Timestamp>,
-    unreadable: &mut BTreeSet<String>,
-) -> Result<(u64, bool), RepairError> {
-    let scope = Scope { duplicates: false, index: IndexScope::All };
-    let (mut comments, mut is_whole) = (0, true);
-    for window in windows(from, to) {
-        let mut reader = Reader::new(window);
-        while !run.must_stop(next_begins_anew)
-            && let Some(part) = reader.next(&run.job.table).await?
-        {
-            for (at, what) in part.unreadable {
-                if listed_to.is_some_and(|listed_to| at >= listed_to) {
-                    if is_whole {
-                        run.add_skipped(format!("the product that {what} may name, and others: rebuild --scan"));
-                    }
-                    is_whole = false;
-                }
-                if unreadable.len() >= UNREADABLE_KNOWN_MAX || unreadable.insert(what.clone()) {
-                    run.add_unresolved(what);
-                }
-            }
-            let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
-            comments += outcome.comments;
-            is_whole &= outcome.is_whole && !outcome.index_was_away;
-        }
-    }
-    Ok((comments, is_whole && run.job.stop.reason().is_none()))
+    unreadable: &'run mut BTreeSet<String>,
+    comments: u64,
+    /// Whether all comments were reconciled.
+    is_whole: bool,
 }
 
-fn next_begins_anew() -> String {
-    "the next rebuild begins anew".to_owned()
+impl Checkpoint<Part> for ChangedMeanwhile<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: false, index: IndexScope::All }
+    }
+
+    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        for (at, what) in part.unreadable {
+            if self.listed_to.is_some_and(|listed_to| at >= listed_to) {
+                if self.is_whole {
+                    self.run
+                        .ledger
+                        .add_skipped(format!("the product that {what} may name, and others: rebuild --scan"));
+                }
+                self.is_whole = false;
+            }
+            if self.unreadable.len() >= UNREADABLE_KNOWN_MAX || self.unreadable.insert(what.clone()) {
+                self.run.ledger.add_unresolved(what);
+            }
+        }
+        self.comments += u64::try_from(outcome.checked()).unwrap_or(u64::MAX);
+        self.is_whole &= outcome.left_out() == 0 && outcome.index_away().is_none();
+        Ok(true)
+    }
 }
 
 /// The source of the comments.
@@ -291,11 +272,18 @@ struct Source<'run> {
 }
 
 impl Source<'_> {
+    /// Counts items that were read.
+    fn add_read(&self, items: u64) {
+        self.run.ledger.report().items += items;
+        self.run.job.progress.advance(items);
+    }
+
     /// Reads the listed products, each by one or more queries.
-    async fn by_catalogue(&self) -> Result<Filled, RepairError> {
+    async fn by_catalogue(&self) -> Result<Filled, StoreError> {
+        self.run.job.progress.expect(self.items / ITEMS_OF_A_COMMENT);
         let products =
             AsyncMutex::new(Products { table: &self.run.job.table, read: VecDeque::new(), next: Some(None) });
-        let readers = stream::iter((0..self.segments).map(Ok::<u32, RepairError>))
+        let readers = stream::iter((0..self.segments).map(Ok::<u32, StoreError>))
             .map_ok(|_| self.read_products(&products))
             .try_buffer_unordered(usize::try_from(self.segments).unwrap_or(1));
         let read: Vec<(u64, u64)> = readers.try_collect().await?;
@@ -304,18 +292,18 @@ impl Source<'_> {
     }
 
     /// Reads products until none is left. Returns the number of products and of their comments.
-    async fn read_products(&self, products: &AsyncMutex<Products<'_>>) -> Result<(u64, u64), RepairError> {
+    async fn read_products(&self, products: &AsyncMutex<Products<'_>>) -> Result<(u64, u64), StoreError> {
         let (table, mut pipe, mut count) = (&self.run.job.table, Pipe::new(self.run), 0);
         loop {
             let product = products.lock().await.next().await?;
             let Some(product) = product else { return Ok((count, pipe.end().await?)) };
             let mut position = None;
             loop {
-                if self.run.must_stop(next_begins_anew) {
+                if self.run.must_stop("the next rebuild starts anew") {
                     return Ok((count, pipe.comments));
                 }
                 let part = pipe.while_reading(table.primary_part(&product, position, READ_LIMIT)).await?;
-                self.run.add_items(part.read, self.items / ITEMS_OF_A_COMMENT);
+                self.add_read(part.read);
                 pipe.take(part.comments.into_iter().map(|comment| comment.map_err(|what| what.to_string())));
                 position = part.next;
                 if position.is_none() {
@@ -327,8 +315,9 @@ impl Source<'_> {
     }
 
     /// Reads every item of the table and lists the products.
-    async fn by_scan(&self, listing: &Listing<'_>) -> Result<Filled, RepairError> {
-        let parts = stream::iter((0..self.segments).map(Ok::<u32, RepairError>))
+    async fn by_scan(&self, listing: &Listing<'_>) -> Result<Filled, StoreError> {
+        self.run.job.progress.expect(self.items);
+        let parts = stream::iter((0..self.segments).map(Ok::<u32, StoreError>))
             .map_ok(|segment| self.read_segment(segment, listing))
             .try_buffer_unordered(usize::try_from(self.segments).unwrap_or(1));
         let comments: Vec<u64> = parts.try_collect().await?;
@@ -336,15 +325,15 @@ impl Source<'_> {
     }
 
     /// Reads one segment. Returns the number of comments put into the page index.
-    async fn read_segment(&self, segment: u32, listing: &Listing<'_>) -> Result<u64, RepairError> {
+    async fn read_segment(&self, segment: u32, listing: &Listing<'_>) -> Result<u64, StoreError> {
         let (table, mut pipe, mut position) = (&self.run.job.table, Pipe::new(self.run), None);
         loop {
-            if self.run.must_stop(next_begins_anew) {
+            if self.run.must_stop("the next rebuild starts anew") {
                 return Ok(pipe.comments);
             }
             let scan = table.scan_segment(ScanOf::Placements, position, segment, self.segments, READ_LIMIT);
             let scanned = pipe.while_reading(scan).await?;
-            self.run.add_items(scanned.read, self.items);
+            self.add_read(scanned.read);
             pipe.take(scanned.items.iter().filter_map(|item| placed(item).transpose()));
             listing.list(scanned.items.iter().filter_map(product_of)).await?;
             position = scanned.next;
@@ -405,7 +394,7 @@ impl<'run> Pipe<'run> {
                 Ok(PlacedComment { id, placement, created_at }) => {
                     self.edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                 }
-                Err(what) => self.run.add_unresolved(what),
+                Err(what) => self.run.ledger.add_unresolved(what),
             }
         }
         let taken = self.edits.len() - before;
@@ -414,7 +403,7 @@ impl<'run> Pipe<'run> {
     }
 
     /// Writes the rest. Returns the number of comments.
-    async fn end(self) -> Result<u64, RepairError> {
+    async fn end(self) -> Result<u64, StoreError> {
         self.apply().await?;
         Ok(self.comments)
     }

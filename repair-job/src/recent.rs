@@ -1,8 +1,8 @@
-//! `recent`: reconciles every comment that the journal names since the watermarks, and advances the watermarks.
+//! `recent`: repairs every comment that the journal names since the watermarks, and advances the watermarks.
 //!
-//! **Invariant:** a watermark advances to the end of a window only when every comment that the window names is
-//! reconciled, is reported as unresolved, or keeps changing. In the last case a later window names the comment again.
-//! Every window is complete, because it ends a settle delay ago.
+//! **Invariant:** a watermark advances to the end of a part of the journal only when every comment that the part names
+//! is repaired, is reported as unresolved, or keeps changing. In the last case a later part names the comment again.
+//! Every part is complete, because it ends a settle delay ago.
 //!
 //! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
 //!
@@ -10,168 +10,94 @@
 
 use std::time::Duration;
 
-use model::{Timestamp, journal::JOURNAL_RETENTION_DAYS};
-use process::now;
-use tokio::time::Instant as Clock;
+use model::Timestamp;
+use process::{StoreError, now};
+use tokio::time::Instant;
 
 use crate::{
     catalogue::Listing,
-    changed::{Reader, reconcile_part, windows},
-    error::RepairError,
-    follow::Follow,
-    job::{Job, Run},
-    reconcile::{IndexScope, Scope},
-    report::Report,
+    find::journal::{JournalFinder, Part, Window, oldest_entry},
+    index_snapshot::{IndexSnapshot, Scope},
+    outcome::{Outcome, State},
+    pipeline::{Checkpoint, find_and_repair},
+    runner::Run,
+    settings::ms,
     unresolved,
     vouch::Voucher,
 };
 
-/// The part of the journal's retention that is not relied on, because clocks differ.
-const RETENTION_MARGIN_MS: i64 = 3_600_000;
-
-const DAY_MS: i64 = 24 * 3_600_000;
-
-/// How often the watermarks advance through empty windows.
+/// How often the watermarks advance through empty parts of the journal.
 const ADVANCE_EVERY: Duration = Duration::from_secs(5);
 
-impl Job {
-    /// Reconciles what changed recently.
-    pub async fn recent(&self) -> Report {
-        self.recent_since(None).await
-    }
-
-    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
-    /// changes reconciled since then, and does not move the watermarks back.
-    pub async fn recent_since(&self, since: Option<Timestamp>) -> Report {
-        self.run("recent", "recent", async |run| Box::pin(recent(run, since)).await).await
-    }
-}
-
-/// The instant since which the journal holds every entry.
-pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
-    present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
-}
-
-async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), RepairError> {
+/// Repairs what changed recently. Begins at `since` if that is earlier than the watermarks.
+pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
     let (job, present) = (run.job, now());
-    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
     let table_id = job.table.describe().await?.id;
-    let of_table = believable_watermark(run, present, oldest).await?;
-    let mut follow = Follow::read(run, &table_id).await?;
-    follow.drop_older(run, oldest);
-    follow.doubt_later(run, present);
+    let of_table = plausible_watermark(run, present, oldest).await?;
+    let mut snapshot = IndexSnapshot::read(&job.index, &table_id, &run.ledger).await?;
+    snapshot.drop_older(oldest, &run.ledger);
+    snapshot.doubt_later(present, &run.ledger);
     let mut voucher = Voucher::new(run, &table_id);
-    let may_go_on = Box::pin(voucher.vouch(&follow)).await?;
-    Box::pin(unresolved::look_again(run, &follow)).await?;
+    let may_continue = voucher.vouch(&snapshot).await?;
+    check_unresolved(run, &snapshot).await?;
     let of_duplicates = match of_table {
         Some(watermark) if watermark < oldest => {
-            run.add_unresolved(format!(
+            run.ledger.add_unresolved(format!(
                 "the journal does not reach back to the duplicates' watermark, {watermark}: repair-job audit --apply"
             ));
             None
         }
         Some(watermark) => Some(watermark),
         None => {
-            run.add_note(format!("there is no watermark yet: it begins with the journal's oldest entries, {oldest}"));
+            run.ledger.add_note(format!("no watermark yet: it begins with the journal's oldest entries, {oldest}"));
             Some(oldest)
         }
     };
     if let Some(since) = since.filter(|since| *since < oldest) {
-        run.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
+        run.ledger.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
     }
     // Products written since the catalogue's end must be listed too. A catalogue with an implausible end begins anew.
     let listed_to = job.table.catalogue().await?.filter(|catalogue| catalogue.table == table_id).map(|found| found.to);
     let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
-    let begins = follow.begins(oldest).chain(of_duplicates).chain(listed_to).min();
+    let begins = snapshot.begins(oldest).chain(of_duplicates).chain(listed_to).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
-    if let (true, Some(begins)) = (may_go_on, begins) {
-        let from = begins.max(oldest);
-        let pass = Pass { run, table_id, from, to, listed_to, moves_duplicates: of_duplicates.is_some() };
-        Box::pin(pass.follow_journal(&mut follow, &mut voucher)).await?;
+    if let (true, Some(begins)) = (may_continue, begins) {
+        let window = Window { from: begins.max(oldest), to };
+        job.progress.expect(window.span_ms());
+        let mut finder = JournalFinder::new(&job.table, window, "the next run resumes at");
+        let mut watermarks = Watermarks {
+            run,
+            snapshot,
+            voucher,
+            to,
+            moves_duplicates: of_duplicates.is_some(),
+            advanced_at: Instant::now(),
+            listing: Listing::new(run),
+            listed_from: window.from,
+            listed_to,
+            table_id,
+        };
+        if Box::pin(find_and_repair(run, &mut finder, &mut watermarks)).await? {
+            watermarks.voucher.vouch(&watermarks.snapshot).await?;
+        }
+        voucher = watermarks.voucher;
     }
     voucher.report();
     Ok(())
 }
 
-/// A pass over the journal.
-struct Pass<'run> {
-    run: &'run Run<'run>,
-    table_id: String,
-    from: Timestamp,
-    to: Timestamp,
-    /// The instant until which the product catalogue lists all products.
-    listed_to: Option<Timestamp>,
-    /// Whether the duplicates' watermark advances.
-    moves_duplicates: bool,
-}
-
-impl Pass<'_> {
-    /// Reconciles what the journal names, and advances the watermarks. Vouches for the page index on the way and at the
-    /// end.
-    async fn follow_journal(&self, follow: &mut Follow, voucher: &mut Voucher<'_>) -> Result<(), RepairError> {
-        let Self { run, from, to, .. } = *self;
-        let mut moved_on = Clock::now();
-        let (listing, mut listed_from) = (Listing::new(run), from);
-        for window in windows(from, to) {
-            let mut reader = Reader::new(window);
-            loop {
-                run.job.progress.set_share(span(from, reader.at()), span(from, to));
-                if run.must_stop(|| format!("the next run goes on at {}", reader.at())) {
-                    return Ok(());
-                }
-                if voucher.is_due() && !Box::pin(voucher.vouch(follow)).await? {
-                    return Ok(());
-                }
-                let Some(part) = reader.next(&run.job.table).await? else { break };
-                for (at, what) in part.unreadable {
-                    run.add_unresolved(what);
-                    // The product that the entry names is unknown. Unless the catalogue already covers that time, the
-                    // catalogue begins anew.
-                    if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
-                        listed_from = part.window.to;
-                    }
-                }
-                listing.list(part.products).await?;
-                let scope = Scope { duplicates: true, index: follow.scope() };
-                let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
-                if outcome.index_was_away {
-                    follow.give_up();
-                }
-                if !outcome.is_whole {
-                    return Ok(());
-                }
-                let is_last = part.window.to >= to;
-                let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
-                if run.may_remember() && is_due {
-                    moved_on = Clock::now();
-                    listing.followed(&self.table_id, listed_from, part.window.to).await?;
-                    if self.moves_duplicates {
-                        run.job.table.advance_watermark(part.window.to).await?;
-                    }
-                    if !matches!(scope.index, IndexScope::Nothing) {
-                        follow.advance(run, part.window.to, is_last).await?;
-                    }
-                }
-            }
-        }
-        run.job.progress.set_share(1, 1);
-        Box::pin(voucher.vouch(follow)).await?;
-        Ok(())
-    }
-}
-
 /// The duplicates' watermark. If it is later than the present, a fast clock set it at an unknown time. The run then
 /// sets it back and reconciles everything in the journal again.
-async fn believable_watermark(
+async fn plausible_watermark(
     run: &Run<'_>,
     present: Timestamp,
     oldest: Timestamp,
-) -> Result<Option<Timestamp>, RepairError> {
+) -> Result<Option<Timestamp>, StoreError> {
     let watermark = run.job.table.watermark().await?;
     let Some(later) = watermark.filter(|watermark| *watermark > present) else { return Ok(watermark) };
-    run.add_unresolved(format!(
+    run.ledger.add_unresolved(format!(
         "the duplicates' watermark, {later}, is later than the present: a clock is wrong, or was; the journal is read from \
          its beginning"
     ));
@@ -181,6 +107,82 @@ async fn believable_watermark(
     Ok(Some(oldest))
 }
 
-fn span(from: Timestamp, to: Timestamp) -> u64 {
-    u64::try_from(to.epoch_ms() - from.epoch_ms()).unwrap_or(0)
+/// Checks the unresolved comments again, and forgets those that are right.
+async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
+    let table = &run.job.table;
+    let comments = unresolved::remembered(table).await?;
+    let scope = Scope { duplicates: true, index: snapshot.scope() };
+    for (id, state) in run.repair_all(comments.into(), &scope).await?.states {
+        match state {
+            // If the page index was not checked, its part may still be wrong.
+            State::Settled if snapshot.answers() => {
+                if run.may_remember() {
+                    unresolved::forget(table, &id).await?;
+                }
+            }
+            // Already counted.
+            State::Unresolved(_) => {}
+            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
+                run.ledger.add_unresolved(format!("comment {id} needed a person, and could not be checked again"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The checkpoint of `recent`: the watermarks of the duplicates and of the page index.
+struct Watermarks<'run> {
+    run: &'run Run<'run>,
+    snapshot: IndexSnapshot,
+    voucher: Voucher<'run>,
+    /// Where the journal is read to.
+    to: Timestamp,
+    /// Whether the duplicates' watermark advances.
+    moves_duplicates: bool,
+    advanced_at: Instant,
+    listing: Listing<'run>,
+    listed_from: Timestamp,
+    /// The instant until which the product catalogue lists all products.
+    listed_to: Option<Timestamp>,
+    table_id: String,
+}
+
+impl Checkpoint<Part> for Watermarks<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: true, index: self.snapshot.scope() }
+    }
+
+    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        let run = self.run;
+        for (at, what) in part.unreadable {
+            run.ledger.add_unresolved(what);
+            // The product that the entry names is unknown. Unless the catalogue already covers that time, the catalogue
+            // begins anew.
+            if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
+                self.listed_from = part.window.to;
+            }
+        }
+        self.listing.list(part.products).await?;
+        if outcome.index_away().is_some() {
+            self.snapshot.give_up();
+        }
+        if outcome.left_out() > 0 {
+            return Ok(false);
+        }
+        run.job.progress.advance(part.window.span_ms());
+        let is_last = part.window.to >= self.to;
+        let is_due = outcome.checked() > 0 || is_last || self.advanced_at.elapsed() > ADVANCE_EVERY;
+        if run.may_remember() && is_due {
+            self.advanced_at = Instant::now();
+            self.listing.followed(&self.table_id, self.listed_from, part.window.to).await?;
+            if self.moves_duplicates {
+                run.job.table.advance_watermark(part.window.to).await?;
+            }
+            self.snapshot.advance(&run.job.index, part.window.to, is_last, &run.ledger).await?;
+        }
+        if !is_last && self.voucher.is_due() {
+            return self.voucher.vouch(&self.snapshot).await;
+        }
+        Ok(true)
+    }
 }

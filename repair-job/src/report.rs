@@ -5,8 +5,8 @@ use std::{
     fmt::{self, Write},
 };
 
-use model::plan::reconcile::DriftKind;
-use serde::Serialize;
+use model::{Timestamp, plan::reconcile::DriftKind};
+use serde::{Deserialize, Serialize};
 use table::Lease;
 
 use crate::stop::StopReason;
@@ -38,7 +38,40 @@ pub struct Stopped {
     /// Why.
     pub reason: StopReason,
     /// Where the next run resumes.
-    pub goes_on: String,
+    pub resumes: String,
+}
+
+/// The last run of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastRun {
+    /// The command.
+    pub command: String,
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// Comments checked.
+    pub checked: u64,
+    /// Differences repaired.
+    pub repaired: u64,
+    /// Number of things that needed a person.
+    pub unresolved: u64,
+}
+
+impl LastRun {
+    pub(crate) fn of(report: &Report, began: Timestamp, ended: Timestamp, has_failed: bool) -> Self {
+        Self {
+            command: report.command.clone(),
+            began,
+            ended,
+            exit_code: report.exit_code() | u8::from(has_failed),
+            checked: report.checked,
+            repaired: report.repaired,
+            unresolved: report.unresolved_count,
+        }
+    }
 }
 
 /// The report of a run.
@@ -59,7 +92,7 @@ pub struct Report {
     /// Differences by kind.
     pub drifted: BTreeMap<DriftKind, u64>,
     /// Differences repaired.
-    pub mended: u64,
+    pub repaired: u64,
     /// Differences that remain.
     pub left: u64,
     /// Number of things that need a person.
@@ -143,7 +176,7 @@ impl fmt::Display for Report {
         if let Some(holder) = &self.held_by {
             return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
         }
-        let manner = if self.apply { "" } else { " (dry run: nothing was changed; --apply mends)" };
+        let manner = if self.apply { "" } else { " (dry run: nothing was changed; --apply repairs)" };
         write!(text, "{}{manner}: {} comments checked", self.command, self.checked)?;
         if self.items > 0 {
             write!(text, ", {} items read", self.items)?;
@@ -155,8 +188,8 @@ impl fmt::Display for Report {
         let found: u64 = self.drifted.values().sum();
         writeln!(
             text,
-            "  differences: {found} of {} comments; {} mended, {} left",
-            self.drifted_comments, self.mended, self.left
+            "  differences: {found} of {} comments; {} repaired, {} left",
+            self.drifted_comments, self.repaired, self.left
         )?;
         for (kind, count) in &self.drifted {
             writeln!(text, "    {:<18} {count}", kind.name())?;
@@ -175,7 +208,7 @@ impl fmt::Display for Report {
             }
         }
         if let Some(stopped) = &self.stopped {
-            writeln!(text, "  stopped: {}; {}", stopped.reason, stopped.goes_on)?;
+            writeln!(text, "  stopped: {}; {}", stopped.reason, stopped.resumes)?;
         }
         for note in &self.notes {
             writeln!(text, "  {note}")?;

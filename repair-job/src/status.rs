@@ -4,18 +4,20 @@ use std::fmt::{self, Write};
 
 use functions::Quarantine;
 use model::Timestamp;
-use page_index::NotReady;
-use process::now;
+use page_index::{NotReady, PageIndex};
+use process::{StoreError, now};
 use serde::Serialize;
 use table::Lease;
 
 use crate::{
-    audit::{EVERY, segment_states},
-    error::RepairError,
-    job::{Job, RUN, RunRecord, index_is_away},
-    pass::{SegmentState, state_name},
-    recent::oldest_entry,
-    sweep::{POSITION, SWEEP, SweepState},
+    audit_plan::EVERY,
+    checkpoint::{IndexScanState, POSITION, SWEEP},
+    error::index_is_away,
+    find::journal::oldest_entry,
+    report::LastRun,
+    runner::{Job, RUN},
+    segment_state::{SegmentState, segment_states, state_name},
+    settings::ms,
 };
 
 /// Maximum number of batches in quarantine that are counted.
@@ -34,25 +36,6 @@ pub struct IndexStatus {
     pub oldest_watermark: Option<Timestamp>,
     /// The oldest of the partitions' last vouches.
     pub oldest_vouch: Option<Timestamp>,
-}
-
-/// The last run of a command.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LastRun {
-    /// The command.
-    pub command: String,
-    /// When it began.
-    pub began: Timestamp,
-    /// When it ended.
-    pub ended: Timestamp,
-    /// Its exit code.
-    pub exit_code: u8,
-    /// Comments checked.
-    pub checked: u64,
-    /// Differences repaired.
-    pub mended: u64,
-    /// Number of things that needed a person.
-    pub unresolved: u64,
 }
 
 /// The state of everything.
@@ -81,78 +64,63 @@ pub struct Status {
     pub quarantined: Option<usize>,
 }
 
-impl Job {
-    /// The state of everything. `segments` is the number with which the audit runs.
-    ///
-    /// # Errors
-    /// The table's, or the quarantine's.
-    pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, RepairError> {
-        let (table, present) = (&self.table, now());
-        let table_id = table.describe().await?.id;
-        let watermark = table.watermark().await?;
-        let runs: Vec<(String, RunRecord)> = table.states(RUN).await?;
-        let leases: Vec<(String, Lease)> = table.leases().await?;
-        let audited = segment_states(table, &table_id).await?;
-        let week = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
-        let is_recent = |state: &SegmentState| {
-            state.last_began.is_some_and(|began| (present.plus_ms(-week)..=present).contains(&began))
-        };
-        let segments = segments.max(1);
-        let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
-        let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
-        let sweep: Option<SweepState> = table.state(SWEEP, POSITION).await?;
-        let quarantined = match quarantine {
-            Some(quarantine) => Some(quarantine.list(None, QUARANTINED_MAX).await?.len()),
-            None => None,
-        };
-        let last_runs = runs.into_iter().map(|(command, run)| LastRun {
-            command,
-            began: run.began,
-            ended: run.ended,
-            exit_code: run.exit_code,
-            checked: run.checked,
-            mended: run.mended,
-            unresolved: run.unresolved,
-        });
-        Ok(Status {
-            index: self.index_status(&table_id, present).await?,
-            duplicates_watermark: watermark,
-            journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
-            last_runs: last_runs.collect(),
-            segments,
-            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
-            last_sweep: sweep.as_ref().and_then(|sweep| sweep.last_ended),
-            swept_since: sweep.and_then(|sweep| sweep.last_began.or(sweep.last_ended).or(sweep.first_began)),
-            running: leases
-                .into_iter()
-                .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
-                .map(|(scope, lease)| (scope, format!("{}, since {}", lease.who, lease.since)))
-                .collect(),
-            quarantined,
-        })
-    }
+/// The state of everything.
+pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
+    let (table, present) = (&job.table, now());
+    let table_id = table.describe().await?.id;
+    let watermark = table.watermark().await?;
+    let runs: Vec<(String, LastRun)> = table.states(RUN).await?;
+    let leases: Vec<(String, Lease)> = table.leases().await?;
+    let audited = segment_states(table, &table_id).await?;
+    let is_recent = |state: &SegmentState| {
+        state.last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
+    };
+    let segments = segments.max(1);
+    let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
+    let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
+    let sweep: Option<IndexScanState> = table.state(SWEEP, POSITION).await?;
+    let quarantined = match quarantine {
+        Some(quarantine) => Some(quarantine.list(None, QUARANTINED_MAX).await?.len()),
+        None => None,
+    };
+    Ok(Status {
+        index: index_status(&job.index, &table_id, present).await?,
+        duplicates_watermark: watermark,
+        journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
+        last_runs: runs.into_iter().map(|(_, run)| run).collect(),
+        segments,
+        audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
+        last_sweep: sweep.as_ref().and_then(|sweep| sweep.last_ended),
+        swept_since: sweep.and_then(|sweep| sweep.last_began.or(sweep.last_ended).or(sweep.first_began)),
+        running: leases
+            .into_iter()
+            .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
+            .map(|(scope, lease)| (scope, format!("{}, since {}", lease.who, lease.since)))
+            .collect(),
+        quarantined,
+    })
+}
 
-    async fn index_status(
-        &self,
-        table_id: &str,
-        present: Timestamp,
-    ) -> Result<Result<IndexStatus, String>, RepairError> {
-        let asked = async { Ok((self.index.readiness(table_id, present).await?, self.index.marks(table_id).await?)) };
-        match asked.await {
-            Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
-            Err(error) => Err(error.into()),
-            Ok((readiness, marks)) => {
-                let count = |is: fn(&NotReady) -> bool| {
-                    readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is)).count()
-                };
-                Ok(Ok(IndexStatus {
-                    ready: readiness.iter().filter(|(_, answer)| answer.is_ok()).count(),
-                    stale: count(|not| matches!(not, NotReady::Stale { .. })),
-                    unmarked: count(|not| !matches!(not, NotReady::Stale { .. })),
-                    oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
-                    oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
-                }))
-            }
+async fn index_status(
+    index: &PageIndex,
+    table_id: &str,
+    present: Timestamp,
+) -> Result<Result<IndexStatus, String>, StoreError> {
+    let asked = async { Ok((index.readiness(table_id, present).await?, index.marks(table_id).await?)) };
+    match asked.await {
+        Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+        Ok((readiness, marks)) => {
+            let count = |is: fn(&NotReady) -> bool| {
+                readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is)).count()
+            };
+            Ok(Ok(IndexStatus {
+                ready: readiness.iter().filter(|(_, answer)| answer.is_ok()).count(),
+                stale: count(|not| matches!(not, NotReady::Stale { .. })),
+                unmarked: count(|not| !matches!(not, NotReady::Stale { .. })),
+                oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
+                oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
+            }))
         }
     }
 }
@@ -185,7 +153,7 @@ impl fmt::Display for Status {
         )?;
         match self.quarantined {
             Some(count) => writeln!(text, "quarantine:   {count} batches")?,
-            None => writeln!(text, "quarantine:   not asked (PAGEMARK_QUARANTINE)")?,
+            None => writeln!(text, "quarantine:   not configured (PAGEMARK_QUARANTINE)")?,
         }
         for (scope, who) in &self.running {
             writeln!(text, "in progress:  {scope}: {who}")?;
@@ -193,8 +161,8 @@ impl fmt::Display for Status {
         for run in &self.last_runs {
             writeln!(
                 text,
-                "last {:<10} ended {}, exit code {}, {} checked, {} mended, {} unresolved",
-                run.command, run.ended, run.exit_code, run.checked, run.mended, run.unresolved
+                "last {:<10} ended {}, exit code {}, {} checked, {} repaired, {} unresolved",
+                run.command, run.ended, run.exit_code, run.checked, run.repaired, run.unresolved
             )?;
         }
         f.write_str(text.trim_end())

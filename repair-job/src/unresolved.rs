@@ -1,18 +1,14 @@
-//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are in order, not only the
-//! run that found them (`tests/repair/recent.rs`).
+//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are right, not only the run
+//! that found them (`tests/repair/recent.rs`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CommentId, Timestamp, plan::reconcile::Places};
+use process::StoreError;
 use serde::{Deserialize, Serialize};
+use table::Table;
 
-use crate::{
-    counted::UNRESOLVED_MAX,
-    error::RepairError,
-    follow::Follow,
-    job::Run,
-    reconcile::{Scope, State},
-};
+use crate::ledger::UNRESOLVED_MAX;
 
 /// The kind of state that unresolved comments store.
 const UNRESOLVED: &str = "unresolved";
@@ -27,44 +23,31 @@ struct Remembered {
     places: Places,
 }
 
-/// Checks the unresolved comments again, and forgets those that are in order.
-pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), RepairError> {
-    let table = &run.job.table;
+/// The remembered comments.
+pub(crate) async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
-    let comments =
-        remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places)));
-    let comments: Vec<(CommentId, Places)> = comments.collect();
-    let scope = Scope { duplicates: true, index: follow.scope() };
-    for (id, state) in run.reconcile_all(comments, &scope).await? {
-        match state {
-            // If the page index was not checked, its part may still be wrong.
-            State::Settled if follow.answers() => {
-                if run.may_remember() {
-                    table.delete_state(UNRESOLVED, id.as_str()).await?;
-                }
-            }
-            // Already counted.
-            State::Unresolved(_) => {}
-            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
-                run.add_unresolved(format!("comment {id} needed a person, and could not be looked at again"));
-            }
-        }
+    Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
+}
+
+/// Remembers the unresolved comments of a run, with reasons and places, up to the maximum.
+pub(crate) async fn remember(
+    table: &Table,
+    since: Timestamp,
+    unresolved: Vec<(CommentId, String, Places)>,
+) -> Result<(), StoreError> {
+    if unresolved.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
+    let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
+    let room = UNRESOLVED_MAX.saturating_sub(known.len());
+    for (id, what, places) in unresolved.into_iter().filter(|(id, ..)| !known.contains(id.as_str())).take(room) {
+        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since, what, places }).await?;
     }
     Ok(())
 }
 
-/// Remembers the unresolved comments that this run found, up to the maximum.
-pub(crate) async fn remember(run: &Run<'_>) -> Result<(), RepairError> {
-    let found = run.unresolved_comments();
-    if found.is_empty() {
-        return Ok(());
-    }
-    let table = &run.job.table;
-    let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
-    let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
-    let room = UNRESOLVED_MAX.saturating_sub(known.len());
-    for (id, what, places) in found.into_iter().filter(|(id, ..)| !known.contains(id.as_str())).take(room) {
-        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since: run.began, what, places }).await?;
-    }
-    Ok(())
+/// Forgets a comment that is right again.
+pub(crate) async fn forget(table: &Table, id: &CommentId) -> Result<(), StoreError> {
+    table.delete_state(UNRESOLVED, id.as_str()).await
 }

@@ -15,23 +15,24 @@
 //!
 //! **Invariant:** a partition is vouched for only after its possible losses were checked (`tests/repair/vouched.rs`).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use model::{CommentId, Timestamp, plan::reconcile::Places};
 use page_index::{IndexPartition, Rebuild, ServerIdentity, VouchTime};
 use process::{StoreError, now};
 use table::Table;
-use tokio::time::Instant as Clock;
+use tokio::time::Instant;
 
 use crate::{
-    changed::{Reader, reconcile_part, windows},
     continuity::{Check, Findings, Remembered, Times, judge},
-    error::RepairError,
-    follow::Follow,
-    job::{Job, Run, index_is_away},
-    recent::oldest_entry,
-    reconcile::{Scope, State},
+    error::index_is_away,
+    find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
+    index_snapshot::{IndexSnapshot, Scope},
+    outcome::Outcome,
+    pipeline::{Checkpoint, find_and_repair},
+    runner::{Job, Run},
+    settings::ms,
 };
 
 /// The kind of the state that stores the last vouch, and its only name.
@@ -47,23 +48,23 @@ const SAMPLE: usize = 50;
 const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
 
 /// Stores the vouch of a rebuild that is about to mark the partitions.
-pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), RepairError> {
+pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), StoreError> {
     let (token, servers) = (rebuild.token().to_owned(), rebuild.servers().clone());
-    Ok(table.put_state(VOUCH, INDEX, &Remembered { token, before: None, servers, check: None }).await?)
+    table.put_state(VOUCH, INDEX, &Remembered { token, before: None, servers, check: None }).await
 }
 
 /// Vouches for the partitions that a run keeps up to date.
 pub(crate) struct Voucher<'run> {
     run: &'run Run<'run>,
     table_id: String,
-    last: Clock,
+    last: Instant,
     /// Why the last attempt was refused.
     refusal: Option<String>,
 }
 
 impl<'run> Voucher<'run> {
     pub(crate) fn new(run: &'run Run<'run>, table_id: &str) -> Self {
-        Self { run, table_id: table_id.to_owned(), last: Clock::now(), refusal: None }
+        Self { run, table_id: table_id.to_owned(), last: Instant::now(), refusal: None }
     }
 
     /// Whether the next vouch is due.
@@ -76,16 +77,16 @@ impl<'run> Voucher<'run> {
     ///
     /// # Errors
     /// The table's. A page index that does not answer only prevents the vouch.
-    pub(crate) async fn vouch(&mut self, follow: &Follow) -> Result<bool, RepairError> {
-        self.last = Clock::now();
+    pub(crate) async fn vouch(&mut self, snapshot: &IndexSnapshot) -> Result<bool, StoreError> {
+        self.last = Instant::now();
         self.refusal = None;
-        let Some(began_with) = follow.servers() else { return Ok(true) };
+        let Some(began_with) = snapshot.servers() else { return Ok(true) };
         if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
             return Ok(true);
         }
-        let refusal = match self.try_to_vouch(follow, began_with).await {
+        let refusal = match Box::pin(self.try_to_vouch(snapshot, began_with)).await {
             Ok(refusal) => refusal,
-            Err(RepairError::Store(error)) if index_is_away(&error) => Some(Refusal::Because(error.to_string())),
+            Err(error) if index_is_away(&error) => Some(Refusal::Because(error.to_string())),
             Err(error) => return Err(error),
         };
         match refusal {
@@ -96,7 +97,7 @@ impl<'run> Voucher<'run> {
             }
             Some(Refusal::BeginAnew) => {
                 self.refusal = Some(
-                    "its servers have changed since the run began, or did not answer; the next run goes on".to_owned(),
+                    "its servers have changed since the run began, or did not answer; the next run resumes".to_owned(),
                 );
                 return Ok(false);
             }
@@ -107,22 +108,26 @@ impl<'run> Voucher<'run> {
     /// Reports why the last attempt was refused, if it was.
     pub(crate) fn report(&self) {
         if let Some(why) = &self.refusal {
-            self.run.add_skipped(format!("vouching for the page index: {why}"));
+            self.run.ledger.add_skipped(format!("vouching for the page index: {why}"));
         }
     }
 
-    async fn try_to_vouch(&self, follow: &Follow, began_with: &ServerIdentity) -> Result<Option<Refusal>, RepairError> {
+    async fn try_to_vouch(
+        &self,
+        snapshot: &IndexSnapshot,
+        began_with: &ServerIdentity,
+    ) -> Result<Option<Refusal>, StoreError> {
         let Job { table, index, settings, .. } = self.run.job;
         let present = now();
         // The order matters. The next vouch finds a server that takes over after this question. A rebuild that ends
         // meanwhile has changed the state by the time it is read.
         let servers = index.server_identity().await?;
-        if follow.has_given_up() {
+        if snapshot.is_given_up() {
             return Ok(Some(Refusal::BeginAnew));
         }
         let before: Option<Remembered> = table.state(VOUCH, INDEX).await?;
         let mut marks = index.marks(&self.table_id).await?;
-        marks.retain(|(partition, _)| follow.watermarks.contains_key(partition));
+        marks.retain(|(partition, _)| snapshot.has(*partition));
         if marks.is_empty() {
             return Ok(None);
         }
@@ -135,7 +140,7 @@ impl<'run> Voucher<'run> {
         let findings = judge(before.as_ref(), &marks, &servers, times, process::new_ulid());
         if findings.is_new {
             if !table.replace_state(VOUCH, INDEX, before.as_ref(), &findings.remembered).await? {
-                return Ok(Some(Refusal::somebody_else()));
+                return Ok(Some(Refusal::another_run()));
             }
             let token = &findings.remembered.token;
             index.leave_token(&self.table_id, &findings.restored, token, VouchTime::TakenAway).await?;
@@ -146,11 +151,11 @@ impl<'run> Voucher<'run> {
             return Ok(Some(Refusal::BeginAnew));
         }
         let mut remembered = findings.remembered;
-        if let Some(refusal) = self.look_at_what_may_be_lost(&mut remembered, follow).await? {
+        if let Some(refusal) = self.check_possible_losses(&mut remembered, snapshot).await? {
             return Ok(Some(refusal));
         }
         let present = now();
-        if let Some(refusal) = self.sample(follow, present).await? {
+        if let Some(refusal) = self.sample(snapshot, present).await? {
             return Ok(Some(refusal));
         }
         let partitions = marks.into_iter().map(|(partition, _)| (partition, remembered.token.clone())).collect();
@@ -166,56 +171,38 @@ impl<'run> Voucher<'run> {
                 "{restored} of {all} partitions of the page index are older than the last vouch, and not believed"
             ),
         };
-        tracing::warn!(what, %since, "what the page index may have lost is looked at first");
-        self.run.add_note(format!("{what}: what has changed since {since} is looked at first"));
+        tracing::warn!(what, %since, "possible losses of the page index are checked first");
+        self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
     }
 
-    /// Reconciles the changes that may be lost, and stores how far it is.
-    async fn look_at_what_may_be_lost(
+    /// Repairs the changes that may be lost, and stores how far it is.
+    async fn check_possible_losses(
         &self,
         remembered: &mut Remembered,
-        follow: &Follow,
-    ) -> Result<Option<Refusal>, RepairError> {
-        let (run, table) = (self.run, &self.run.job.table);
-        let Some(check) = remembered.check.clone() else { return Ok(None) };
-        let scope = Scope { duplicates: false, index: follow.scope() };
-        for window in windows(check.from, check.to) {
-            let mut reader = Reader::new(window);
-            loop {
-                if run.must_stop(|| format!("the next run looks for what is lost from {}", reader.at())) {
-                    return Ok(Some(Refusal::Because("the run had to stop".to_owned())));
-                }
-                // The run reports unreadable entries when it reaches them.
-                let Some(part) = reader.next(table).await? else { break };
-                let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
-                if outcome.index_was_away || !outcome.is_whole {
-                    return Ok(Some(Refusal::Because("what it may have lost was not all looked at".to_owned())));
-                }
-                let looked = Check { from: part.window.to, ..check.clone() };
-                let next = Remembered { check: Some(looked), ..remembered.clone() };
-                if !table.replace_state(VOUCH, INDEX, Some(remembered), &next).await? {
-                    return Ok(Some(Refusal::somebody_else()));
-                }
-                *remembered = next;
-            }
-        }
-        Ok(None)
+        snapshot: &IndexSnapshot,
+    ) -> Result<Option<Refusal>, StoreError> {
+        let Some(Check { from, to, .. }) = remembered.check else { return Ok(None) };
+        let (run, words) = (self.run, "the next run looks for lost changes from");
+        let mut finder = JournalFinder::new(&run.job.table, Window { from, to }, words);
+        let mut losses = PossibleLosses { run, snapshot, remembered, refusal: None };
+        let is_complete = find_and_repair(run, &mut finder, &mut losses).await?;
+        Ok(losses.refusal.or_else(|| (!is_complete).then(|| Refusal::Because("the run had to stop".to_owned()))))
     }
 
     /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
-    async fn sample(&self, follow: &Follow, present: Timestamp) -> Result<Option<Refusal>, RepairError> {
+    async fn sample(&self, snapshot: &IndexSnapshot, present: Timestamp) -> Result<Option<Refusal>, StoreError> {
         let run = self.run;
         let lag = run.job.settings.indexer_lag;
-        let reconciled = follow.begins(oldest_entry(present)).min().unwrap_or(present);
+        let reconciled = snapshot.begins(oldest_entry(present)).min().unwrap_or(present);
         let until = present.plus_ms(-ms(lag));
         let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
-        let (count, before) = (sample.len(), run.report().mended);
-        let scope = Scope { duplicates: false, index: follow.scope() };
-        let states = run.reconcile_all(sample, &scope).await?;
-        if states.iter().any(|(_, state)| matches!(state, State::IndexAway(_) | State::LeftOut(_))) {
-            return Ok(Some(Refusal::Because("the sample could not be looked at".to_owned())));
+        let (count, before) = (sample.len(), run.ledger.report().repaired);
+        let scope = Scope { duplicates: false, index: snapshot.scope() };
+        let outcome = run.repair_all(sample.into(), &scope).await?;
+        if outcome.left_out() > 0 || outcome.index_away().is_some() {
+            return Ok(Some(Refusal::Because("the sample could not be checked".to_owned())));
         }
-        let missed = run.report().mended - before;
+        let missed = run.ledger.report().repaired - before;
         Ok((missed > 0).then(|| {
             let seconds = lag.as_secs();
             Refusal::Because(format!(
@@ -230,7 +217,7 @@ impl<'run> Voucher<'run> {
         &self,
         at: Timestamp,
         comments: BTreeMap<CommentId, Places>,
-    ) -> Result<BTreeMap<CommentId, Places>, RepairError> {
+    ) -> Result<BTreeMap<CommentId, Places>, StoreError> {
         let Job { table, settings, .. } = self.run.job;
         let looks = comments.into_iter().map(async |(id, places)| {
             let changed_again = match table.comment(&id).await {
@@ -251,11 +238,11 @@ impl<'run> Voucher<'run> {
         before: Remembered,
         partitions: Vec<(IndexPartition, String)>,
         present: Timestamp,
-    ) -> Result<Option<Refusal>, RepairError> {
+    ) -> Result<Option<Refusal>, StoreError> {
         let Job { table, index, .. } = self.run.job;
         let next = Remembered { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
         if !table.replace_state(VOUCH, INDEX, Some(&before), &next).await? {
-            return Ok(Some(Refusal::somebody_else()));
+            return Ok(Some(Refusal::another_run()));
         }
         if next.check.is_none() {
             index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::At(present)).await?;
@@ -269,10 +256,39 @@ impl<'run> Voucher<'run> {
         }
         let done = Remembered { check: None, ..next.clone() };
         if !table.replace_state(VOUCH, INDEX, Some(&next), &done).await? {
-            return Ok(Some(Refusal::somebody_else()));
+            return Ok(Some(Refusal::another_run()));
         }
         index.leave_token(&self.table_id, &partitions, &done.token, VouchTime::At(present)).await?;
         Ok(None)
+    }
+}
+
+/// The checkpoint of the changes that may be lost. The run reports unreadable entries when it reaches them.
+struct PossibleLosses<'vouch> {
+    run: &'vouch Run<'vouch>,
+    snapshot: &'vouch IndexSnapshot,
+    remembered: &'vouch mut Remembered,
+    refusal: Option<Refusal>,
+}
+
+impl Checkpoint<Part> for PossibleLosses<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: false, index: self.snapshot.scope() }
+    }
+
+    async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        if outcome.left_out() > 0 || outcome.index_away().is_some() {
+            self.refusal = Some(Refusal::Because("not all possible losses were checked".to_owned()));
+            return Ok(false);
+        }
+        let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
+        let next = Remembered { check, ..self.remembered.clone() };
+        if !self.run.job.table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
+            self.refusal = Some(Refusal::another_run());
+            return Ok(false);
+        }
+        *self.remembered = next;
+        Ok(true)
     }
 }
 
@@ -283,7 +299,7 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn somebody_else() -> Self {
+    fn another_run() -> Self {
         Self::Because("another run or a rebuild has vouched meanwhile".to_owned())
     }
 }
@@ -293,15 +309,13 @@ async fn changed_before(
     table: &Table,
     from: Timestamp,
     to: Timestamp,
-) -> Result<BTreeMap<CommentId, Places>, RepairError> {
+) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let mut named = BTreeMap::new();
     for span_s in SAMPLE_SPANS_S {
         let begins = to.plus_ms(-1_000 * span_s).max(from);
         named.clear();
         for window in windows(begins, to) {
-            if let Some(part) = Reader::new(window).next(table).await? {
-                named.extend(part.named);
-            }
+            named.extend(Reader::new(window).next(table).await?.named);
         }
         if named.len() >= SAMPLE || begins == from {
             break;
@@ -309,8 +323,4 @@ async fn changed_before(
     }
     let step = named.len().div_ceil(SAMPLE).max(1);
     Ok(named.into_iter().step_by(step).collect())
-}
-
-pub(crate) fn ms(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

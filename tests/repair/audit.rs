@@ -61,7 +61,7 @@ async fn damage(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_damage() {
+async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damage() {
     let mut random = StdRng::seed_from_u64(51);
     let stores = Stores::start_ready().await;
     let comments = create(&stores, COMMENTS).await;
@@ -94,7 +94,7 @@ async fn one_run_over_2_000_comments_restores_everything_and_its_counts_are_the_
 }
 
 #[tokio::test]
-async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
+async fn segments_together_cover_the_whole_table() {
     const SEGMENTS: u32 = 5;
     let mut random = StdRng::seed_from_u64(52);
     let stores = Stores::start_ready().await;
@@ -141,7 +141,7 @@ async fn segments_together_are_the_whole_table_and_count_as_its_coverage() {
 }
 
 #[tokio::test]
-async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
+async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
     let mut random = StdRng::seed_from_u64(53);
     let stores = Stores::start_ready().await;
     let comments = create(&stores, 120).await;
@@ -158,7 +158,7 @@ async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
         runs += 1;
         assert!(runs < 500, "it does not get through: {report}");
         match &report.stopped {
-            Some(stopped) => assert!(stopped.goes_on.contains("goes on"), "{report}"),
+            Some(stopped) => assert!(stopped.resumes.contains("resumes"), "{report}"),
             None => break,
         }
     }
@@ -170,7 +170,7 @@ async fn an_audit_that_is_stopped_again_and_again_goes_on_and_gets_through() {
 }
 
 #[tokio::test]
-async fn what_no_part_of_pagemark_put_into_redis_is_named_for_a_person() {
+async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
     let stores = Stores::start_ready().await;
     create(&stores, 4).await;
     stores.deliver_all().await;

@@ -11,7 +11,7 @@ use crate::fixture::{
 };
 
 #[tokio::test]
-async fn every_kind_of_damage_is_mended_on_the_masters_of_a_cluster() {
+async fn every_kind_of_damage_is_repaired_on_the_masters_of_a_cluster() {
     let cluster = RedisCluster::start().await;
     let mut random = StdRng::seed_from_u64(91);
     let stores = Stores::start_with(cluster.config()).await;

@@ -91,7 +91,7 @@ fn seeds() -> u64 {
 type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journal_names() {
+async fn recent_restores_what_the_journal_names_after_any_concurrent_events() {
     // `recent` need not find what only a full check finds.
     let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: false, redis: None, up: RwLock::default() };
@@ -99,7 +99,7 @@ async fn whatever_happens_at_once_one_more_run_of_recent_restores_what_the_journ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_happens_at_once_one_more_audit_restores_everything() {
+async fn an_audit_restores_everything_after_any_concurrent_events() {
     let damages = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropPrimary);
     let world = World { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() };
     let one_more = async |job: Job| job.audit(anew()).await;
@@ -107,7 +107,7 @@ async fn whatever_happens_at_once_one_more_audit_restores_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_happens_at_once_and_however_redis_is_lost_one_more_audit_restores_everything() {
+async fn an_audit_restores_everything_after_any_concurrent_loss_of_redis() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     stores.rebuild().await;

@@ -43,7 +43,7 @@ async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arg
 }
 
 #[tokio::test]
-async fn a_run_of_recent_that_is_killed_at_any_point_is_made_good_by_the_next() {
+async fn the_next_run_completes_a_killed_run_of_recent() {
     let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
     let mut random = StdRng::seed_from_u64(111);
@@ -71,7 +71,7 @@ async fn a_run_of_recent_that_is_killed_at_any_point_is_made_good_by_the_next() 
 }
 
 #[tokio::test]
-async fn a_run_of_quarantine_that_is_killed_at_any_point_is_made_good_by_the_next() {
+async fn the_next_run_completes_a_killed_run_of_quarantine() {
     let stores = Stores::start_ready().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");

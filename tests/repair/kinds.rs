@@ -32,7 +32,7 @@ async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
 }
 
 #[tokio::test]
-async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
+async fn an_audit_finds_and_repairs_every_kind_of_damage() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(1);
     let comments = create_for(&stores, Damage::ALL).await;
@@ -51,9 +51,13 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
             assert_eq!(drifted, expected, "{damage:?} {looked}");
             assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
         }
-        let mended = job(&stores, true).audit(whole()).await;
-        assert_eq!((&mended.drifted, mended.mended, mended.left), (&expected, found, 0), "{damage:?} {mended}");
-        assert_eq!(mended.exit_code(), exit::DRIFT_FOUND, "{damage:?} {mended}");
+        let repaired = job(&stores, true).audit(whole()).await;
+        assert_eq!(
+            (&repaired.drifted, repaired.repaired, repaired.left),
+            (&expected, found, 0),
+            "{damage:?} {repaired}"
+        );
+        assert_eq!(repaired.exit_code(), exit::DRIFT_FOUND, "{damage:?} {repaired}");
         assert_clean(&job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
@@ -61,7 +65,7 @@ async fn every_kind_of_damage_is_found_and_mended_by_an_audit() {
 }
 
 #[tokio::test]
-async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
+async fn check_finds_and_repairs_damage_to_a_comment() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(2);
     let comments = create_for(&stores, &Damage::OF_A_COMMENT).await;
@@ -91,7 +95,7 @@ async fn damage_to_a_comment_is_found_and_mended_by_looking_at_that_comment() {
 }
 
 #[tokio::test]
-async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_found() {
+async fn a_dry_run_counts_every_difference_of_a_comment_once() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
@@ -101,11 +105,11 @@ async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_f
         inflict(&stores, &mut random, comment, Damage::AddRankElsewhere).await;
     }
     let looked = job(&stores, false).audit(whole()).await;
-    let mended = job(&stores, true).audit(whole()).await;
-    let count = |kind: DriftKind| (looked.drifted.get(&kind).copied(), mended.drifted.get(&kind).copied());
+    let repaired = job(&stores, true).audit(whole()).await;
+    let count = |kind: DriftKind| (looked.drifted.get(&kind).copied(), repaired.drifted.get(&kind).copied());
     for kind in [DriftKind::MissingDuplicate, DriftKind::MissingRank, DriftKind::ExtraRank] {
-        let (looked, mended) = count(kind);
-        assert!(looked > Some(0) && looked == mended, "{kind:?}: {looked:?} {mended:?}");
+        let (looked, repaired) = count(kind);
+        assert!(looked > Some(0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
     }
     assert_eq!(looked.drifted_comments, 2, "{looked}");
     assert_clean(&job(&stores, true).audit(whole()).await);
@@ -113,7 +117,7 @@ async fn a_dry_run_counts_all_that_is_wrong_with_a_comment_whichever_way_it_is_f
 }
 
 #[tokio::test]
-async fn what_only_a_person_can_decide_is_named() {
+async fn comments_that_only_a_person_can_decide_are_reported() {
     let stores = Stores::start_ready().await;
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;
@@ -143,9 +147,9 @@ async fn what_only_a_person_can_decide_is_named() {
     let key = serde_dynamo::Item::from(std::collections::HashMap::from(key));
     let delete = stores.table.client().delete_item().table_name(stores.table.name());
     delete.set_key(Some(key.into())).send().await.unwrap();
-    let mended = job(&stores, true).audit(whole()).await;
+    let repaired = job(&stores, true).audit(whole()).await;
     let expected = [(DriftKind::MissingDuplicate, 31), (DriftKind::MissingRank, 4)];
-    assert!(expected.iter().all(|(kind, count)| mended.drifted.get(kind) == Some(count)), "{mended}");
+    assert!(expected.iter().all(|(kind, count)| repaired.drifted.get(kind) == Some(count)), "{repaired}");
     assert_clean(&job(&stores, true).audit(whole()).await);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();

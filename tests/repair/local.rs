@@ -35,7 +35,7 @@ async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
 }
 
 /// Waits until the damage of [`damage_by_hand`] is repaired.
-async fn wait_until_mended(running: &Running, comments: &[NewComment], set: &BaseSet) {
+async fn wait_until_repaired(running: &Running, comments: &[NewComment], set: &BaseSet) {
     wait_for("the duplicate and the rank entry", async || {
         let items = running.stack.table().items_of(&comments[0].id).await.unwrap().len();
         let members = running.stack.index().members(set).await.unwrap();
@@ -46,18 +46,18 @@ async fn wait_until_mended(running: &Running, comments: &[NewComment], set: &Bas
 }
 
 #[tokio::test]
-async fn the_local_stack_mends_by_itself_what_was_damaged_by_hand() {
+async fn the_local_stack_repairs_damage_on_its_own_schedule() {
     let audit = Some(AuditSchedule { every: Duration::from_millis(100), rest_factor: 0 });
     let mut running = Running::start_with(StackSettings { audit, ..settings() }).await;
     let comments = reviews(20);
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
-    wait_until_mended(&running, &comments, &set).await;
+    wait_until_repaired(&running, &comments, &set).await;
     running.finish().await;
 }
 
 #[tokio::test]
-async fn pagemark_repair_mends_what_was_damaged_by_hand_in_a_running_stack() {
+async fn pagemark_repair_repairs_damage_in_a_running_stack() {
     let mut running = Running::start().await;
     let comments = reviews(20);
     running.import(&comments).await;
@@ -71,8 +71,8 @@ async fn pagemark_repair_mends_what_was_damaged_by_hand_in_a_running_stack() {
     assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
     let applied = repair(&["audit", "--apply"]).await;
     assert_eq!(applied.code(), exit::DRIFT_FOUND, "{applied:?}");
-    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("2 mended, 0 left"), "{applied:?}");
-    wait_until_mended(&running, &comments, &set).await;
+    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("2 repaired, 0 left"), "{applied:?}");
+    wait_until_repaired(&running, &comments, &set).await;
     for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
         let ended = repair(command).await;
         assert_eq!(ended.code(), 0, "{command:?}: {ended:?}");
@@ -91,7 +91,7 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
 }
 
 #[tokio::test]
-async fn the_local_stack_mends_what_its_handlers_were_kept_from() {
+async fn the_local_stack_repairs_what_its_handlers_missed() {
     let repair = RepairSchedule { every: Duration::from_millis(100), settle: Duration::ZERO };
     let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings() }).await;
     let comments = reviews(30);

@@ -81,7 +81,7 @@ async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_swe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_over_a_page_index_that_is_lost_meanwhile_finds_no_difference_there_and_goes_on_without_it() {
+async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile() {
     let redis = OwnRedis::start().await;
     let (stores, comments) = stores_on(&redis).await;
     let mut random = StdRng::seed_from_u64(81);
@@ -108,7 +108,7 @@ async fn an_audit_over_a_page_index_that_is_lost_meanwhile_finds_no_difference_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_redis_refuses_keeps_no_duplicate_from_being_mended() {
+async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates() {
     let redis = OwnRedis::start().await;
     let (stores, comments) = stores_on(&redis).await;
     let mut random = StdRng::seed_from_u64(82);

@@ -78,10 +78,3 @@ fn product(number: u64) -> ProductId {
 fn assert_clean(report: &Report) {
     assert_eq!((report.exit_code(), report.left), (0, 0), "{report}");
 }
-
-/// Stores with a page index that is ready.
-async fn ready_stores() -> Stores {
-    let stores = Stores::start().await;
-    stores.rebuild().await;
-    stores
-}

@@ -86,7 +86,7 @@ async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
 }
 
 #[tokio::test]
-async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
+async fn each_commands_exit_code_and_report_say_what_it_found() {
     let stores = Stores::start_ready().await;
     let ids = damaged(&stores, 71).await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
@@ -108,9 +108,9 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     let stale = rows.as_array().unwrap().iter().find(|row| row["state"] == "stale duplicate");
     assert!(stale.is_some_and(|row| row["is"] != row["should_be"] && row["key"].is_string()), "{rows}");
 
-    let mended = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
-    assert_eq!(mended.code(), exit::DRIFT_FOUND, "{mended:?}");
-    assert!(mended.stdout.contains("mended") && mended.stdout.contains("units:"), "{mended:?}");
+    let repaired = run(&stores, &["audit", "--segments", "1", "--apply", "--max-run-time", "5m"]).await;
+    assert_eq!(repaired.code(), exit::DRIFT_FOUND, "{repaired:?}");
+    assert!(repaired.stdout.contains("repaired") && repaired.stdout.contains("units:"), "{repaired:?}");
     stores.assert_invariants().await;
     for command in [
         &["audit", "--segments", "1", "--apply", "--max-read-units", "100000"] as &[&str],
@@ -124,7 +124,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
     }
     let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
     assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
-    assert!(limited.stdout.contains("its time is up; the next run goes on in segment"), "{limited:?}");
+    assert!(limited.stdout.contains("its time is up; the next run resumes in segment"), "{limited:?}");
 
     let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
     assert_eq!((limited.code(), &limited.json()["checked"]), (exit::SKIPPED, &json!(0)), "{limited:?}");
@@ -143,7 +143,7 @@ async fn each_command_says_in_its_exit_code_and_its_report_what_it_found() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
+async fn the_next_run_completes_an_audit_killed_at_any_write() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(72);
     let comments = stores.create_all(0..40, super::product).await;
@@ -176,7 +176,7 @@ async fn a_run_that_is_killed_at_any_point_is_made_good_by_the_next() {
 }
 
 #[tokio::test]
-async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
+async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
     let stores = Stores::start_ready().await;
     damaged(&stores, 76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
@@ -197,7 +197,7 @@ async fn an_audit_that_is_killed_at_its_checkpoints_is_made_good_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_rebuild_that_is_killed_at_any_point_leaves_nothing_that_is_believed_and_the_next_is_ready() {
+async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..40, super::product).await;
     stores.deliver_all().await;
@@ -249,7 +249,7 @@ async fn a_rebuild_that_is_killed_while_it_reads_products_is_made_good_by_the_ne
 }
 
 #[tokio::test]
-async fn of_two_runs_at_once_the_second_says_who_is_at_work_and_leaves() {
+async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
     let stores = Stores::start_ready().await;
     damaged(&stores, 73).await;
     let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
@@ -301,7 +301,7 @@ async fn a_signal_ends_a_run_cleanly() {
 }
 
 #[tokio::test]
-async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
+async fn the_function_rebuilds_the_page_index_on_request() {
     let stores = Stores::start().await;
     stores.create_all(0..20, super::product).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
@@ -320,7 +320,7 @@ async fn the_function_makes_a_new_page_index_ready_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
+async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     let stores = Stores::start_ready().await;
     damaged(&stores, 75).await;
     let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
@@ -333,7 +333,7 @@ async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
         let commands: Vec<&str> =
             answer["runs"].as_array().unwrap().iter().map(|run| run["command"].as_str().unwrap()).collect();
         assert_eq!(commands, ["recent", "quarantine", "audit"]);
-        assert_eq!(answer["runs"][2]["mended"].as_u64().unwrap() > 0, is_first, "{answer}");
+        assert_eq!(answer["runs"][2]["repaired"].as_u64().unwrap() > 0, is_first, "{answer}");
         assert_eq!(answer["status"]["audited_share"], 1.0, "{answer}");
         stores.assert_invariants().await;
     }
@@ -343,7 +343,7 @@ async fn the_function_does_all_of_it_every_hour_and_prints_its_metrics() {
     let ended = function.finish().await;
     let metrics = ended.metrics();
     assert_eq!(metrics.len(), 3);
-    assert!(metrics[0]["Mended"].as_u64() > Some(0) && metrics[1]["Mended"] == 0, "{metrics:?}");
+    assert!(metrics[0]["Repaired"].as_u64() > Some(0) && metrics[1]["Repaired"] == 0, "{metrics:?}");
     assert_eq!((&metrics[0]["Unresolved"], &metrics[0]["AuditedShare"]), (&json!(0), &json!(100.0)), "{metrics:?}");
     assert!(metrics.iter().all(|line| line["IndexReachable"] == 1 && line["SweepAge"].is_i64()), "{metrics:?}");
     stores.finish().await;

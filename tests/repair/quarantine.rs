@@ -56,14 +56,14 @@ async fn work_off(stores: &Stores, quarantine: &Quarantine) {
 }
 
 #[tokio::test]
-async fn a_folder_is_worked_off_by_the_comments_present_state() {
+async fn a_folder_is_repaired_from_the_comments_present_state() {
     let stores = Stores::start_ready().await;
     work_off(&stores, &stores.quarantine()).await;
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn a_bucket_is_worked_off_by_the_comments_present_state() {
+async fn a_bucket_is_repaired_from_the_comments_present_state() {
     let stores = Stores::start_ready().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
@@ -77,7 +77,7 @@ async fn a_bucket_is_worked_off_by_the_comments_present_state() {
 }
 
 #[tokio::test]
-async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
+async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     let stores = Stores::start_ready().await;
     let quarantine = stores.quarantine();
     let comment = stores.create_numbered(1, super::product(1)).await;
@@ -96,7 +96,7 @@ async fn a_batch_stays_until_a_person_has_seen_to_what_only_a_person_can() {
     // Rejected data counts as a remaining difference.
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED, "{report}");
     assert!((1..31).contains(&report.left), "{report}");
-    assert_eq!(report.mended + report.left, 2 * (31 + 4 + 2), "{report}");
+    assert_eq!(report.repaired + report.left, 2 * (31 + 4 + 2), "{report}");
     assert_eq!(report.unresolved_count, 3, "{report}");
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
     // A duplicate that cannot be written does not stop the repair of its comment's rank entries.

@@ -40,7 +40,7 @@ async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, 
 }
 
 #[tokio::test]
-async fn what_the_handlers_never_got_is_made_right_from_the_journal_and_the_watermarks_move_on() {
+async fn recent_repairs_what_the_handlers_missed_and_advances_the_watermarks() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(41), CHANGES).await;
     let before = now();
@@ -96,7 +96,7 @@ async fn a_dry_run_writes_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn what_has_not_settled_yet_is_left_to_the_next_run() {
+async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(43), CHANGES).await;
     let settle = JobSettings { settle: Duration::from_secs(3600), ..settings(true) };
@@ -112,7 +112,7 @@ async fn what_has_not_settled_yet_is_left_to_the_next_run() {
 }
 
 #[tokio::test]
-async fn without_a_page_index_that_is_kept_up_to_date_only_duplicates_are_reconciled_and_it_says_so() {
+async fn without_a_ready_page_index_only_duplicates_are_repaired() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
@@ -136,7 +136,7 @@ async fn without_a_page_index_that_is_kept_up_to_date_only_duplicates_are_reconc
 }
 
 #[tokio::test]
-async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
+async fn watermarks_older_than_the_journal_do_not_advance() {
     let stores = Stores::start().await;
     write_history(&stores, &mut StdRng::seed_from_u64(45), CHANGES).await;
     let long_ago = now().plus_ms(-(JOURNAL_RETENTION_DAYS + 1) * DAY_MS);
@@ -161,7 +161,7 @@ async fn watermarks_that_the_journal_does_not_reach_back_to_are_not_moved_on() {
 }
 
 #[tokio::test]
-async fn a_watermark_later_than_the_present_is_named_and_the_journal_is_read_from_its_beginning() {
+async fn a_watermark_in_the_future_is_reported_and_the_whole_journal_is_read() {
     let stores = Stores::start().await;
     let tomorrow = now().plus_ms(DAY_MS);
     stores.table.advance_watermark(tomorrow).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_watermark_later_than_the_present_is_named_and_the_journal_is_read_fro
 }
 
 #[tokio::test]
-async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
+async fn an_unresolved_comment_counts_in_every_run_until_it_is_right() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, super::product(1)).await;
     stores.deliver_all().await;
@@ -205,7 +205,7 @@ async fn what_needs_a_person_is_counted_by_every_run_until_it_is_in_order() {
 }
 
 #[tokio::test]
-async fn what_was_undone_after_the_watermarks_had_passed_is_mended_when_it_is_told_since_when() {
+async fn recent_since_repairs_damage_before_the_watermarks() {
     let stores = Stores::start_ready().await;
     let before = now();
     let comment = stores.create_numbered(1, super::product(1)).await;
@@ -225,7 +225,7 @@ async fn what_was_undone_after_the_watermarks_had_passed_is_mended_when_it_is_to
 }
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_read_needs_a_person_and_holds_up_nothing() {
+async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
     let mut entries = stores.table.scan(None, 0, 1, 10_000).await.unwrap().items.into_iter();
@@ -242,7 +242,7 @@ async fn an_entry_that_cannot_be_read_needs_a_person_and_holds_up_nothing() {
 }
 
 #[tokio::test]
-async fn a_marker_that_anything_happened_to_is_not_moved_on() {
+async fn a_watermark_advances_only_in_an_unchanged_marker() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     let (index, table_id) = (&stores.index, table_id(&stores).await);
@@ -301,7 +301,7 @@ async fn a_marker_that_anything_happened_to_is_not_moved_on() {
 }
 
 #[tokio::test]
-async fn a_run_whose_lease_somebody_else_has_taken_stops() {
+async fn a_run_stops_when_another_run_takes_its_lease() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..40, super::product).await;
     let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
@@ -334,14 +334,14 @@ async fn a_run_whose_lease_somebody_else_has_taken_stops() {
 }
 
 #[tokio::test]
-async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
+async fn a_stopped_run_reports_where_the_next_one_resumes() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(47), CHANGES).await;
     let stop = Stop::default();
     stop.ask();
     let stopped = job_with(&stores, settings(true), stop).recent().await;
     assert_eq!(stopped.exit_code(), exit::SKIPPED, "{stopped}");
-    assert!(stopped.stopped.as_ref().is_some_and(|stopped| stopped.goes_on.contains("goes on at")), "{stopped}");
+    assert!(stopped.stopped.as_ref().is_some_and(|stopped| stopped.resumes.contains("resumes at")), "{stopped}");
     assert_eq!(stores.table.watermark().await.unwrap(), None);
     assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
     stores.assert_invariants().await;
@@ -351,7 +351,7 @@ async fn a_run_that_must_stop_says_where_it_goes_on_and_the_next_one_does() {
 }
 
 #[tokio::test]
-async fn what_a_deleted_comment_left_in_the_page_index_is_counted_until_it_is_in_order() {
+async fn remains_of_a_deleted_comment_count_until_they_are_removed() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.table.delete_comment(&comment.id, None).await.unwrap();

@@ -51,7 +51,7 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_audit_of_everything_looks_at_what_a_rolling_run_has_left_behind() {
+async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(91);
     let comments = create(&stores, COMMENTS).await;
@@ -79,7 +79,7 @@ fn random_of(place: usize) -> StdRng {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_when() {
+async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
     let stores = Stores::start_ready().await;
     create(&stores, COMMENTS / 2).await;
     let report = stop_in_the_middle(&stores, whole()).await;
@@ -99,7 +99,7 @@ async fn an_audit_of_everything_that_was_stopped_is_gone_on_with_and_says_since_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_there() {
+async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     stores.rebuild().await;
@@ -122,7 +122,7 @@ async fn an_audit_that_was_stopped_while_redis_was_away_is_not_gone_on_with_ther
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_share_that_is_done_counts_what_earlier_runs_did_and_the_sweep() {
+async fn the_progress_includes_earlier_runs_and_the_sweep() {
     let stores = Stores::start_ready().await;
     create(&stores, COMMENTS).await;
     let held = async |gate: &Gate| {

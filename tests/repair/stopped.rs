@@ -50,7 +50,7 @@ pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: 
 }
 
 #[tokio::test]
-async fn a_table_that_is_away_for_comments_fails_the_run_and_no_watermark_passes_what_was_not_read() {
+async fn no_watermark_passes_comments_that_an_unavailable_table_did_not_return() {
     let stores = Stores::start_ready().await;
     let before = now().plus_ms(-1_000);
     stores.table.advance_watermark(before).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_table_that_is_away_for_comments_fails_the_run_and_no_watermark_passes
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_stopped_in_a_busy_hour_ends_soon_and_has_moved_its_watermark_on() {
+async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     let stores = Stores::start_ready().await;
     let before = now();
     stores.table.advance_watermark(before).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_run_that_is_stopped_in_a_busy_hour_ends_soon_and_has_moved_its_waterm
 }
 
 #[tokio::test]
-async fn a_lease_that_cannot_be_renewed_is_lost_and_the_run_ends_and_writes_nothing_down() {
+async fn a_run_whose_lease_expires_ends_and_stores_no_record() {
     let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
     stores.create_all(0..40, product).await;
@@ -129,7 +129,7 @@ async fn a_lease_that_cannot_be_renewed_is_lost_and_the_run_ends_and_writes_noth
 }
 
 #[tokio::test]
-async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
+async fn an_audit_without_redis_repairs_duplicates_but_does_not_count() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     stores.rebuild().await;
@@ -159,7 +159,7 @@ async fn an_audit_without_redis_mends_duplicates_and_does_not_count_as_one() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_over_its_last_comments_says_so() {
+async fn a_run_stopped_at_its_last_comments_reports_it() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..4, product).await;
     let records: Vec<Value> = stores.lambda_records().await;
@@ -207,7 +207,7 @@ async fn job_with_faults(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_mended_before_a_store_failed_is_reported() {
+async fn repairs_before_a_store_failure_are_reported() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..30, product).await;
     // One comment may not be read.
@@ -224,7 +224,7 @@ async fn what_was_mended_before_a_store_failed_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_mended_of_a_comment_that_is_left_out_is_reported() {
+async fn repairs_of_a_skipped_comment_are_reported() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     // Every call fails once the duplicates have been written.

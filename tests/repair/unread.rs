@@ -86,16 +86,16 @@ async fn no_watermark_passes_what_arrives_within_the_settle_delay() {
         is_over.store(true, Ordering::Relaxed);
     };
     let runs = async {
-        let mut mended = 0;
+        let mut repaired = 0;
         while !is_over.load(Ordering::Relaxed) {
             let report = run().await;
             assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
-            mended += report.mended;
+            repaired += report.repaired;
         }
-        mended
+        repaired
     };
-    let ((), mended) = tokio::join!(writers, runs);
-    assert!(mended > 0, "the watermarks have not moved over anything meanwhile");
+    let ((), repaired) = tokio::join!(writers, runs);
+    assert!(repaired > 0, "the watermarks have not moved over anything meanwhile");
     let written = now();
     wait_for("the last change to settle", async || {
         let report = run().await;

@@ -279,7 +279,7 @@ async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_failover_lost_comes_back_before_the_backlog_is_through() {
+async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     let redis = OwnRedis::start().await;
     let mut stores = stores_on(&redis).await;
     assert_eq!(job(&stores, true).recent().await.exit_code(), 0);

@@ -244,8 +244,8 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
         let key = world.redis.index.key_name(&set);
         redis::cmd("ZREM").arg(&[key.as_str(), comment.id.as_str()]).exec_async(&mut world.redis.connection).await?;
     }
-    let (mended_s, mended) = timed(world).await;
-    ensure!(mended.mended == 2 * count as u64, "{mended}");
+    let (repaired_s, repaired) = timed(world).await;
+    ensure!(repaired.repaired == 2 * count as u64, "{repaired}");
     let per_comment = |units: f64| units / as_f64(count as u64);
     report.add(
         "recent",
@@ -255,10 +255,10 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
         &[
             ("nothing wrong", as_f64(count as u64) / clean_s, "comments/s"),
             ("nothing wrong, read units", per_comment(clean.read_units), "units/comment"),
-            ("all damaged", as_f64(count as u64) / mended_s, "comments/s"),
-            ("all damaged, read units", per_comment(mended.read_units), "units/comment"),
-            ("all damaged, write units", per_comment(mended.write_units), "units/comment"),
-            ("from the beginning of the run until the last is mended", mended_s, "s"),
+            ("all damaged", as_f64(count as u64) / repaired_s, "comments/s"),
+            ("all damaged, read units", per_comment(repaired.read_units), "units/comment"),
+            ("all damaged, write units", per_comment(repaired.write_units), "units/comment"),
+            ("from the beginning of the run until the last is repaired", repaired_s, "s"),
         ],
     );
     Ok(())

@@ -1,13 +1,21 @@
 //! `pagemark import`.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use anyhow::Context;
+use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
     interrupt::{INTERRUPTED, Interrupt},
-    progress::{Display, report_text, say},
+    progress::{report_text, say},
 };
 use crate::{
     import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines},
@@ -80,9 +88,11 @@ pub(super) async fn import_file(
     source: impl FnOnce(Source) -> Source,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let done = Arc::default();
-    let progress = reader.progress.clone();
-    let display = Display::show(name.clone(), Arc::clone(&done), move || progress.share());
+    let done: Arc<AtomicU64> = Arc::default();
+    let display = {
+        let (done, read) = (Arc::clone(&done), reader.progress.clone());
+        Display::show(name.clone(), move || (done.load(Ordering::Relaxed), read.share()))
+    };
     let imported = import(table, source(read_lines(reader)), &done).await;
     drop(display);
     match &imported {

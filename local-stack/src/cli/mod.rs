@@ -27,7 +27,7 @@ enum Command {
     /// Import comments from files of JSON Lines into a running stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
     Import(import::Args),
-    /// Find and mend differences between comments and what is derived from them, in a running stack.
+    /// Find and repair differences between comments and the data derived from them, in a running stack.
     #[command(
         after_help = repair_job::EXIT_CODES,
         mut_subcommand("audit", repair::in_one_part),

@@ -1,77 +1,15 @@
-//! Shows the progress of an import: a bar on a terminal, plain lines otherwise.
+//! What the command line says about imports.
 
-use std::{
-    io::{IsTerminal, Write},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{io::Write, time::Duration};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use tokio::task::JoinHandle;
+use indicatif::HumanCount;
 
 use crate::import::ImportReport;
 
-/// Interval between two looks at the progress.
-const BAR_EVERY: Duration = Duration::from_millis(200);
-/// Interval between two plain lines.
-const LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// Shows progress until it is dropped.
-pub(super) struct Display(JoinHandle<()>, ProgressBar);
-
-impl Display {
-    /// Shows how many comments are `done`, and the `share` of the work, from 0 to 1.
-    pub(super) fn show(name: String, done: Arc<AtomicU64>, share: impl Fn() -> f64 + Send + 'static) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(1_000) } else { ProgressBar::hidden() };
-        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(name.clone());
-        let shown = bar.clone();
-        let task = tokio::spawn(async move {
-            let began = Instant::now();
-            let mut last_line = began;
-            loop {
-                tokio::time::sleep(BAR_EVERY).await;
-                let count = done.load(Ordering::Relaxed);
-                let message = message(count, share(), began.elapsed());
-                shown.set_position(thousandths(share()));
-                shown.set_message(message.clone());
-                if !terminal && last_line.elapsed() >= LINE_EVERY {
-                    last_line = Instant::now();
-                    eprintln!("{name}: {message}");
-                }
-            }
-        });
-        Self(task, bar)
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        self.0.abort();
-        self.1.finish_and_clear();
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a bar, clamped")]
-fn thousandths(share: f64) -> u64 {
-    (share.clamp(0.0, 1.0) * 1_000.0) as u64
-}
-
-fn message(count: u64, share: f64, elapsed: Duration) -> String {
-    let rate = per_second(count, elapsed);
-    let percent = thousandths(share) / 10;
-    let mut message = format!("{} comments, {rate:.0}/s, {percent} % read", HumanCount(count));
-    if share > 0.01 && share < 1.0 {
-        let left = elapsed.mul_f64((1.0 - share) / share);
-        message.push_str(&format!(", {} left", HumanDuration(left)));
-    }
-    message
+/// The share that is done, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
+pub(super) fn share(done: u64, total: u64) -> f64 {
+    done as f64 / total.max(1) as f64
 }
 
 /// A rate.

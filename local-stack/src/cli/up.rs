@@ -15,13 +15,14 @@ use anyhow::Context;
 use api::{PublicUrl, SiteArgs, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::ProductId;
+use repair_job::Display;
 use stream_writer::FanOut;
 use table::{CommentBlobArgs, ScanOf};
 
 use super::{
     import::{import_file, open_all},
     interrupt::Signals,
-    progress::{Display, per_second, report_text, say},
+    progress::{per_second, report_text, say, share},
 };
 use crate::{
     demo::{demo_source, sample_products, top_product},
@@ -184,10 +185,13 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     let done: Arc<AtomicU64> = Arc::default();
-    let written = done.clone();
-    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-    let share = move || written.load(Ordering::Relaxed) as f64 / count as f64;
-    let display = Display::show("demo".to_owned(), done.clone(), share);
+    let display = {
+        let done = done.clone();
+        Display::show("demo".to_owned(), move || {
+            let done = done.load(Ordering::Relaxed);
+            (done, share(done, count))
+        })
+    };
     let imported = import(stack.table(), demo_source(count), &done).await;
     drop(display);
     match imported {

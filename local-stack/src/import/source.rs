@@ -24,7 +24,7 @@ pub enum SourceError {
     #[error("it cannot be read beyond line {0}: {1}")]
     File(u64, #[source] io::Error),
     /// The file begins, in this line, with a JSON array that continues behind the line.
-    #[error("line {0} {NOT_LINES})]
+    #[error("line {0} {NOT_LINES}")]
     Array(u64),
     /// The thread that reads panicked.
     #[error("the thread that reads it ended by a mistake of this program: {0}")]

@@ -1,7 +1,7 @@
-//! `reconcile`: the only code that repairs comments, however a difference was found.
+//! `repair`: the only code that repairs comments, however a difference was found.
 //!
-//! Callers say where to look, never what to conclude. It reads the comment's items strongly consistent, and the
-//! comment's entries in the page index. It has `model` plan, and applies the plan.
+//! Finders say where to look, never what is wrong. The repair reads the comment's items strongly consistent, and the
+//! comment's entries in the page index. `model` plans the writes.
 //!
 //! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
 //! deleted (`tests/repair/concurrent.rs`).
@@ -20,7 +20,7 @@
 //!
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use model::{
     CommentId, FilterKey,
@@ -31,7 +31,12 @@ use process::{Backoff, Remedy, StoreError};
 use table::{Guarded, Table};
 use tokio::time::Instant;
 
-use crate::{follow::Kept, job::index_is_away, stop::Stop};
+use crate::{
+    error::index_is_away,
+    index_snapshot::{IndexScope, Scope},
+    outcome::{Differences, Repaired, State},
+    stop::Stop,
+};
 
 /// Maximum number of attempts for a comment that keeps changing.
 const ATTEMPTS_MAX: usize = 20;
@@ -48,97 +53,46 @@ const EDIT_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of tries for one comment while the page index does not answer.
 const INDEX_TRIES: usize = 3;
 
-/// The partitions of the page index to check.
-#[derive(Debug, Clone)]
-pub(crate) enum IndexScope {
-    /// None.
-    Nothing,
-    /// All partitions, ready or not, of an index that is being filled.
-    All,
-    /// The partitions kept up to date. Missing entries in other partitions say nothing: a rebuild fills those from the
-    /// table.
-    Partitions(Arc<Kept>),
-}
-
-/// The derived data to check and repair.
-#[derive(Debug, Clone)]
-pub(crate) struct Scope {
-    /// Whether duplicates are included.
-    pub(crate) duplicates: bool,
-    /// Which entries of the page index are included.
-    pub(crate) index: IndexScope,
-}
-
-/// The outcome for a comment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
-    /// The comment was checked. After a run that repairs, it is right.
-    Settled,
-    /// A person has to look.
-    Unresolved(String),
-    /// The comment kept changing. Its last change is in the journal.
-    KeepsChanging,
-    /// The page index did not answer. The duplicates are settled.
-    IndexAway(String),
-    /// The comment is unfinished, because the run must stop or the comment took too long. It counts as unchecked.
-    LeftOut(String),
-}
-
-/// The result for a comment.
-#[derive(Debug)]
-pub(crate) struct Reconciled {
-    /// The outcome, or a store's failure that affects other comments too.
-    pub(crate) state: Result<State, StoreError>,
-    /// The comment's differences, including those repaired before a failure.
-    pub(crate) found: Found,
-}
-
-/// The differences of a comment.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// Repaired differences.
-    pub(crate) mended: Vec<Drift>,
-    /// Remaining differences.
-    pub(crate) left: Vec<Drift>,
-}
-
-/// Repairs comments, or only reports what needs repair.
-#[derive(Debug, Clone)]
-pub(crate) struct Reconciler {
-    pub(crate) table: Table,
-    pub(crate) index: PageIndex,
+/// Repairs comments. Without `apply`, it only reports what needs repair.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repairer<'job> {
+    pub(crate) table: &'job Table,
+    pub(crate) index: &'job PageIndex,
     pub(crate) apply: bool,
-    pub(crate) stop: Stop,
+    pub(crate) stop: &'job Stop,
 }
 
-/// The result of one attempt.
+/// The result of one attempt, or of a step of it.
 enum Attempt {
     Settled,
+    /// The primary item has changed since it was read.
     Changed,
+    /// The edits of the page index would come too late after the read.
     TooLate,
     Unresolved(String),
     IndexAway(StoreError),
 }
 
-impl Reconciler {
-    /// Repairs all data that is derived from a comment, within the scope.
-    pub(crate) async fn reconcile(&self, id: &CommentId, told: &Places, scope: &Scope) -> Reconciled {
-        let mut found = Found::default();
-        let state = self.settle(id, told, scope, &mut found).await;
-        Reconciled { state, found }
+impl Repairer<'_> {
+    /// Repairs all data that is derived from a comment, within the scope. `places` are where traces of it were found.
+    pub(crate) async fn repair(&self, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Repaired {
+        let mut differences = Differences::default();
+        let state = self.settle(id, places, scope, &mut differences).await;
+        Repaired { state, differences }
     }
 
+    /// Attempts the repair until it succeeds, or the comment's time is up.
     async fn settle(
         &self,
         id: &CommentId,
-        told: &Places,
-        scope: &Scope,
-        found: &mut Found,
+        places: &Places,
+        scope: &Scope<'_>,
+        found: &mut Differences,
     ) -> Result<State, StoreError> {
         let most = Instant::now() + TIME_MAX;
         let deadline = self.stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
         let mut backoff = Backoff::until(deadline);
-        let mut places = told.clone();
+        let mut places = places.clone();
         let mut index_tries = 0;
         let mut last = Ok(State::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
@@ -150,11 +104,9 @@ impl Reconciler {
                 Ok(Attempt::Settled) => return Ok(State::Settled),
                 Ok(Attempt::Changed) => last = Ok(State::KeepsChanging),
                 Ok(Attempt::TooLate) => {
-                    last = Ok(State::LeftOut("its edits came too late after it was read".to_owned()))
+                    last = Ok(State::LeftOut("its edits came too late after it was read".to_owned()));
                 }
-                Ok(Attempt::Unresolved(what)) => {
-                    return Ok(State::Unresolved(format!("comment {id}: {what}")));
-                }
+                Ok(Attempt::Unresolved(what)) => return Ok(State::Unresolved(format!("comment {id}: {what}"))),
                 Ok(Attempt::IndexAway(error)) => {
                     let away = State::IndexAway(error.to_string());
                     index_tries += 1;
@@ -175,12 +127,13 @@ impl Reconciler {
         last
     }
 
+    /// Reads the comment, repairs its duplicates, then its entries in the page index.
     async fn attempt(
         &self,
         id: &CommentId,
         places: &mut Places,
-        scope: &Scope,
-        found: &mut Found,
+        scope: &Scope<'_>,
+        found: &mut Differences,
         deadline: Instant,
     ) -> Result<Attempt, StoreError> {
         let (items, read_at) = self.table.items_and_instant_of(id).await?;
@@ -196,31 +149,15 @@ impl Reconciler {
             if let Some(attempt) = self.take_over(&collection, found, deadline).await? {
                 return Ok(attempt);
             }
-            match self.attempt_duplicates(&collection, found, deadline).await? {
-                Duplicates::Right => {}
-                Duplicates::Changed => return Ok(Attempt::Changed),
-                Duplicates::Rejected(error) => unresolved = unresolved.or(Some(error.to_string())),
+            match self.repair_duplicates(&collection, found, deadline).await? {
+                Attempt::Settled => {}
+                Attempt::Unresolved(rejected) => unresolved = unresolved.or(Some(rejected)),
+                other @ (Attempt::Changed | Attempt::TooLate | Attempt::IndexAway(_)) => return Ok(other),
             }
         }
-        let settled = || unresolved.map_or(Attempt::Settled, Attempt::Unresolved);
-        let looked_at = self.places_in(scope, places);
-        if looked_at.products().next().is_none() {
-            return Ok(settled());
-        }
-        match self.attempt_index(&collection, &looked_at, scope, found, read_at).await {
-            Ok(IndexAttempt::Right) => Ok(settled()),
-            Ok(IndexAttempt::TooLate) => Ok(Attempt::TooLate),
-            Ok(IndexAttempt::NotKept(error)) => Ok(Attempt::IndexAway(error)),
-            // The edits may or may not have been applied.
-            outcome @ (Ok(IndexAttempt::Edited) | Err(_)) => {
-                let changed = self.has_changed(&collection, places).await?;
-                match outcome {
-                    Err(error) if index_is_away(&error) => Ok(Attempt::IndexAway(error)),
-                    Err(error) => Err(error),
-                    Ok(_) if changed => Ok(Attempt::Changed),
-                    Ok(_) => Ok(settled()),
-                }
-            }
+        match self.repair_ranks(&collection, places, scope, found, read_at).await? {
+            Attempt::Settled => Ok(unresolved.map_or(Attempt::Settled, Attempt::Unresolved)),
+            other @ (Attempt::Changed | Attempt::TooLate | Attempt::Unresolved(_) | Attempt::IndexAway(_)) => Ok(other),
         }
     }
 
@@ -228,7 +165,7 @@ impl Reconciler {
     async fn take_over(
         &self,
         collection: &Collection<'_>,
-        found: &mut Found,
+        found: &mut Differences,
         deadline: Instant,
     ) -> Result<Option<Attempt>, StoreError> {
         let Some(invalid) = &collection.invalid else { return Ok(None) };
@@ -241,102 +178,128 @@ impl Reconciler {
         }
         if self.table.take_over(comment, invalid.item, deadline).await? == Guarded::Done {
             tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: it has a revision now");
-            found.mended.push(drift);
+            found.repaired.push(drift);
         }
         // The item has changed, by this call or by another writer.
         Ok(Some(Attempt::Changed))
     }
 
-    async fn attempt_duplicates(
+    /// Repairs the duplicates. [`Attempt::Unresolved`] when the table rejects some of them; the others are repaired.
+    async fn repair_duplicates(
         &self,
         collection: &Collection<'_>,
-        found: &mut Found,
+        found: &mut Differences,
         deadline: Instant,
-    ) -> Result<Duplicates, StoreError> {
+    ) -> Result<Attempt, StoreError> {
         let (id, plan) = (&collection.id, collection.plan_duplicates());
         if !self.apply {
             found.left.extend(plan.drift);
-            return Ok(Duplicates::Right);
+            return Ok(Attempt::Settled);
         }
         if plan.writes.is_empty() {
-            return Ok(Duplicates::Right);
+            return Ok(Attempt::Settled);
         }
         match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
-            Ok(Guarded::Done) => found.mended.extend(plan.drift),
-            Ok(Guarded::Changed) => return Ok(Duplicates::Changed),
-            // The other writes have been done. The page index may still be right.
-            Err(error) if error.remedy() == Remedy::Quarantine => {
-                let left = self.left_of(id, plan.drift, found).await?;
-                found.left.extend(left);
-                return Ok(Duplicates::Rejected(error));
+            Ok(Guarded::Done) => {
+                found.repaired.extend(plan.drift);
+                Ok(Attempt::Settled)
             }
-            Err(error) => return Err(error),
+            Ok(Guarded::Changed) => Ok(Attempt::Changed),
+            Err(error) if error.remedy() == Remedy::Quarantine => {
+                let items = self.table.items_of(id).await?;
+                // An unreadable collection has just changed. The next check finds what is wrong with it.
+                let left = Collection::read(id, &items).map_or(Vec::new(), |read| read.plan_duplicates().drift);
+                found.repaired.extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
+                found.left.extend(left);
+                Ok(Attempt::Unresolved(error.to_string()))
+            }
+            Err(error) => Err(error),
         }
-        Ok(Duplicates::Right)
     }
 
-    /// The differences that remain after some writes of duplicates were rejected. The others are repaired.
-    async fn left_of(&self, id: &CommentId, planned: Vec<Drift>, found: &mut Found) -> Result<Vec<Drift>, StoreError> {
-        let items = self.table.items_of(id).await?;
-        // An unreadable collection has just changed. The next check finds what is wrong with it.
-        let left = Collection::read(id, &items).map_or(Vec::new(), |collection| collection.plan_duplicates().drift);
-        found.mended.extend(planned.into_iter().filter(|drift| !left.contains(drift)));
-        Ok(left)
-    }
-
-    fn places_in(&self, scope: &Scope, places: &Places) -> Places {
-        match &scope.index {
+    /// The places that are in the scope.
+    fn places_in(&self, scope: &Scope<'_>, places: &Places) -> Places {
+        match scope.index {
             IndexScope::Nothing => Places::default(),
             IndexScope::All => places.clone(),
-            IndexScope::Partitions(partitions) => {
-                let mut looked_at = Places::default();
-                let kept = places.iter().filter(|(product, _)| partitions.has(&self.index, product));
+            IndexScope::Snapshot(snapshot) => {
+                let mut within = Places::default();
+                let kept = places.iter().filter(|(product, _)| snapshot.has(self.index.partition_of(product)));
                 for (product, languages) in kept {
-                    looked_at.add(product, None);
-                    languages.iter().for_each(|language| looked_at.add(product, Some(language)));
+                    within.add(product, None);
+                    languages.iter().for_each(|language| within.add(product, Some(language)));
                 }
-                looked_at
+                within
             }
         }
     }
 
-    async fn attempt_index(
+    /// Repairs the entries in the page index that are in the scope, then reads the primary item once more.
+    async fn repair_ranks(
         &self,
         collection: &Collection<'_>,
         places: &Places,
-        scope: &Scope,
-        found: &mut Found,
+        scope: &Scope<'_>,
+        found: &mut Differences,
         read_at: Instant,
-    ) -> Result<IndexAttempt, StoreError> {
+    ) -> Result<Attempt, StoreError> {
+        let within = self.places_in(scope, places);
+        if within.products().next().is_none() {
+            return Ok(Attempt::Settled);
+        }
+        let edited = self.edit_ranks(collection, &within, scope, found, read_at).await;
+        match edited {
+            Ok(Edited::NoNeed) => return Ok(Attempt::Settled),
+            Ok(Edited::TooLate) => return Ok(Attempt::TooLate),
+            Ok(Edited::NotCurrent(error)) => return Ok(Attempt::IndexAway(error)),
+            // A failed edit may have been applied as well.
+            Ok(Edited::Done) | Err(_) => {}
+        }
+        let has_changed = self.has_changed(collection, places).await?;
+        match edited {
+            Err(error) if index_is_away(&error) => Ok(Attempt::IndexAway(error)),
+            Err(error) => Err(error),
+            Ok(_) if has_changed => Ok(Attempt::Changed),
+            Ok(_) => Ok(Attempt::Settled),
+        }
+    }
+
+    async fn edit_ranks(
+        &self,
+        collection: &Collection<'_>,
+        places: &Places,
+        scope: &Scope<'_>,
+        found: &mut Differences,
+        read_at: Instant,
+    ) -> Result<Edited, StoreError> {
         let ranks = self.index.ranks(&collection.id, places).await?;
         let plan = plan_ranks(&collection.id, collection.last(), &ranks);
         if plan.edits.is_empty() {
-            return Ok(IndexAttempt::Right);
+            return Ok(Edited::NoNeed);
         }
-        if let IndexScope::Partitions(kept) = &scope.index {
-            let concerned = plan.edits.iter().map(|edit| &edit.product);
-            match kept.assert_still(&self.index, concerned).await {
-                Err(error) if index_is_away(&error) => return Ok(IndexAttempt::NotKept(error)),
-                still => still?,
+        if let IndexScope::Snapshot(snapshot) = scope.index {
+            match snapshot.assert_current(self.index, plan.edits.iter().map(|edit| &edit.product)).await {
+                Err(error) if index_is_away(&error) => return Ok(Edited::NotCurrent(error)),
+                current => current?,
             }
         }
-        if self.apply {
-            if read_at.elapsed() > EDIT_WITHIN {
-                return Ok(IndexAttempt::TooLate);
-            }
-            match self.index.apply(&plan.edits).await {
-                Ok(()) => found.mended.extend(plan.drift),
-                Err(error) => {
-                    if error.remedy() == Remedy::Quarantine {
-                        found.left.extend(plan.drift);
-                    }
-                    return Err(error);
-                }
-            }
-        } else {
+        if !self.apply {
             found.left.extend(plan.drift);
+            return Ok(Edited::Done);
         }
-        Ok(IndexAttempt::Edited)
+        if read_at.elapsed() > EDIT_WITHIN {
+            return Ok(Edited::TooLate);
+        }
+        match self.index.apply(&plan.edits).await {
+            Ok(()) => found.repaired.extend(plan.drift),
+            Err(error) => {
+                if error.remedy() == Remedy::Quarantine {
+                    found.left.extend(plan.drift);
+                }
+                return Err(error);
+            }
+        }
+        Ok(Edited::Done)
     }
 
     /// Whether the primary item differs from what was read, or exists although none was read.
@@ -351,21 +314,12 @@ impl Reconciler {
     }
 }
 
-/// The result for the duplicates.
-enum Duplicates {
-    /// They are right, or the run only looks.
-    Right,
-    /// The primary item has changed.
-    Changed,
-    /// Some could not be written.
-    Rejected(StoreError),
-}
-
-/// The result for the page index.
-enum IndexAttempt {
-    Right,
-    Edited,
+/// The result of an edit of the page index.
+enum Edited {
+    /// Nothing is wrong.
+    NoNeed,
+    Done,
     TooLate,
     /// The index is not kept up to date any more, so what was read proves nothing. Nothing was done.
-    NotKept(StoreError),
+    NotCurrent(StoreError),
 }

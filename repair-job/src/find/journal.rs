@@ -1,6 +1,6 @@
-//! Reconciles the comments that the journal names, part by part.
+//! Finds the comments that the journal names, part by part.
 //!
-//! A window of time is read once, one answer of each journal shard at a time, and cut into parts. Each part names a few
+//! An hour of the journal is read once, one answer of each shard at a time, and cut into parts. Each part names a few
 //! hundred comments, so even a run with little time completes one (`tests/repair/stopped.rs`). All entries of a comment
 //! are in one shard. So a part names a comment once, however often it changed.
 //!
@@ -15,22 +15,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use futures_util::future::try_join_all;
 use model::{
     CommentId, ProductId, Timestamp,
-    journal::{JOURNAL_SHARDS, JournalEntry},
+    journal::{JOURNAL_RETENTION_DAYS, JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
 use process::StoreError;
 use table::{JournalPart, JournalPosition, JournalRow, Table};
 
-use crate::{
-    error::RepairError,
-    job::Run,
-    reconcile::{Scope, State},
-};
+use crate::pipeline::{Finder, Found};
 
 /// How many comments a part names. This much work is lost when a run must stop.
 const PART_COMMENTS: usize = 500;
 
 const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// The part of the journal's retention that is not relied on, because clocks differ.
+const RETENTION_MARGIN_MS: i64 = HOUR_MS;
+
+/// The instant since which the journal holds every entry.
+pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
+    present.plus_ms(RETENTION_MARGIN_MS - JOURNAL_RETENTION_DAYS * DAY_MS)
+}
 
 /// A range of time within one hour of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +55,51 @@ pub(crate) fn windows(from: Timestamp, to: Timestamp) -> impl Iterator<Item = Wi
         next = end;
         (window.from < window.to).then_some(window)
     })
+}
+
+impl Window {
+    /// Its length in milliseconds.
+    pub(crate) fn span_ms(self) -> u64 {
+        u64::try_from(self.to.epoch_ms() - self.from.epoch_ms()).unwrap_or(0)
+    }
+}
+
+/// Finds the comments that the journal names between two instants.
+pub(crate) struct JournalFinder<'run> {
+    table: &'run Table,
+    left: Window,
+    reader: Option<Reader>,
+    /// For a person: what the next run does, before an instant.
+    resumes: &'static str,
+}
+
+impl<'run> JournalFinder<'run> {
+    pub(crate) fn new(table: &'run Table, left: Window, resumes: &'static str) -> Self {
+        Self { table, left, reader: None, resumes }
+    }
+}
+
+impl Finder for JournalFinder<'_> {
+    /// A part whose comments are the suspects. The position is its end.
+    type Position = Part;
+
+    async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
+        if self.reader.is_none() {
+            self.reader = windows(self.left.from, self.left.to).next().map(Reader::new);
+        }
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let mut part = reader.next(self.table).await?;
+        self.left.from = part.window.to;
+        if reader.is_over {
+            self.reader = None;
+        }
+        let comments = std::mem::take(&mut part.named);
+        Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part }))
+    }
+
+    fn resumes(&self) -> String {
+        format!("{} {}", self.resumes, self.left.from)
+    }
 }
 
 /// A part of a window, and the journal's content for it.
@@ -97,26 +147,17 @@ impl Reader {
         Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
     }
 
-    /// The start of the time that no part covers yet.
-    pub(crate) fn at(&self) -> Timestamp {
-        self.left.from
-    }
-
-    /// The next part; `None` after the last one. A window has at least one part.
+    /// The next part. A window has at least one.
     ///
     /// # Errors
     /// The table's.
-    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Part>, StoreError> {
-        if self.is_over {
-            return Ok(None);
-        }
-        let mut part =
-            Part { window: self.left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+    pub(crate) async fn next(&mut self, table: &Table) -> Result<Part, StoreError> {
+        let mut part = Part::empty(self.left);
         let mut latest = self.left.from;
         loop {
             self.read(table).await?;
             if self.take(&mut part, &mut latest) {
-                return Ok(Some(part));
+                return Ok(part);
             }
         }
     }
@@ -180,46 +221,15 @@ impl Shard {
 }
 
 impl Part {
+    fn empty(window: Window) -> Self {
+        Self { window, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() }
+    }
+
     fn add(&mut self, entry: JournalEntry) {
         let places = Places::of(entry.placements());
         self.named.entry(entry.id).or_default().join(&places);
         self.products.extend(entry.after.map(|after| after.product));
     }
-}
-
-/// The result of reconciling a part.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PartOutcome {
-    /// Number of comments checked.
-    pub(crate) comments: u64,
-    /// Whether all comments of the part were checked.
-    pub(crate) is_whole: bool,
-    /// Whether the page index failed to answer for some comment.
-    pub(crate) index_was_away: bool,
-}
-
-/// Reconciles every comment that a part names.
-pub(crate) async fn reconcile_part(
-    run: &Run<'_>,
-    window: Window,
-    named: BTreeMap<CommentId, Places>,
-    scope: &Scope,
-) -> Result<PartOutcome, RepairError> {
-    let goes_on = || format!("the next run goes on at {}", window.from);
-    if run.must_stop(goes_on) {
-        return Ok(PartOutcome::default());
-    }
-    let states = run.reconcile_all(named, scope).await?;
-    let left_out = states.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count();
-    run.add_checked(states.len() - left_out);
-    if left_out > 0 {
-        run.must_stop(goes_on);
-    }
-    Ok(PartOutcome {
-        comments: u64::try_from(states.len() - left_out).unwrap_or(u64::MAX),
-        is_whole: left_out == 0,
-        index_was_away: states.iter().any(|(_, state)| matches!(state, State::IndexAway(_))),
-    })
 }
 
 #[cfg(test)]
@@ -289,10 +299,9 @@ mod tests {
         let (mut next, mut found) = (window.from, 0);
         while !reader.is_over {
             let left = reader.left;
-            let mut part =
-                Part { window: left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
-            assert!(reader.take(&mut part, &mut left.from.clone()), "more is asked for");
-            assert_eq!((part.window.from, reader.at()), (next, part.window.to));
+            let mut part = Part::empty(left);
+            assert!(reader.take(&mut part, &mut left.from.clone()), "it wants more rows");
+            assert_eq!((part.window.from, reader.left.from), (next, part.window.to));
             let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
             let expected = rows.iter().filter(of_time).count();
             assert_eq!(part.named.len() + part.unreadable.len(), expected, "{}", part.window.from);
@@ -306,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_given_out_before_every_shard_has_said_what_it_has() {
+    fn a_part_is_incomplete_until_every_shard_was_read() {
         let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
         let mut reader = Reader::new(window);
         for number in 1..JOURNAL_SHARDS {
             reader.add(number, JournalPart { rows: vec![row(window, u64::from(number), 5)], next: None });
         }
-        let mut part = Part { window, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+        let mut part = Part::empty(window);
         assert!(!reader.take(&mut part, &mut window.from.clone()) && part.named.is_empty());
         reader.add(0, JournalPart { rows: vec![row(window, 8, 1)], next: None });
         assert!(reader.take(&mut part, &mut window.from.clone()));

@@ -7,10 +7,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::Timestamp;
-use serde::{Deserialize, Serialize};
-use table::ItemKey;
 
-use crate::audit::{AuditOptions, EVERY, Which};
+use crate::{
+    segment_state::{SegmentState, pass_name, state_name},
+    settings::ms,
+};
 
 /// How much earlier than due a rolling run checks a segment again, so that none is ever late.
 const EARLIER: Duration = Duration::from_secs(24 * 3600);
@@ -19,55 +20,52 @@ const EARLIER: Duration = Duration::from_secs(24 * 3600);
 /// stale data as clean.
 const RESUMED_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
-/// Progress of a segment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SegmentState {
-    /// Where the current pass resumes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) position: Option<ItemKey>,
-    /// Number of items read up to that position.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) items: Option<u64>,
-    /// The id of the table that was checked. After a restoration, the states belong to a different table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) table: Option<String>,
-    /// When the current pass began. For a pass over all segments: when that pass began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) began: Option<Timestamp>,
-    /// Whether the current pass has listed all products read so far.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) lists: bool,
-    /// When the last completed pass began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_began: Option<Timestamp>,
-    /// When the last completed pass ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_ended: Option<Timestamp>,
-    /// Whether the last completed pass listed all products that it read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) last_lists: bool,
+/// Default number of segments of the table.
+pub const SEGMENTS: u32 = 64;
+
+/// Default number of segments that are checked in parallel.
+pub const AT_ONCE: usize = 2;
+
+/// Target period in which rolling runs check the whole table once.
+pub const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Selects the segments to check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All segments, resuming a run that was interrupted a short while ago.
+    All,
+    /// One.
+    One(u32),
+    /// The segments whose last check is nearly a week old or older: segments under way first, then the oldest.
+    Due,
 }
 
-impl SegmentState {
-    /// The state at the start of a new pass.
-    fn begun_anew(self) -> Self {
-        Self { position: None, items: None, began: None, ..self }
+/// Settings of an audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditOptions {
+    /// Number of segments of the table.
+    pub segments: u32,
+    /// The segments to check.
+    pub which: Which,
+    /// How many segments are checked in parallel. Batches of the page index use the same number.
+    pub at_once: usize,
+    /// Whether the page index is swept.
+    pub sweep: bool,
+    /// Whether the audit starts anew instead of resuming an interrupted run.
+    pub restart: bool,
+    /// Whether the audit resumes an interrupted run regardless of its age.
+    pub resume: bool,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self { segments: SEGMENTS, which: Which::All, at_once: AT_ONCE, sweep: true, restart: false, resume: false }
     }
-}
-
-/// The state's name for a segment.
-pub(crate) fn state_name(segment: u32, segments: u32) -> String {
-    format!("{segments}/{segment:06}")
-}
-
-/// The name of the state with the start of a pass over all segments. The state is empty when no such pass is under way.
-pub(crate) fn pass_name(segments: u32) -> String {
-    format!("{segments}/pass")
 }
 
 /// The plan of an audit.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pass {
+pub(crate) struct AuditPlan {
     /// When the pass began. A resumed pass keeps its original time.
     pub(crate) began: Timestamp,
     /// The segments left to check.
@@ -81,27 +79,30 @@ pub(crate) struct Pass {
 /// Whether a rolling run checks something again whose last check began at this time. A time in the future comes from a
 /// fast clock and counts as due.
 pub(crate) fn is_due(last_began: Option<Timestamp>, present: Timestamp) -> bool {
-    let age_ms = i64::try_from((EVERY - EARLIER).as_millis()).unwrap_or(i64::MAX);
+    let age_ms = ms(EVERY - EARLIER);
     !last_began.is_some_and(|began| (present.plus_ms(-age_ms)..=present).contains(&began))
 }
 
 /// Plans an audit from the states of segments.
-pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditOptions, present: Timestamp) -> Pass {
+pub(crate) fn plan_audit(
+    states: &BTreeMap<String, SegmentState>,
+    options: AuditOptions,
+    present: Timestamp,
+) -> AuditPlan {
     let segments = options.segments.max(1);
-    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     // A time in the future comes from a fast clock, so the actual age is unknown.
-    let is_gone_on_with =
+    let may_resume =
         |began: Timestamp| began <= present && (options.resume || began >= present.plus_ms(-ms(RESUMED_WITHIN)));
     let state = |segment| {
         let state = states.get(&state_name(segment, segments)).cloned().unwrap_or_default();
         if options.restart { state.begun_anew() } else { state }
     };
     let all = (0..segments).map(|segment| (segment, state(segment)));
-    let mut pass = Pass { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
+    let mut pass = AuditPlan { began: present, segments: Vec::new(), done: 0, notes: Vec::new() };
     match options.which {
         Which::All => {
             let before = states.get(&pass_name(segments)).and_then(|pass| pass.began).filter(|_| !options.restart);
-            pass.began = before.filter(|began| is_gone_on_with(*began)).unwrap_or(present);
+            pass.began = before.filter(|began| may_resume(*began)).unwrap_or(present);
             let began = pass.began;
             // Rolling runs may meanwhile have completed some segments, or be in the middle of some. Positions from
             // before this pass are discarded.
@@ -117,20 +118,19 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
             if before == Some(began) {
                 let middle = pass.segments.iter().filter(|(_, state)| state.position.is_some()).count();
                 pass.notes.push(format!(
-                    "it goes on with the pass that began at {began}: {} of {segments} segments were done, {middle} half done; \
-                     what has changed there since then was not looked at again (--restart does)",
+                    "it resumes the pass that began at {began}: {} of {segments} segments were done, {middle} half done; \
+                     what has changed there since then was not checked again (--restart does)",
                     pass.done
                 ));
             } else if let Some(before) = before {
-                pass.notes.push(format!("the pass that began at {before} is too old to go on with: it begins anew"));
+                pass.notes.push(format!("the pass that began at {before} is too old to resume: it starts anew"));
             }
         }
         Which::One(segment) => {
             let state = state(segment);
             let state = match state.began {
-                Some(began) if is_gone_on_with(began) => {
-                    pass.notes
-                        .push(format!("it goes on in segment {segment}, where the pass is that began at {began}"));
+                Some(began) if may_resume(began) => {
+                    pass.notes.push(format!("it resumes the pass over segment {segment} that began at {began}"));
                     state
                 }
                 Some(_) | None => state.begun_anew(),
@@ -149,6 +149,8 @@ pub(crate) fn plan_pass(states: &BTreeMap<String, SegmentState>, options: AuditO
 
 #[cfg(test)]
 mod tests {
+    use table::ItemKey;
+
     use super::*;
 
     const HOUR_MS: i64 = 3_600_000;
@@ -187,7 +189,7 @@ mod tests {
             (0..).zip(states).map(|(segment, state)| (state_name(segment, segments), state.clone())).collect();
         let pass = pass.map(|began| SegmentState { began: Some(at(began)), ..SegmentState::default() });
         named.extend(pass.map(|pass| (pass_name(segments), pass)));
-        let planned = plan_pass(&named, AuditOptions { segments, ..options }, at(0));
+        let planned = plan_audit(&named, AuditOptions { segments, ..options }, at(0));
         let found: Vec<(u32, bool)> =
             planned.segments.iter().map(|(segment, state)| (*segment, state.position.is_some())).collect();
         assert_eq!((found.as_slice(), planned.began), (left, at(began)), "{planned:?}");
@@ -195,21 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn a_new_pass_goes_on_from_no_position_of_another() {
+    fn a_new_pass_ignores_the_positions_of_earlier_ones() {
         let states = [half_done(-1, None), done(-2), half_done(-100, Some(-300)), SegmentState::default()];
         let all = [(0, false), (1, false), (2, false), (3, false)];
         assert_eq!(check(&states, None, AuditOptions::default(), &all, 0), Vec::<String>::new());
     }
 
     #[test]
-    fn a_pass_is_gone_on_with_for_some_hours_and_says_so() {
+    fn a_pass_may_resume_for_some_hours_and_says_so() {
         let states = [half_done(-4, None), done(-4), half_done(-5, None), half_done(-1, Some(-200))];
         let notes = check(&states, Some(-4), AuditOptions::default(), &[(0, true), (2, false), (3, true)], -4);
         assert!(notes[0].contains("1 of 4 segments were done, 2 half done"), "{notes:?}");
     }
 
     #[test]
-    fn an_old_pass_begins_anew_unless_it_is_asked_for() {
+    fn an_old_pass_starts_anew_unless_resume_is_given() {
         let states = [half_done(-7, None), done(-7)];
         let notes = check(&states, Some(-7), AuditOptions::default(), &[(0, false), (1, false)], 0);
         assert!(notes[0].contains("too old"), "{notes:?}");
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn one_segment_is_gone_on_with_for_some_hours() {
+    fn one_segment_may_resume_for_some_hours() {
         let one = AuditOptions { which: Which::One(0), ..AuditOptions::default() };
         assert_eq!(check(&[half_done(-5, None)], None, one, &[(0, true)], 0).len(), 1);
         assert_eq!(check(&[half_done(-7, None)], None, one, &[(0, false)], 0).len(), 0);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rolling_run_takes_what_was_begun_first_and_what_was_checked_longest_ago() {
+    fn a_rolling_run_takes_segments_under_way_then_the_oldest() {
         let due = AuditOptions { which: Which::Due, ..AuditOptions::default() };
         let states = [done(-200), done(-100), half_done(-50, Some(-190)), done(-300)];
         check(&states, Some(-4), due, &[(2, true), (3, false), (0, false)], 0);

@@ -1,0 +1,258 @@
+//! The checkpoints of an audit: how far the table scan of each segment has come, and how far the index scan.
+//!
+//! **Invariant:** a position is stored, and a segment counts as checked, only up to where everything was checked,
+//! including the page index (`tests/repair/resumed.rs`).
+
+use model::Timestamp;
+use page_index::SweepPosition;
+use process::{StoreError, now};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Duration, Instant};
+
+use crate::{
+    audit_plan::{AuditOptions, Which, is_due},
+    find::{index_scan::IndexPosition, table_scan::TablePosition},
+    index_snapshot::{IndexScope, IndexSnapshot, Scope},
+    outcome::Outcome,
+    pipeline::Checkpoint,
+    runner::Run,
+    segment_state::{AUDIT, SegmentState},
+};
+
+/// How often a position is stored.
+const STORE_EVERY: Duration = Duration::from_secs(10);
+
+/// The kind of state that the index scan stores.
+pub(crate) const SWEEP: &str = "sweep";
+/// The name of that state.
+pub(crate) const POSITION: &str = "position";
+
+/// Number of items per comment.
+pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
+
+/// The checkpoint of one segment.
+pub(crate) struct SegmentCheckpoint<'run> {
+    run: &'run Run<'run>,
+    snapshot: &'run IndexSnapshot,
+    name: String,
+    /// When the current pass began.
+    pass: Timestamp,
+    /// Everything up to its position was checked.
+    state: SegmentState,
+    /// Whether the page index was checked so far. When it was not, the stored position stays.
+    counts: bool,
+    stored_at: Instant,
+    /// Approximate number of items in the segment.
+    items: u64,
+}
+
+impl<'run> SegmentCheckpoint<'run> {
+    pub(crate) fn new(
+        run: &'run Run<'run>,
+        snapshot: &'run IndexSnapshot,
+        (name, items): (String, u64),
+        state: SegmentState,
+        pass: Timestamp,
+    ) -> Self {
+        Self { run, snapshot, name, pass, state, counts: snapshot.answers(), stored_at: Instant::now(), items }
+    }
+
+    /// Where the scan begins.
+    pub(crate) fn start(&self) -> TablePosition {
+        TablePosition { key: self.state.position.clone(), items: self.state.items.unwrap_or(0) }
+    }
+
+    /// Stores that the segment is checked if the scan was complete, or else its position. Returns whether it counts as
+    /// checked.
+    pub(crate) async fn close(mut self, is_complete: bool) -> Result<bool, StoreError> {
+        if is_complete {
+            self.advance(u64::MAX);
+            self.state = SegmentState {
+                table: self.state.table,
+                last_began: Some(self.pass),
+                last_ended: Some(now()),
+                last_lists: self.state.lists,
+                ..SegmentState::default()
+            };
+        }
+        // A pass that has read nothing leaves no trace.
+        if is_complete || self.state.began.is_some() {
+            self.store().await?;
+        }
+        Ok(is_complete && self.counts)
+    }
+
+    async fn store(&mut self) -> Result<(), StoreError> {
+        self.stored_at = Instant::now();
+        if self.counts && self.run.may_remember() {
+            self.run.job.table.put_state(AUDIT, &self.name, &self.state).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows progress up to this number of items, at most as many as the segment is expected to have.
+    fn advance(&mut self, items: u64) {
+        let before = self.state.items.unwrap_or(0).min(self.items);
+        self.run.job.progress.advance(items.min(self.items).saturating_sub(before));
+        self.state.items = Some(items);
+    }
+}
+
+impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: true, index: self.snapshot.scope() }
+    }
+
+    async fn record(&mut self, position: TablePosition, outcome: &Outcome) -> Result<bool, StoreError> {
+        self.state.began = Some(self.pass);
+        if let Some(why) = outcome.index_away() {
+            self.snapshot.give_up_and_report(why, &self.run.ledger);
+        }
+        if outcome.left_out() > 0 {
+            return Ok(false);
+        }
+        if self.counts && !self.snapshot.answers() {
+            self.store().await?;
+            self.counts = false;
+        }
+        self.advance(position.items);
+        self.state.position = position.key;
+        if self.stored_at.elapsed() > STORE_EVERY {
+            self.store().await?;
+        }
+        Ok(true)
+    }
+}
+
+/// What the job stores about the index scan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct IndexScanState {
+    /// Where the current scan resumes.
+    pub(crate) position: Option<SweepPosition>,
+    /// Number of comments checked.
+    pub(crate) members: Option<u64>,
+    /// When the current scan began.
+    pub(crate) began: Option<Timestamp>,
+    /// When the first scan began, until a scan completes.
+    pub(crate) first_began: Option<Timestamp>,
+    /// When the last completed scan began.
+    pub(crate) last_began: Option<Timestamp>,
+    /// When the last completed scan ended.
+    pub(crate) last_ended: Option<Timestamp>,
+}
+
+/// The work of scanning this many comments of the page index, in steps of reading one item. The ratio is approximate,
+/// from times measured by `bench`.
+pub(crate) fn index_steps(comments: u64) -> u64 {
+    comments.saturating_mul(ITEMS_PER_COMMENT / 2)
+}
+
+/// The checkpoint of the index scan.
+pub(crate) struct IndexCheckpoint<'run> {
+    run: &'run Run<'run>,
+    snapshot: &'run IndexSnapshot,
+    state: IndexScanState,
+    began: Timestamp,
+    position: SweepPosition,
+    stored_at: Instant,
+}
+
+impl<'run> IndexCheckpoint<'run> {
+    /// Reads the stored position, or starts anew. A scan that began before `since` is not resumed. `None` when no scan is
+    /// due.
+    pub(crate) async fn read(
+        run: &'run Run<'run>,
+        snapshot: &'run IndexSnapshot,
+        options: AuditOptions,
+        since: Option<Timestamp>,
+    ) -> Result<Option<Self>, StoreError> {
+        let (job, index) = (run.job, &run.job.index);
+        let mut state: IndexScanState = match job.settings.apply {
+            true => job.table.state(SWEEP, POSITION).await?.unwrap_or_default(),
+            false => IndexScanState::default(),
+        };
+        if options.restart {
+            state = IndexScanState { position: None, members: None, began: None, ..state };
+        }
+        let last = state.last_began.or(state.last_ended);
+        if options.which == Which::Due && state.position.is_none() && !is_due(last, now()) {
+            return Ok(None);
+        }
+        let is_of_this_pass = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
+        let position = match state.position.take().filter(|_| is_of_this_pass) {
+            Some(position) if index.is_sweep_valid(&position).await? => position,
+            _ => {
+                (state.began, state.members) = (None, None);
+                index.sweep().await?
+            }
+        };
+        if let Some(began) = state.began {
+            run.ledger.add_note(format!("it resumes the sweep of the page index that began at {began}"));
+        }
+        let began = *state.began.get_or_insert_with(now);
+        if state.last_ended.is_none() {
+            state.first_began.get_or_insert(began);
+        }
+        job.progress.advance(index_steps(state.members.unwrap_or(0)));
+        Ok(Some(Self { run, snapshot, state, began, position, stored_at: Instant::now() }))
+    }
+
+    /// Where the scan begins.
+    pub(crate) fn start(&self) -> SweepPosition {
+        self.position.clone()
+    }
+
+    /// Stores that the index was scanned if the scan was complete, or else its position.
+    pub(crate) async fn close(mut self, is_complete: bool) -> Result<(), StoreError> {
+        if !is_complete {
+            return self.store().await;
+        }
+        self.state = if self.run.job.index.is_sweep_valid(&self.position).await? {
+            IndexScanState { last_began: Some(self.began), last_ended: Some(now()), ..IndexScanState::default() }
+        } else {
+            let what = "part of the sweep, whose servers have changed: the next one starts anew";
+            self.run.ledger.add_skipped(what.to_owned());
+            IndexScanState { position: None, began: None, members: None, ..self.state }
+        };
+        self.put().await
+    }
+
+    async fn store(&mut self) -> Result<(), StoreError> {
+        self.stored_at = Instant::now();
+        self.state.position = Some(self.position.clone());
+        self.state.members.get_or_insert_default();
+        self.put().await
+    }
+
+    async fn put(&self) -> Result<(), StoreError> {
+        if self.run.may_remember() {
+            self.run.job.table.put_state(SWEEP, POSITION, &self.state).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Checkpoint<IndexPosition> for IndexCheckpoint<'_> {
+    /// The index scan uses the page index even if the table scan has given it up.
+    fn scope(&self) -> Scope<'_> {
+        Scope { duplicates: true, index: IndexScope::Snapshot(self.snapshot) }
+    }
+
+    async fn record(&mut self, position: IndexPosition, outcome: &Outcome) -> Result<bool, StoreError> {
+        if let Some(why) = outcome.index_away() {
+            self.run.ledger.add_skipped(format!("the rest of the sweep of the page index, because {why}"));
+            return Ok(false);
+        }
+        if outcome.left_out() > 0 {
+            return Ok(false);
+        }
+        *self.state.members.get_or_insert_default() += position.comments;
+        self.position = position.sweep;
+        self.run.job.progress.advance(index_steps(position.comments));
+        if self.stored_at.elapsed() > STORE_EVERY {
+            self.store().await?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,70 @@
+//! The commands of the job, each as one run.
+
+use functions::Quarantine;
+use model::{CommentId, ProductId, Timestamp};
+use process::StoreError;
+
+use crate::{
+    audit::audit,
+    audit_plan::{AuditOptions, Which},
+    check::{Checked, check},
+    find::quarantine::work_off,
+    rebuild::rebuild_index,
+    recent::recent,
+    report::Report,
+    runner::Job,
+    segment_state::state_name,
+    status::{Status, status},
+};
+
+impl Job {
+    /// Repairs what changed since the watermarks.
+    pub async fn recent(&self) -> Report {
+        self.recent_since(None).await
+    }
+
+    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
+    /// changes reconciled since then, and does not move the watermarks back.
+    pub async fn recent_since(&self, since: Option<Timestamp>) -> Report {
+        self.run("recent", Some("recent"), async |run| Box::pin(recent(run, since)).await).await
+    }
+
+    /// Compares the table with itself and with the page index, and repairs the differences.
+    pub async fn audit(&self, options: AuditOptions) -> Report {
+        let scope = match options.which {
+            Which::One(segment) => format!("audit {}", state_name(segment, options.segments)),
+            Which::All | Which::Due => "audit".to_owned(),
+        };
+        self.run("audit", Some(&scope), async |run| Box::pin(audit(run, options)).await).await
+    }
+
+    /// Repairs what batches in quarantine name, and removes the batches that are done.
+    pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
+        self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
+    }
+
+    /// Rebuilds the page index, by the product catalogue if that is whole. Reads `segments` products, or segments of
+    /// the table, in parallel. Without `--apply`, it only counts the comments that it would index.
+    pub async fn rebuild(&self, segments: u32) -> Report {
+        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments, false)).await).await
+    }
+
+    /// Like [`Self::rebuild`], but always by a scan of the whole table.
+    pub async fn rebuild_by_scan(&self, segments: u32) -> Report {
+        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments, true)).await).await
+    }
+
+    /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are
+    /// conditional.
+    pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Checked {
+        check(self, id, product).await
+    }
+
+    /// The state of everything. `segments` is the number with which the audit runs.
+    ///
+    /// # Errors
+    /// The table's, or the quarantine's.
+    pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
+        status(self, segments, quarantine).await
+    }
+}

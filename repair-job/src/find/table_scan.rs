@@ -1,0 +1,205 @@
+//! Finds suspect comments by a scan of one segment of the table.
+//!
+//! A scan returns the items of one comment one after the other. So they are compared as they arrive: eventually
+//! consistent, and each read once. The comparison proves nothing. Any comment that is not exactly right is *suspect*
+//! and goes to `repair`, which reads it again, strongly consistent. So neither an item that was about to change nor a
+//! collection that a scan returns in pieces does any harm.
+//!
+//! When a comment is right in the table, its scores in its four base sets are also checked. The index scan finds
+//! superfluous entries.
+//!
+//! The scan lists the products of all comments (`catalogue`), including comments that bypassed the writers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    BaseSet, CommentId, Malformed,
+    item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
+    plan::reconcile::{Collection, Places},
+};
+use process::{Remedy, StoreError};
+use serde_dynamo::Item;
+use table::{ItemKey, ScanOf};
+
+use crate::{
+    catalogue::{Listing, product_of},
+    error::index_is_away,
+    index_snapshot::{IndexScope, IndexSnapshot},
+    pipeline::{Finder, Found},
+    runner::Run,
+};
+
+/// Maximum number of items read in one call. An answer also ends after a megabyte.
+const SCAN_LIMIT: u32 = 2_000;
+
+/// Maximum number of items of one id kept in memory. A comment never has as many. Beyond it, only primary items are
+/// kept.
+const COLLECTION_MAX: usize = 500;
+
+/// Scans one segment of the table.
+pub(crate) struct TableScan<'run> {
+    run: &'run Run<'run>,
+    snapshot: &'run IndexSnapshot,
+    listing: &'run Listing<'run>,
+    segment: u32,
+    segments: u32,
+    /// The end of the last comment that was read completely.
+    position: TablePosition,
+    /// The last item that was read; `None` at the beginning.
+    last: Option<ItemKey>,
+    /// Number of items up to it.
+    read: u64,
+    is_over: bool,
+    /// The items of the last comment, of which more may follow.
+    open: Vec<Item>,
+}
+
+/// How far a segment was read, up to the end of a comment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TablePosition {
+    /// The last item; `None` before the first comment.
+    pub(crate) key: Option<ItemKey>,
+    /// Number of items up to it.
+    pub(crate) items: u64,
+}
+
+impl<'run> TableScan<'run> {
+    /// A scan that begins after a position.
+    pub(crate) fn new(
+        run: &'run Run<'run>,
+        snapshot: &'run IndexSnapshot,
+        listing: &'run Listing<'run>,
+        (segment, segments): (u32, u32),
+        position: TablePosition,
+    ) -> Self {
+        let (last, read) = (position.key.clone(), position.items);
+        Self { run, snapshot, listing, segment, segments, position, last, read, is_over: false, open: Vec::new() }
+    }
+
+    /// The comments of which all items were read. The last comment of an answer may go on in the next answer.
+    fn whole_collections(&mut self, items: Vec<Item>) -> Vec<Vec<Item>> {
+        let mut whole = Vec::new();
+        for item in items {
+            if self.open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
+                self.position.key = self.open.last().and_then(key_of);
+                whole.push(std::mem::take(&mut self.open));
+            }
+            // A collection that is cut off here is suspect by what is kept, and is read again as a whole. But its
+            // products must be listed.
+            if self.open.len() < COLLECTION_MAX || product_of(&item).is_some() {
+                self.open.push(item);
+            }
+        }
+        if self.is_over && !self.open.is_empty() {
+            whole.push(std::mem::take(&mut self.open));
+        }
+        whole
+    }
+
+    /// Compares comments. Returns the suspects, and the number of comments.
+    async fn compare(&self, collections: &[Vec<Item>]) -> Result<(BTreeMap<CommentId, Places>, usize), StoreError> {
+        let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
+        let mut right: Vec<Image<'_>> = Vec::new();
+        let (mut products, mut checked) = (BTreeSet::new(), 0);
+        for items in collections {
+            let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
+            if !pk.starts_with(COMMENT_PREFIX) {
+                continue;
+            }
+            let Some(id) = comment_id_of_pk(pk) else {
+                let sk = items.first().and_then(|item| text(item, attribute::SK)).unwrap_or_default();
+                let malformed = Malformed::of_item(pk, sk, attribute::PK, "is not a comment's");
+                self.run.ledger.add_unresolved(malformed.to_string());
+                continue;
+            };
+            checked += 1;
+            products.extend(items.iter().filter_map(product_of));
+            match Collection::whole(items) {
+                Some(image) => right.push(image),
+                None => {
+                    suspects.insert(id, Places::default());
+                }
+            }
+        }
+        self.listing.list(products).await?;
+        for image in self.without_ranks(&right).await? {
+            suspects.insert(image.id.clone(), Places::of([&image.placement]));
+        }
+        Ok((suspects, checked))
+    }
+
+    /// The comments that are not in their base sets with the right scores.
+    async fn without_ranks<'images, 'items>(
+        &self,
+        comments: &'images [Image<'items>],
+    ) -> Result<Vec<&'images Image<'items>>, StoreError> {
+        let IndexScope::Snapshot(snapshot) = self.snapshot.scope() else { return Ok(Vec::new()) };
+        let index = &self.run.job.index;
+        let is_kept = |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
+        let comments: Vec<&Image<'_>> = comments.iter().filter(is_kept).collect();
+        let mut places: BTreeMap<BaseSet, Vec<usize>> = BTreeMap::new();
+        for (place, image) in comments.iter().enumerate() {
+            for set in image.placement.base_sets() {
+                places.entry(set).or_default().push(place);
+            }
+        }
+        let asked: Vec<(&BaseSet, Vec<&str>)> = places
+            .iter()
+            .map(|(set, places)| {
+                let members = places.iter().filter_map(|place| comments.get(*place)).map(|image| image.id.as_str());
+                (set, members.collect())
+            })
+            .collect();
+        let scores = match index.scores(&asked).await {
+            // A key holds something other than a base set. `repair` finds the affected comments.
+            Err(error) if error.remedy() == Remedy::Quarantine => return Ok(comments),
+            // The duplicates are still checked.
+            Err(error) if index_is_away(&error) => {
+                snapshot.give_up_and_report(&error.to_string(), &self.run.ledger);
+                return Ok(Vec::new());
+            }
+            scores => scores?,
+        };
+        let mut found: Vec<Vec<Option<f64>>> = vec![Vec::new(); comments.len()];
+        for (places, scores) in places.values().zip(scores) {
+            for (place, score) in places.iter().zip(scores) {
+                found.get_mut(*place).into_iter().for_each(|scores| scores.push(score));
+            }
+        }
+        let suspect = comments.into_iter().zip(found);
+        let suspect = suspect.filter(|(image, scores)| !image.placement.has_scores(scores, image.created_at));
+        Ok(suspect.map(|(image, _)| image).collect())
+    }
+}
+
+impl Finder for TableScan<'_> {
+    type Position = TablePosition;
+
+    async fn find(&mut self) -> Result<Option<Found<TablePosition>>, StoreError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let table = &self.run.job.table;
+        let last = self.last.take();
+        let scanned = table.scan_segment(ScanOf::Everything, last, self.segment, self.segments, SCAN_LIMIT).await?;
+        self.run.ledger.report().items += scanned.read;
+        (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
+        let whole = self.whole_collections(scanned.items);
+        let (suspects, checked) = self.compare(&whole).await?;
+        self.read += scanned.read;
+        self.position.items = self.read.saturating_sub(u64::try_from(self.open.len()).unwrap_or(u64::MAX));
+        Ok(Some(Found { suspects: suspects.into(), checked, position: self.position.clone() }))
+    }
+
+    fn resumes(&self) -> String {
+        let (segment, segments) = (self.segment, self.segments);
+        match self.run.job.settings.apply {
+            true => format!("the next run resumes in segment {segment} of {segments}"),
+            false => format!("a dry run remembers nothing: continue with --segment {segment} --segments {segments}"),
+        }
+    }
+}
+
+fn key_of(item: &Item) -> Option<ItemKey> {
+    Some(ItemKey { pk: text(item, attribute::PK)?.to_owned(), sk: text(item, attribute::SK)?.to_owned() })
+}

@@ -1,0 +1,228 @@
+//! The page index as a run found it: the partitions that are kept up to date, their watermarks, and the servers.
+//!
+//! Only those partitions are repaired. Missing entries in other partitions say nothing: a rebuild fills those from the
+//! table.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use model::{ProductId, Timestamp};
+use page_index::{IndexPartition, Marked, PageIndex, ServerIdentity};
+use process::StoreError;
+
+use crate::{error::index_is_away, ledger::Ledger};
+
+/// The derived data to check and repair.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'run> {
+    /// Whether duplicates are included.
+    pub(crate) duplicates: bool,
+    /// Which entries of the page index are included.
+    pub(crate) index: IndexScope<'run>,
+}
+
+/// The partitions of the page index to check.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum IndexScope<'run> {
+    /// None.
+    Nothing,
+    /// All partitions, ready or not, of an index that is being filled.
+    All,
+    /// The partitions of a snapshot.
+    Snapshot(&'run IndexSnapshot),
+}
+
+/// The partitions kept up to date, with their watermarks.
+#[derive(Debug)]
+pub(crate) struct IndexSnapshot {
+    table_id: String,
+    /// The servers that answered when the run began; `None` when none did.
+    servers: Option<ServerIdentity>,
+    watermarks: BTreeMap<IndexPartition, Timestamp>,
+    /// Partitions whose watermarks are later than the present: a clock is wrong, or was.
+    doubted: BTreeSet<IndexPartition>,
+    /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
+    is_given_up: AtomicBool,
+}
+
+impl IndexSnapshot {
+    /// Reads the markers, and reports the partitions that are not kept up to date.
+    pub(crate) async fn read(index: &PageIndex, table_id: &str, ledger: &Ledger) -> Result<Self, StoreError> {
+        let mut snapshot = Self {
+            table_id: table_id.to_owned(),
+            servers: None,
+            watermarks: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            is_given_up: AtomicBool::new(false),
+        };
+        let looked = async { Ok((index.server_identity().await?, index.watermarks(table_id).await?)) };
+        match looked.await {
+            Err(error) if index_is_away(&error) => {
+                ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
+            }
+            Err(error) => return Err(error),
+            Ok((servers, marked)) => {
+                let all = marked.len();
+                let up_to_date = marked.into_iter().filter_map(|(partition, marked)| match marked {
+                    Marked::UpTo(watermark) => Some((partition, watermark)),
+                    Marked::Not => None,
+                });
+                snapshot.watermarks = up_to_date.collect();
+                snapshot.servers = Some(servers);
+                let missing = all - snapshot.watermarks.len();
+                if missing > 0 {
+                    ledger.add_skipped(format!(
+                        "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
+                         repair-job rebuild"
+                    ));
+                }
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The part of the page index to check.
+    pub(crate) fn scope(&self) -> IndexScope<'_> {
+        match self.answers() && !self.watermarks.is_empty() {
+            true => IndexScope::Snapshot(self),
+            false => IndexScope::Nothing,
+        }
+    }
+
+    /// Whether a partition is kept up to date.
+    pub(crate) fn has(&self, partition: IndexPartition) -> bool {
+        self.watermarks.contains_key(&partition)
+    }
+
+    /// Whether no partition is kept up to date.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.watermarks.is_empty()
+    }
+
+    /// Checks that an index from which some products were just read is still the one of this snapshot.
+    ///
+    /// # Errors
+    /// The index is not kept up to date any more, or does not answer. Nothing may be concluded from what was read.
+    pub(crate) async fn assert_current(
+        &self,
+        index: &PageIndex,
+        products: impl IntoIterator<Item = &ProductId>,
+    ) -> Result<(), StoreError> {
+        let Some(servers) = &self.servers else { return Ok(()) };
+        let partitions: BTreeSet<IndexPartition> =
+            products.into_iter().map(|product| index.partition_of(product)).collect();
+        let since: Vec<(IndexPartition, Timestamp)> =
+            partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
+        index.assert_kept(&self.table_id, &since, servers).await
+    }
+
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.
+    pub(crate) fn drop_older(&mut self, oldest: Timestamp, ledger: &Ledger) {
+        let before = self.watermarks.len();
+        self.watermarks.retain(|_, watermark| *watermark >= oldest);
+        let dropped = before - self.watermarks.len();
+        if dropped > 0 {
+            ledger.add_unresolved(format!(
+                "the journal does not reach back to the watermarks of {dropped} partitions of the page index: \
+                 repair-job rebuild"
+            ));
+        }
+    }
+
+    /// Doubts watermarks that are later than the present.
+    pub(crate) fn doubt_later(&mut self, present: Timestamp, ledger: &Ledger) {
+        let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
+        self.doubted = later.map(|(partition, _)| *partition).collect();
+        if !self.doubted.is_empty() {
+            ledger.add_unresolved(format!(
+                "the watermarks of {} partitions of the page index are later than the present: a clock is wrong, or was; \
+                 the journal is read from its beginning",
+                self.doubted.len()
+            ));
+        }
+    }
+
+    /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
+    pub(crate) fn begins(&self, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
+        let begins = self.watermarks.iter();
+        begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
+    }
+
+    /// Stops using the page index.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops using the page index, and reports why, once.
+    pub(crate) fn give_up_and_report(&self, why: &str, ledger: &Ledger) {
+        if !self.is_given_up.swap(true, Ordering::Relaxed) {
+            ledger.add_skipped(format!("the page index from here on, because {why}; only duplicates are checked"));
+        }
+    }
+
+    /// Whether the run has stopped using the page index.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Whether the page index answered when the run began, and since then.
+    pub(crate) fn answers(&self) -> bool {
+        self.servers.is_some() && !self.is_given_up()
+    }
+
+    /// The servers that answered when the run began; `None` when none did.
+    pub(crate) fn servers(&self) -> Option<&ServerIdentity> {
+        self.servers.as_ref()
+    }
+
+    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks wait for the end.
+    pub(crate) async fn advance(
+        &mut self,
+        index: &PageIndex,
+        to: Timestamp,
+        is_last: bool,
+        ledger: &Ledger,
+    ) -> Result<(), StoreError> {
+        let Some(servers) = self.servers.as_ref().filter(|_| !self.is_given_up()) else { return Ok(()) };
+        let from: Vec<(IndexPartition, Timestamp)> = self
+            .watermarks
+            .iter()
+            .filter(|(partition, watermark)| match self.doubted.contains(partition) {
+                true => is_last,
+                false => **watermark < to,
+            })
+            .map(|(partition, watermark)| (*partition, *watermark))
+            .collect();
+        if from.is_empty() {
+            return Ok(());
+        }
+        let advanced = async {
+            let prepared = index.prepare_advance(&self.table_id, &from, servers).await?;
+            index.advance(prepared, to).await
+        };
+        let advanced = match advanced.await {
+            Err(error) if index_is_away(&error) => {
+                ledger.add_skipped(format!("advancing the watermarks of the page index, because {error}"));
+                self.give_up();
+                return Ok(());
+            }
+            advanced => advanced?,
+        };
+        for (partition, _) in &from {
+            match advanced.contains(partition) {
+                true => self.watermarks.insert(*partition, to),
+                false => self.watermarks.remove(partition),
+            };
+        }
+        let others = from.len() - advanced.len();
+        if others > 0 {
+            ledger.add_skipped(format!(
+                "the watermarks of {others} partitions of the page index, whose markers have changed meanwhile (a rebuild, \
+                 or the index was lost)"
+            ));
+        }
+        Ok(())
+    }
+}

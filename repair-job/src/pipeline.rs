@@ -1,0 +1,77 @@
+//! The pipeline of every command that repairs: finder → suspects → repair → checkpoint.
+//!
+//! Finders (`find`) differ only in where they look and in what a position is. Whatever one finds, `repair` reads again,
+//! strongly consistent, before it writes. A checkpoint records a position only after everything before it was repaired.
+
+use process::StoreError;
+
+use crate::{error::index_is_away, index_snapshot::Scope, outcome::Outcome, runner::Run, suspect::Suspects};
+
+/// Looks for differences in one place.
+pub(crate) trait Finder {
+    /// A position in that place.
+    type Position;
+
+    /// The next suspects, perhaps none of them wrong; `None` at the end.
+    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError>;
+
+    /// For a person: where the next run resumes if this one stops now.
+    fn resumes(&self) -> String;
+}
+
+/// What a finder found.
+pub(crate) struct Found<P> {
+    pub(crate) suspects: Suspects,
+    /// Number of comments checked once the suspects are repaired.
+    pub(crate) checked: usize,
+    /// The position after them.
+    pub(crate) position: P,
+}
+
+/// Records how far a finder's suspects have been repaired.
+pub(crate) trait Checkpoint<P> {
+    /// The derived data to repair.
+    fn scope(&self) -> Scope<'_>;
+
+    /// Records the position after some suspects. It stays where it is when some were skipped. Returns whether to
+    /// continue.
+    async fn record(&mut self, position: P, outcome: &Outcome) -> Result<bool, StoreError>;
+}
+
+/// Repairs what a finder finds. Returns `false` when the run had to end before the finder did.
+///
+/// # Errors
+/// A store's. Other parts of the run then begin nothing new, unless only the page index is away.
+pub(crate) async fn find_and_repair<F: Finder>(
+    run: &Run<'_>,
+    finder: &mut F,
+    checkpoint: &mut impl Checkpoint<F::Position>,
+) -> Result<bool, StoreError> {
+    let ended = repair_to_the_end(run, finder, checkpoint).await;
+    if ended.as_ref().is_err_and(|error| !index_is_away(error)) {
+        run.fail();
+    }
+    ended
+}
+
+async fn repair_to_the_end<F: Finder>(
+    run: &Run<'_>,
+    finder: &mut F,
+    checkpoint: &mut impl Checkpoint<F::Position>,
+) -> Result<bool, StoreError> {
+    loop {
+        let resumes = finder.resumes();
+        if run.must_stop(&resumes) || run.has_failed() {
+            return Ok(false);
+        }
+        let Some(found) = finder.find().await? else { return Ok(true) };
+        let outcome = run.repair_all(found.suspects, &checkpoint.scope()).await?;
+        run.add_checked(found.checked.saturating_sub(outcome.left_out()));
+        if outcome.left_out() > 0 {
+            run.must_stop(&resumes);
+        }
+        if !checkpoint.record(found.position, &outcome).await? {
+            return Ok(false);
+        }
+    }
+}
