@@ -30,7 +30,6 @@ pub(crate) enum ApiError {
     /// A parameter, a field, a header or a part of the path breaks a rule.
     #[error("{field}: {problem}")]
     Invalid {
-        /// Its name.
         field: Cow<'static, str>,
         /// The problem, and what would be right.
         problem: String,
@@ -39,10 +38,7 @@ pub(crate) enum ApiError {
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", max_bytes / 1024)]
-    BodyTooLarge {
-        /// The maximum size.
-        max_bytes: usize,
-    },
+    BodyTooLarge { max_bytes: usize },
     #[error("The body did not arrive in time.")]
     BodyTooSlow,
     #[error("The body must be sent as {accepted}, without Content-Encoding.")]
@@ -66,19 +62,9 @@ pub(crate) enum ApiError {
     #[error("There is no such comment.")]
     NoSuchComment,
     #[error("The comment exists, but this filter does not match it: its language is {language}, its rating {rating}.")]
-    FilterDoesNotMatch {
-        /// The comment's language.
-        language: String,
-        /// The comment's rating.
-        rating: u8,
-    },
+    FilterDoesNotMatch { language: String, rating: u8 },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
-    PastTheEnd {
-        /// The requested page.
-        page: u64,
-        /// The number of pages.
-        total_pages: u64,
-    },
+    PastTheEnd { page: u64, total_pages: u64 },
     #[error("A comment with this id exists.")]
     AlreadyExists,
     #[error("The comment that this Idempotency-Key created has been deleted since.")]
@@ -86,15 +72,9 @@ pub(crate) enum ApiError {
     #[error("This Idempotency-Key was used for another request.")]
     IdempotencyMismatch,
     #[error("The comment has changed: its revision is {current}, not the one in If-Match.")]
-    RevisionMismatch {
-        /// The current revision.
-        current: Revision,
-    },
+    RevisionMismatch { current: Revision },
     #[error("The comment exists, at revision {current}, which If-None-Match excludes.")]
-    RevisionExcluded {
-        /// The current revision.
-        current: Revision,
-    },
+    RevisionExcluded { current: Revision },
     #[error(
         "Too many requests changed this comment at the same time, and others were faster. Nothing was written. Try again later."
     )]

@@ -4,14 +4,13 @@
 //! as `other`. So the number of time series is bounded.
 
 use std::{
-    fmt::Write,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use actix_web::http::{Method, StatusCode};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, MetricEncoder, text::encode},
+    encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, text::encode},
     metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
@@ -77,43 +76,17 @@ impl DriftSign {
     }
 }
 
-/// A text of this service as a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Name(&'static str);
+/// Durations by their labels.
+type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
 
-impl EncodeLabelValue for Name {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
-        encoder.write_str(self.0)
-    }
-}
+/// Labels whose values are names of this service.
+type Names<const N: usize> = [(&'static str, &'static str); N];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     route: String,
-    method: Name,
+    method: &'static str,
     status: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    route: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    store: Name,
-    call: Name,
-    outcome: Name,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
-    answer: Name,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SignLabels {
-    sign: Name,
 }
 
 /// A gauge of 0 or 1, which is absent until it is known.
@@ -141,17 +114,17 @@ impl EncodeMetric for KnownFlag {
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
-    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    durations: Durations<[(&'static str, String); 1]>,
     /// Requests under way.
     pub(crate) in_flight: Gauge,
     answer_bytes: Gauge,
     /// Refused requests.
     pub(crate) shed: Counter,
-    store_calls: Family<CallLabels, Histogram, fn() -> Histogram>,
-    index_answers: Family<AnswerLabels, Counter>,
+    store_calls: Durations<Names<3>>,
+    index_answers: Family<Names<1>, Counter>,
     index_available: KnownFlag,
-    index_partitions: Family<AnswerLabels, Gauge>,
-    drift_signs: Family<SignLabels, Counter>,
+    index_partitions: Family<Names<1>, Gauge>,
+    drift_signs: Family<Names<1>, Counter>,
     malformed_items: Counter,
 }
 
@@ -194,7 +167,7 @@ impl Metrics {
         registry.register("build", "The version that runs", build);
         // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
         for sign in [DriftSign::ShortPage, DriftSign::Unranked, DriftSign::EmptyPage] {
-            drop(metrics.drift_signs.get_or_create_owned(&SignLabels { sign: Name(sign.name()) }));
+            drop(metrics.drift_signs.get_or_create_owned(&[("sign", sign.name())]));
         }
         Self { registry, ..metrics }
     }
@@ -202,19 +175,19 @@ impl Metrics {
     /// Counts an answered request. `route` is the pattern that its path matched.
     pub(crate) fn count_request(&self, route: Option<String>, method: &Method, status: StatusCode, took: Duration) {
         let route = route.unwrap_or_else(|| "none".to_owned());
-        self.durations.get_or_create(&RouteLabels { route: route.clone() }).observe(took.as_secs_f64());
-        let labels = RequestLabels { route, method: Name(method_name(method)), status: status.as_u16() };
+        self.durations.get_or_create(&[("route", route.clone())]).observe(took.as_secs_f64());
+        let labels = RequestLabels { route, method: method_name(method), status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
     }
 
     /// Counts an answer of the page index.
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
-        self.index_answers.get_or_create(&AnswerLabels { answer: Name(answer.name()) }).inc();
+        self.index_answers.get_or_create(&[("answer", answer.name())]).inc();
     }
 
     /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
-        self.drift_signs.get_or_create(&SignLabels { sign: Name(sign.name()) }).inc();
+        self.drift_signs.get_or_create(&[("sign", sign.name())]).inc();
     }
 
     /// Counts the items that a page leaves out.
@@ -232,7 +205,7 @@ impl Metrics {
         let result = calling.await;
         let (store, call) = call.names();
         let outcome = if result.is_ok() { "ok" } else { "error" };
-        let labels = CallLabels { store: Name(store), call: Name(call), outcome: Name(outcome) };
+        let labels = [("store", store), ("call", call), ("outcome", outcome)];
         self.store_calls.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
         result
     }
@@ -248,7 +221,7 @@ impl Metrics {
         self.answer_bytes.set(gauge(answer_bytes));
         let known: usize = partitions.iter().map(|(_, count)| count).sum();
         for (kind, count) in partitions.iter().filter(|_| known > 0) {
-            self.index_partitions.get_or_create(&AnswerLabels { answer: Name(kind.name()) }).set(gauge(*count));
+            self.index_partitions.get_or_create(&[("answer", kind.name())]).set(gauge(*count));
             if *kind == IndexAnswerKind::Ready {
                 self.index_available.set(*count == known);
             }

@@ -64,6 +64,8 @@ impl Plot {
         let points = || self.series.iter().flat_map(Series::drawn);
         let mut chart = ChartBuilder::on(&above)
             .margin(MARGIN)
+            // Half of the last label.
+            .margin_right(3 * MARGIN)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
             .build_cartesian_2d(

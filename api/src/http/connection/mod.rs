@@ -15,8 +15,7 @@
 //! While a request is handled or its answer is taken, nothing is read but a body that has a reader.
 //!
 //! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
-//! closed. When less than a quarter of the places for connections is left, idle ones are kept only for
-//! five seconds.
+//! closed. When less than a quarter of the places for connections is left, idle ones are kept for five seconds only.
 //!
 //! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
 //! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
