@@ -184,7 +184,7 @@ async fn thousands_of_concurrent_edits_leave_exactly_what_was_acknowledged() {
     let listed: Vec<Listed> =
         comments.iter().map(|comment| Listed { cd: comment.cd(), placement: comment.placement() }).collect();
     let mut what = Vec::new();
-    for product in PRODUCTS.map(|product| data::product(product)) {
+    for product in PRODUCTS.map(data::product) {
         let filters = every_filter(&listed, &product);
         what.extend(filters.sample(&mut random, 30).map(|filter| (product.clone(), filter.clone(), Order::Newest)));
     }

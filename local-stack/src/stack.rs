@@ -167,14 +167,7 @@ impl Stack {
     /// The part that could not be started, and why.
     pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
         let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
-        let (engine, dynamodb_url) = match settings.dynamodb_url.clone() {
-            Some(url) => (None, url),
-            None => {
-                let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
-                let url = engine.endpoint_url();
-                (Some(engine), url)
-            }
-        };
+        let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config = TableConfig {
             attempt_timeout: TABLE_TIMEOUT,
             call_timeout: TABLE_TIMEOUT,
@@ -185,14 +178,7 @@ impl Stack {
         let description = table.create_if_missing().await?;
         let stream_arn = description.stream_arn.ok_or_else(|| StackError::NoStream(settings.table.clone()))?;
         begin_watermark(&table).await?;
-        let (redis, redis_url) = match settings.redis_url.clone() {
-            Some(url) => (None, url),
-            None => {
-                let server = Arc::new(RedisServer::start(&data_dir).await?);
-                let url = server.url();
-                (Some(server), url)
-            }
-        };
+        let (redis, redis_url) = start_redis(&settings, &data_dir).await?;
         let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
         if redis.is_none() {
             // A server that the stack did not start may hold the page index of a different stack.
@@ -395,6 +381,29 @@ fn event_source_mappings(
         mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?,
         mapping(page_indexer::FUNCTION, "PageIndexer", indexing)?,
     ])
+}
+
+/// The engine and its URL. Starts no engine when the settings name one.
+async fn start_engine(settings: &StackSettings, data_dir: &Path) -> Result<(Option<Arc<Engine>>, String), StackError> {
+    if let Some(url) = &settings.dynamodb_url {
+        return Ok((None, url.clone()));
+    }
+    let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
+    let url = engine.endpoint_url();
+    Ok((Some(engine), url))
+}
+
+/// The Redis server and its URL. Starts no server when the settings name one.
+async fn start_redis(
+    settings: &StackSettings,
+    data_dir: &Path,
+) -> Result<(Option<Arc<RedisServer>>, String), StackError> {
+    if let Some(url) = &settings.redis_url {
+        return Ok((None, url.clone()));
+    }
+    let server = Arc::new(RedisServer::start(data_dir).await?);
+    let url = server.url();
+    Ok((Some(server), url))
 }
 
 /// Starts the API, with clients of its own: their connections live on the API's threads and end with them. Returns its

@@ -58,7 +58,7 @@ async fn assert_counters(table: &FourIndexTable, comments: &[Comment]) {
             counted.by_rating[usize::from(comment.rating.get()) - 1] += 1;
             counted.total += 1;
         }
-        let language = language.map(|tag| data::language(tag));
+        let language = language.map(data::language);
         assert_eq!(table.stats(&product("p"), language.as_ref()).await.unwrap(), counted, "{language:?}");
     }
 }

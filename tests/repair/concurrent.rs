@@ -446,7 +446,7 @@ async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
     for product in products.into_iter().take(PAGED) {
         for (language, ratings) in [(None, None), (Some("ko"), None), (None, Some("1.4")), (Some("en"), Some("2.3.5"))]
         {
-            let language = language.map(|tag| data::language(tag));
+            let language = language.map(data::language);
             let filter = Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()));
             let mut expected: Vec<&&Comment> = comments
                 .iter()

@@ -43,7 +43,7 @@ async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
 }
 
 fn serve(stores: &Stores) -> Served {
-    Served::of(&stores)
+    Served::of(stores)
 }
 
 /// What the API shows: the comment's status, the ids on the product's first page, and its total.
