@@ -250,6 +250,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
     let mut malformed = stores.table.raw_primary_item(&giant).await.unwrap().unwrap().into_inner();
     malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
+    malformed.remove("padding");
     stores.put_raw(malformed.into()).await;
     delete(stores, MALFORMED).await;
     let mut raw = redis_server::connection(&stores.redis_url).await;

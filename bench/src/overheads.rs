@@ -42,7 +42,7 @@ impl Group {
             Self::FanOut => "fan-out handler beside bare batch writes",
             Self::Index => "indexer beside a bare pipeline",
             Self::Api => "API beside bare queries",
-            Self::Repair => "audit and rebuild beside bare scans",
+            Self::Repair => "audit and rebuild beside bare reads",
         }
     }
 

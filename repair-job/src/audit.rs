@@ -23,7 +23,6 @@ use process::StoreError;
 use table::Table;
 
 use crate::{
-    catalogue::Listing,
     error::RepairError,
     follow::Follow,
     job::{Job, Run},
@@ -97,7 +96,6 @@ pub(crate) struct Audit<'run> {
     pub(crate) run: &'run Run<'run>,
     pub(crate) table_id: String,
     pub(crate) follow: Follow,
-    pub(crate) listing: Listing<'run>,
     /// The page index answered at the beginning but no longer does, or it was lost. From then on the audit checks only
     /// duplicates.
     pub(crate) is_index_gone: AtomicBool,
@@ -122,7 +120,6 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), RepairError> 
         run,
         table_id: described.id,
         follow,
-        listing: Listing::new(run),
         is_index_gone: AtomicBool::new(false),
         segments,
         items: described.items / u64::from(segments),
@@ -223,20 +220,17 @@ impl Audit<'_> {
 
     /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began
     /// are in the journal; everything older was checked. A margin covers the writers' clock differences and late
-    /// writes. When every segment's pass also listed its products, the catalogue is complete up to that instant.
+    /// writes.
     async fn vouch(&self) -> Result<(), RepairError> {
         let job = self.run.job;
         let states = segment_states(&job.table, &self.table_id).await?;
         let of_segment = |segment| states.get(&state_name(segment, self.segments));
         let done = (0..self.segments)
-            .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
-            .collect::<Option<Vec<(Timestamp, bool)>>>();
+            .map(|segment| of_segment(segment).and_then(|state| state.last_began))
+            .collect::<Option<Vec<Timestamp>>>();
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let Some(first) = done.iter().flatten().map(|(began, _)| *began).min() else { return Ok(()) };
+        let Some(first) = done.into_iter().flatten().min() else { return Ok(()) };
         let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
-        if done.iter().flatten().all(|(_, lists)| *lists) {
-            self.listing.audited(&self.table_id, first).await?;
-        }
         Ok(job.table.advance_watermark(first).await?)
     }
 }

@@ -10,11 +10,11 @@
 //! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
 //! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use futures_util::future::try_join_all;
 use model::{
-    CommentId, ProductId, Timestamp,
+    CommentId, Timestamp,
     journal::{JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
@@ -59,10 +59,8 @@ pub(crate) struct Part {
     pub(crate) window: Window,
     /// The changed comments, and the places of each.
     pub(crate) named: BTreeMap<CommentId, Places>,
-    /// The products of comments that were written.
-    pub(crate) products: BTreeSet<ProductId>,
-    /// Unreadable entries with their times. A person must look.
-    pub(crate) unreadable: Vec<(Timestamp, String)>,
+    /// Unreadable entries. A person must look.
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// Reads one window of the journal.
@@ -110,8 +108,7 @@ impl Reader {
         if self.is_over {
             return Ok(None);
         }
-        let mut part =
-            Part { window: self.left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+        let mut part = Part { window: self.left, named: BTreeMap::new(), unreadable: Vec::new() };
         let mut latest = self.left.from;
         loop {
             self.read(table).await?;
@@ -165,7 +162,7 @@ impl Reader {
             *latest = row.at.max(*latest);
             match row.entry {
                 Ok(entry) => part.add(entry),
-                Err(error) => part.unreadable.push((row.at, error.to_string())),
+                Err(error) => part.unreadable.push(error.to_string()),
             }
         }
         false
@@ -183,7 +180,6 @@ impl Part {
     fn add(&mut self, entry: JournalEntry) {
         let places = Places::of(entry.placements());
         self.named.entry(entry.id).or_default().join(&places);
-        self.products.extend(entry.after.map(|after| after.product));
     }
 }
 
@@ -289,8 +285,7 @@ mod tests {
         let (mut next, mut found) = (window.from, 0);
         while !reader.is_over {
             let left = reader.left;
-            let mut part =
-                Part { window: left, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+            let mut part = Part { window: left, named: BTreeMap::new(), unreadable: Vec::new() };
             assert!(reader.take(&mut part, &mut left.from.clone()), "more is asked for");
             assert_eq!((part.window.from, reader.at()), (next, part.window.to));
             let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
@@ -312,7 +307,7 @@ mod tests {
         for number in 1..JOURNAL_SHARDS {
             reader.add(number, JournalPart { rows: vec![row(window, u64::from(number), 5)], next: None });
         }
-        let mut part = Part { window, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() };
+        let mut part = Part { window, named: BTreeMap::new(), unreadable: Vec::new() };
         assert!(!reader.take(&mut part, &mut window.from.clone()) && part.named.is_empty());
         reader.add(0, JournalPart { rows: vec![row(window, 8, 1)], next: None });
         assert!(reader.take(&mut part, &mut window.from.clone()));

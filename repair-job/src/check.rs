@@ -104,7 +104,7 @@ impl Job {
                 return Ok(described);
             }
         };
-        if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
+        if let Some(InvalidPrimary { malformed, incomplete: Some(_), .. }) = &collection.invalid {
             described.lines.push(format!("primary item: to be taken over, {malformed}"));
             return Ok(described);
         }
@@ -171,7 +171,7 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                     add("name", &state, name(product, language.as_ref()), "named".to_owned(), nothing());
                 }
                 // The plan below or `reconcile` handles these kinds.
-                Drift::MissingRevision(_)
+                Drift::IncompleteItem(_)
                 | Drift::MissingDuplicate(_)
                 | Drift::ExtraDuplicate(_)
                 | Drift::StaleDuplicate(..)
@@ -193,6 +193,7 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 let right = AttributeValue::Bool(true);
                 let should_be = |name: &str| match name {
                     attribute::AUTO => Some(&right),
+                    attribute::SHARD | attribute::PCD => None,
                     name => primary.and_then(|item| item.get(name)),
                 };
                 let of = |value: &dyn Fn(&str) -> String| {
@@ -202,7 +203,7 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
                 let should_be = of(&|name| shown(name, should_be(name)));
                 add("duplicate", &state, key, is, should_be);
             }
-            Drift::MissingRevision(_)
+            Drift::IncompleteItem(_)
             | Drift::MissingRank(_)
             | Drift::ExtraRank(_)
             | Drift::WrongScore(..)

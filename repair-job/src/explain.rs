@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use model::{Timestamp, journal::JOURNAL_SHARDS};
+use model::{Timestamp, journal::JOURNAL_SHARDS, primaries::PRIMARIES_SHARDS};
 use page_index::Marked;
 use process::now;
 
@@ -14,7 +14,6 @@ use crate::{
     error::RepairError,
     job::{Job, index_is_away},
     pass::plan_pass,
-    rebuild::catalogue_reaches,
     recent::oldest_entry,
 };
 
@@ -33,7 +32,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
              removes: batches whose comments are all in order\n",
             args.quarantine
         ),
-        Command::Rebuild { segments, scan } => rebuild(job, *segments, *scan).await?,
+        Command::Rebuild { segments } => rebuild(*segments),
         Command::Check { id, .. } => format!(
             "reads:  all items of comment {id}, and its scores in all base sets of its product\n\
              writes: one transaction of its wrong duplicates, one edit of the page index, if there are differences\n"
@@ -48,35 +47,14 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, RepairError
     Ok(text)
 }
 
-async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, RepairError> {
-    let reaches = match by_scan {
-        true => Err("it was asked for".to_owned()),
-        false => {
-            let table_id = job.table.describe().await?.id;
-            catalogue_reaches(job, &table_id).await?.map_err(|why| why.to_string())
-        }
-    };
-    let (reads, writes) = match reaches {
-        Ok(listed_to) => (
-            format!(
-                "the product catalogue; {segments} products at the same time, of each its primary items in the index, \
-                 eventually\n\x20       consistent; the journal since some minutes before {listed_to}, or before the rebuild began"
-            ),
-            "a lease, a record of the run",
-        ),
-        Err(why) => (
-            format!(
-                "the whole table by {segments} scans at the same time, eventually consistent, because: {why};\n\
-                 \x20       then the journal since some minutes before the rebuild began"
-            ),
-            "the product catalogue, an item a product; a lease, a record of the run",
-        ),
-    };
-    Ok(format!(
-        "reads:  {reads}\nwrites: {writes}\n\
+fn rebuild(segments: u32) -> String {
+    format!(
+        "reads:  the table's index `primaries`, {segments} of its {PRIMARIES_SHARDS} shards at the same time, eventually consistent;\n\
+         \x20       the journal since some minutes before the rebuild began\n\
+         writes: a lease, a record of the run\n\
          page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
          \x20       pages answer 503\n"
-    ))
+    )
 }
 
 async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairError> {
@@ -121,7 +99,7 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, RepairErr
     writeln!(
         text,
         "writes: per comment with differences, one transaction of its wrong duplicates, one edit of the page index;\n\
-         \x20       the products that are named there and not listed yet; the watermarks, a vouch a minute; a lease, a record of the run"
+         \x20       the watermarks, a vouch a minute; a lease, a record of the run"
     )
     .ok();
     Ok(text)

@@ -4,7 +4,6 @@
 //! - `recent`, `audit` (with `pass`, `segment`, `sweep` and `sweeper`), `quarantine`, `rebuild`, `check`: the ways of
 //!   finding differences.
 //! - `changed`: reconciles what the journal names, for `recent`, `rebuild` and `vouch`.
-//! - `catalogue`: the list of products by which `rebuild` reads.
 //! - `follow`: the partitions of the page index that a run keeps up to date.
 //! - `vouch`: confirms which of them readers may believe. `continuity`: whether they are still those of the last vouch.
 //! - `unresolved`: remembers the comments that need a person, and counts them until they are in order.
@@ -18,7 +17,6 @@
 //! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 
 mod audit;
-mod catalogue;
 mod changed;
 mod check;
 mod command_line;

@@ -34,18 +34,12 @@ pub(crate) struct SegmentState {
     /// When the current pass began. For a pass over all segments: when that pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Timestamp>,
-    /// Whether the current pass has listed all products read so far.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) lists: bool,
     /// When the last completed pass began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_began: Option<Timestamp>,
     /// When the last completed pass ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_ended: Option<Timestamp>,
-    /// Whether the last completed pass listed all products that it read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) last_lists: bool,
 }
 
 impl SegmentState {
@@ -165,8 +159,6 @@ mod tests {
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),
-            lists: true,
-            last_lists: false,
         }
     }
 

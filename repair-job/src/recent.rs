@@ -5,8 +5,6 @@
 //! Every window is complete, because it ends a settle delay ago.
 //!
 //! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
-//!
-//! It also lists the products that the journal names (`catalogue`), each before the watermarks pass its entry.
 
 use std::time::Duration;
 
@@ -15,7 +13,6 @@ use process::now;
 use tokio::time::Instant as Clock;
 
 use crate::{
-    catalogue::Listing,
     changed::{Reader, reconcile_part, windows},
     error::RepairError,
     follow::Follow,
@@ -80,15 +77,12 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), RepairErr
     if let Some(since) = since.filter(|since| *since < oldest) {
         run.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
     }
-    // Products written since the catalogue's end must be listed too. A catalogue with an implausible end begins anew.
-    let listed_to = job.table.catalogue().await?.filter(|catalogue| catalogue.table == table_id).map(|found| found.to);
-    let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
-    let begins = follow.begins(oldest).chain(of_duplicates).chain(listed_to).min();
+    let begins = follow.begins(oldest).chain(of_duplicates).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
     if let (true, Some(begins)) = (may_go_on, begins) {
         let from = begins.max(oldest);
-        let pass = Pass { run, table_id, from, to, listed_to, moves_duplicates: of_duplicates.is_some() };
+        let pass = Pass { run, from, to, moves_duplicates: of_duplicates.is_some() };
         Box::pin(pass.follow_journal(&mut follow, &mut voucher)).await?;
     }
     voucher.report();
@@ -98,11 +92,8 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), RepairErr
 /// A pass over the journal.
 struct Pass<'run> {
     run: &'run Run<'run>,
-    table_id: String,
     from: Timestamp,
     to: Timestamp,
-    /// The instant until which the product catalogue lists all products.
-    listed_to: Option<Timestamp>,
     /// Whether the duplicates' watermark advances.
     moves_duplicates: bool,
 }
@@ -113,7 +104,6 @@ impl Pass<'_> {
     async fn follow_journal(&self, follow: &mut Follow, voucher: &mut Voucher<'_>) -> Result<(), RepairError> {
         let Self { run, from, to, .. } = *self;
         let mut moved_on = Clock::now();
-        let (listing, mut listed_from) = (Listing::new(run), from);
         for window in windows(from, to) {
             let mut reader = Reader::new(window);
             loop {
@@ -125,15 +115,7 @@ impl Pass<'_> {
                     return Ok(());
                 }
                 let Some(part) = reader.next(&run.job.table).await? else { break };
-                for (at, what) in part.unreadable {
-                    run.add_unresolved(what);
-                    // The product that the entry names is unknown. Unless the catalogue already covers that time, the
-                    // catalogue begins anew.
-                    if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
-                        listed_from = part.window.to;
-                    }
-                }
-                listing.list(part.products).await?;
+                part.unreadable.into_iter().for_each(|what| run.add_unresolved(what));
                 let scope = Scope { duplicates: true, index: follow.scope() };
                 let outcome = Box::pin(reconcile_part(run, part.window, part.named, &scope)).await?;
                 if outcome.index_was_away {
@@ -146,7 +128,6 @@ impl Pass<'_> {
                 let is_due = outcome.comments > 0 || is_last || moved_on.elapsed() > ADVANCE_EVERY;
                 if run.may_remember() && is_due {
                     moved_on = Clock::now();
-                    listing.followed(&self.table_id, listed_from, part.window.to).await?;
                     if self.moves_duplicates {
                         run.job.table.advance_watermark(part.window.to).await?;
                     }

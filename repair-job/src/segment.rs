@@ -8,12 +8,10 @@
 //! When a comment is right in the table, its scores in its four base sets are also checked. The sweep finds superfluous
 //! entries (`sweep`).
 //!
-//! The scan lists the products of all comments (`catalogue`), including comments that bypassed the writers.
-//!
 //! **Invariant:** a position is stored, and a segment counts as checked, only up to where everything was checked,
 //! including the page index (`tests/repair/resumed.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{
     BaseSet, CommentId, Malformed,
@@ -22,12 +20,11 @@ use model::{
 };
 use process::now;
 use serde_dynamo::Item;
-use table::{ItemKey, ScanOf};
+use table::ItemKey;
 use tokio::time::{Duration, Instant as Clock};
 
 use crate::{
     audit::Audit,
-    catalogue::product_of,
     error::RepairError,
     job::{index_is_away, looked_at},
     pass::{SegmentState, state_name},
@@ -37,8 +34,7 @@ use crate::{
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
 const SCAN_LIMIT: u32 = 2_000;
 
-/// Maximum number of items of one id kept in memory. A comment never has as many. Beyond it, only primary items are
-/// kept.
+/// Maximum number of items of one id kept in memory. A comment never has as many.
 const COLLECTION_MAX: usize = 500;
 
 /// How often the position is stored.
@@ -65,9 +61,6 @@ impl Audit<'_> {
         let mut read = state.items.unwrap_or(0);
         let name = state_name(segment, self.segments);
         let pass = state.began.unwrap_or(self.began);
-        // An older version that listed no products may have stored the position. Then the products before it are not
-        // listed.
-        state.lists |= position.is_none();
         // While this holds, everything up to the stored position was checked. When it ends, the stored position stays.
         let mut counts = self.index_answers();
         let mut remembered = Clock::now();
@@ -87,8 +80,7 @@ impl Audit<'_> {
             state.table = Some(self.table_id.clone());
             let before = SegmentState { began: Some(pass), ..state.clone() };
             state.began = Some(pass);
-            let scanned =
-                job.table.scan_segment(ScanOf::Everything, position, segment, self.segments, SCAN_LIMIT).await?;
+            let scanned = job.table.scan_segment(position, segment, self.segments, SCAN_LIMIT).await?;
             self.run.report().items += scanned.read;
             self.advance(&mut read, scanned.read);
             position = scanned.next;
@@ -98,9 +90,8 @@ impl Audit<'_> {
                     state.position = open.last().and_then(key_of);
                     closed.push(std::mem::take(&mut open));
                 }
-                // A collection that is cut off here is suspect by what is kept, and is read again as a whole. But its
-                // products must be listed.
-                if open.len() < COLLECTION_MAX || product_of(&item).is_some() {
+                // A collection that is cut off here is suspect by what is kept, and is read again as a whole.
+                if open.len() < COLLECTION_MAX {
                     open.push(item);
                 }
             }
@@ -134,7 +125,6 @@ impl Audit<'_> {
                     table: state.table.clone(),
                     last_began: Some(pass),
                     last_ended: Some(ended),
-                    last_lists: state.lists,
                     ..SegmentState::default()
                 };
                 self.remember(&name, &done).await?;
@@ -160,7 +150,7 @@ impl Audit<'_> {
     async fn check(&self, collections: &[Vec<Item>]) -> Result<Looked, RepairError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
-        let (mut products, mut checked) = (BTreeSet::new(), 0);
+        let mut checked = 0;
         for items in collections {
             let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
             if !pk.starts_with(COMMENT_PREFIX) {
@@ -173,7 +163,6 @@ impl Audit<'_> {
                 continue;
             };
             checked += 1;
-            products.extend(items.iter().filter_map(product_of));
             match Collection::whole(items) {
                 Some(image) => right.push(image),
                 None => {
@@ -181,7 +170,6 @@ impl Audit<'_> {
                 }
             }
         }
-        self.listing.list(products).await?;
         let index = match self.index_answers() {
             true => self.follow.scope(),
             false => IndexScope::Nothing,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{CommentId, Timestamp, plan::reconcile::Places};
 use serde::{Deserialize, Serialize};
+use table::Table;
 
 use crate::{
     counted::UNRESOLVED_MAX,
@@ -27,13 +28,18 @@ struct Remembered {
     places: Places,
 }
 
-/// Checks the unresolved comments again, and forgets those that are in order.
-pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), RepairError> {
-    let table = &run.job.table;
+/// The remembered comments, and where each was looked for.
+pub(crate) async fn remembered(table: &Table) -> Result<Vec<(CommentId, Places)>, RepairError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     let comments =
         remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places)));
-    let comments: Vec<(CommentId, Places)> = comments.collect();
+    Ok(comments.collect())
+}
+
+/// Checks the unresolved comments again, and forgets those that are in order.
+pub(crate) async fn look_again(run: &Run<'_>, follow: &Follow) -> Result<(), RepairError> {
+    let table = &run.job.table;
+    let comments = remembered(table).await?;
     let scope = Scope { duplicates: true, index: follow.scope() };
     for (id, state) in run.reconcile_all(comments, &scope).await? {
         match state {

@@ -117,8 +117,8 @@ pub enum Drift {
     MissingName(ProductId, Option<Language>),
     /// The page index names a product, or a language of it, that has no comments.
     ExtraName(ProductId, Option<Language>),
-    /// The primary item under this key lacks a revision, and nothing else.
-    MissingRevision(FilterKey),
+    /// The primary item under this key lacks its revision or a key of the index `primaries`, and nothing else.
+    IncompleteItem(FilterKey),
 }
 
 /// The kind of a difference; reports count by it.
@@ -145,8 +145,8 @@ pub enum DriftKind {
     MissingName,
     /// See [`Drift::ExtraName`].
     ExtraName,
-    /// See [`Drift::MissingRevision`].
-    MissingRevision,
+    /// See [`Drift::IncompleteItem`].
+    IncompleteItem,
 }
 
 impl DriftKind {
@@ -163,7 +163,7 @@ impl DriftKind {
             Self::OrphanRank => "orphan_rank",
             Self::MissingName => "missing_name",
             Self::ExtraName => "extra_name",
-            Self::MissingRevision => "missing_revision",
+            Self::IncompleteItem => "incomplete_item",
         }
     }
 }
@@ -188,7 +188,7 @@ impl Drift {
             Self::OrphanRank(_) => DriftKind::OrphanRank,
             Self::MissingName(..) => DriftKind::MissingName,
             Self::ExtraName(..) => DriftKind::ExtraName,
-            Self::MissingRevision(_) => DriftKind::MissingRevision,
+            Self::IncompleteItem(_) => DriftKind::IncompleteItem,
         }
     }
 }
@@ -200,7 +200,7 @@ impl fmt::Display for Drift {
             Self::MissingDuplicate(key)
             | Self::ExtraDuplicate(key)
             | Self::OrphanDuplicate(key)
-            | Self::MissingRevision(key) => write!(f, "{key}"),
+            | Self::IncompleteItem(key) => write!(f, "{key}"),
             Self::StaleDuplicate(key, attributes) => write!(f, "{key} ({})", attributes.join(", ")),
             Self::MissingRank(set) | Self::ExtraRank(set) | Self::OrphanRank(set) => write!(f, "{set}"),
             Self::WrongScore(set, score) => write!(f, "{set} ({score})"),
