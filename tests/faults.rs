@@ -31,7 +31,7 @@ use crate::{
         },
         mappings::Mappings,
         redis_server,
-        stores::Stores,
+        stores::{LONGEST_LANGUAGE, Stores},
     },
     replay::write_history,
 };
@@ -60,7 +60,8 @@ const MALFORMED: &str = "malformed";
 /// A comment in a language whose base set in Redis holds a value of the wrong type.
 const MISPLACED: &str = "misplaced";
 
-const LANGUAGE: &str = "xh";
+/// The language of the poison comments.
+const LANGUAGE: &str = LONGEST_LANGUAGE;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
@@ -230,6 +231,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
     let mut malformed = stores.table.raw_primary_item(&giant).await.unwrap().unwrap().into_inner();
     malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
+    malformed.remove("padding");
     stores.put_raw(malformed.into()).await;
     delete(stores, MALFORMED).await;
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {} text", misplaced_key(stores))).await;

@@ -59,6 +59,12 @@ async fn the_stack_has_what_the_code_expects() {
     assert_eq!(key(&table["KeySchema"]), ["pk", "sk"]);
     let index = &table["GlobalSecondaryIndexes"][0];
     assert_eq!((&index["IndexName"], key(&index["KeySchema"])), (&json!(table::GSI), vec!["sk".into(), "cd".into()]));
+    let index = &table["GlobalSecondaryIndexes"][1];
+    assert_eq!(
+        (&index["IndexName"], key(&index["KeySchema"])),
+        (&json!(table::PRIMARIES), vec!["shard".into(), "pcd".into()])
+    );
+    assert_eq!(index["Projection"]["NonKeyAttributes"], json!(model::primaries::PRIMARIES_PROJECTED));
     assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(table["DeletionProtectionEnabled"], true);
 

@@ -265,9 +265,11 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     let item = stores.table.raw_primary_item(&comments[0].id).await.unwrap().unwrap().into_inner();
     let at = comments[1].created_at.plus_ms(1);
     let newest = comments[0].created_at.plus_ms(2);
-    stores
-        .break_primary_item(&comments[0].id, "cd", Some(AttributeValue::S(format!("{newest}#{}", comments[0].id))))
-        .await;
+    let cd = model::Cd { created_at: newest, id: comments[0].id.clone() };
+    let pcd = model::primaries::PrimariesKey::of(&comments[0].product, &cd).pcd;
+    for (name, value) in [("cd", cd.to_string()), ("pcd", pcd)] {
+        stores.break_primary_item(&comments[0].id, name, Some(AttributeValue::S(value))).await;
+    }
     for number in 0..INVALID {
         let mut invalid = item.clone();
         invalid.insert("pk".to_owned(), AttributeValue::S(format!("COMMENT#x{number}")));

@@ -64,7 +64,7 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let folder = folder()?;
     let engine = start_engine(&folder.path().join("table")).await?;
     let table = connect("bench", &engine.endpoint_url()).await;
-    create_table_without_stream(&table, true).await?;
+    create_table_without_stream(&table).await?;
     let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
     let mut rounds = Rounds::default();

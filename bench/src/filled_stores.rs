@@ -79,7 +79,7 @@ impl FilledStores {
         let file = folder.path().join("table");
         let engine = start_engine(&file).await?;
         let table = connect(TABLE, &engine.endpoint_url()).await;
-        create_table_without_stream(&table, true).await?;
+        create_table_without_stream(&table).await?;
         if with_four_index {
             four_index_table(&table, FOUR_INDEX).create().await?;
         }

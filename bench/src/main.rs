@@ -85,7 +85,7 @@ enum Name {
     Memory,
     /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
     Payload,
-    /// The rebuild of the page index, by the product catalogue and by a scan, beside a bare pipeline of the same `ZADD`s. 40 s.
+    /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
     Rebuild,
     /// How pages, page index, audit and rebuild grow with the number of comments, up to ten million.
     Scale,

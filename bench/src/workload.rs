@@ -4,10 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-    ScalarAttributeType,
-};
+use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
     BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, Timestamp,
@@ -21,7 +18,7 @@ use rand::{
 };
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use table::{GSI, Table};
+use table::{Table, definition};
 use tempfile::TempDir;
 
 /// Records per invocation: the setting of the event source mappings in the deployment template.
@@ -174,31 +171,22 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
     folder.context("a folder for the data")
 }
 
-/// The project's table without its stream, time to live and backups, and on request without its index.
-pub(crate) async fn create_table_without_stream(table: &Table, with_index: bool) -> anyhow::Result<()> {
-    let text =
-        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
-    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
-    let index = GlobalSecondaryIndex::builder()
-        .index_name(GSI)
-        .key_schema(key(attribute::SK, KeyType::Hash)?)
-        .key_schema(key(attribute::CD, KeyType::Range)?)
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
-        .build()?;
-    let create = table
-        .client()
-        .create_table()
-        .table_name(table.name())
-        .attribute_definitions(text(attribute::PK)?)
-        .attribute_definitions(text(attribute::SK)?)
-        .key_schema(key(attribute::PK, KeyType::Hash)?)
-        .key_schema(key(attribute::SK, KeyType::Range)?)
-        .billing_mode(BillingMode::PayPerRequest);
-    let create = match with_index {
-        true => create.attribute_definitions(text(attribute::CD)?).global_secondary_indexes(index),
-        false => create,
-    };
-    create.send().await?;
+/// The project's table without its stream, time to live and backups.
+pub(crate) async fn create_table_without_stream(table: &Table) -> anyhow::Result<()> {
+    create_table_with(table, definition::attribute_definitions()?, vec![definition::gsi()?, definition::primaries()?])
+        .await
+}
+
+/// A table with these indexes, and these attributes in its keys and theirs.
+pub(crate) async fn create_table_with(
+    table: &Table,
+    attributes: Vec<AttributeDefinition>,
+    indexes: Vec<GlobalSecondaryIndex>,
+) -> anyhow::Result<()> {
+    let create = table.client().create_table().table_name(table.name());
+    let create = create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(indexes));
+    let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?));
+    create.billing_mode(BillingMode::PayPerRequest).send().await?;
     Ok(())
 }
 

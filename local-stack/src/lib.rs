@@ -18,5 +18,6 @@ pub mod redis_server;
 pub mod repair;
 mod running;
 pub mod stack;
+mod trim;
 
 pub use index_keeper::IndexState;

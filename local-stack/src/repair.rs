@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use page_index::PageIndex;
 use process::{StoreError, now};
 use repair_job::{AuditOptions, Job, JobSettings, Report, SETTLE_DELAY, Stop, exit};
-use table::{ScanOf, Table, capacity::Meter};
+use table::{Table, capacity::Meter};
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
@@ -50,7 +50,7 @@ impl AuditSchedule {
 
 /// Sets the first watermark of a new table, so that `recent` does not look for entries from before the table existed.
 pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
-    if table.watermark().await?.is_none() && table.scan_segment(ScanOf::Everything, None, 0, 1, 1).await?.read == 0 {
+    if table.watermark().await?.is_none() && table.scan_segment(None, 0, 1, 1).await?.read == 0 {
         table.advance_watermark(now()).await?;
     }
     Ok(())

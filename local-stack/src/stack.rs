@@ -32,12 +32,11 @@ use crate::{
     redis_server::{RedisServer, RedisServerError},
     repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
     running::RunningStack,
+    trim::trim,
 };
 
 /// The table's name. Each data folder belongs to one table, so the name need not change.
 pub const TABLE: &str = "pagemark";
-/// Interval between two removals of the stream records that both mappings have processed.
-const TRIM_EVERY: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
@@ -345,6 +344,29 @@ impl Stack {
     }
 }
 
+/// The given engine's URL, or an embedded engine and its URL.
+async fn start_engine(settings: &StackSettings, data_dir: &Path) -> Result<(Option<Arc<Engine>>, String), StackError> {
+    if let Some(url) = &settings.dynamodb_url {
+        return Ok((None, url.clone()));
+    }
+    let engine = Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?;
+    let url = engine.endpoint_url();
+    Ok((Some(Arc::new(engine)), url))
+}
+
+/// The given server's URL, or a server of the stack's own and its URL.
+async fn start_redis(
+    settings: &StackSettings,
+    data_dir: &Path,
+) -> Result<(Option<Arc<RedisServer>>, String), StackError> {
+    if let Some(url) = &settings.redis_url {
+        return Ok((None, url.clone()));
+    }
+    let server = RedisServer::start(data_dir).await?;
+    let url = server.url();
+    Ok((Some(Arc::new(server)), url))
+}
+
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 fn event_source_mappings(
     settings: &StackSettings,
@@ -383,29 +405,6 @@ fn event_source_mappings(
     ])
 }
 
-/// The engine and its URL. Starts no engine when the settings name one.
-async fn start_engine(settings: &StackSettings, data_dir: &Path) -> Result<(Option<Arc<Engine>>, String), StackError> {
-    if let Some(url) = &settings.dynamodb_url {
-        return Ok((None, url.clone()));
-    }
-    let engine = Arc::new(Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?);
-    let url = engine.endpoint_url();
-    Ok((Some(engine), url))
-}
-
-/// The Redis server and its URL. Starts no server when the settings name one.
-async fn start_redis(
-    settings: &StackSettings,
-    data_dir: &Path,
-) -> Result<(Option<Arc<RedisServer>>, String), StackError> {
-    if let Some(url) = &settings.redis_url {
-        return Ok((None, url.clone()));
-    }
-    let server = Arc::new(RedisServer::start(data_dir).await?);
-    let url = server.url();
-    Ok((Some(server), url))
-}
-
 /// Starts the API, with clients of its own: their connections live on the API's threads and end with them. Returns its
 /// address, its task, and the sender whose end stops it.
 async fn start_api(
@@ -433,23 +432,6 @@ async fn start_api(
         }
     });
     Ok((address, api, stop))
-}
-
-/// Removes the stream records that both mappings have processed; the engine would keep them for ever.
-async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
-    let mut trimmed = None;
-    loop {
-        tokio::time::sleep(TRIM_EVERY).await;
-        let processed: Option<Vec<String>> = mappings.iter().map(|state| state.borrow().processed.clone()).collect();
-        // Sequence numbers have up to 40 digits; shorter ones are smaller.
-        let lowest =
-            processed.and_then(|numbers| numbers.into_iter().min_by_key(|number| (number.len(), number.clone())));
-        let Some(lowest) = lowest.filter(|lowest| trimmed.as_ref() != Some(lowest)) else { continue };
-        match engine.trim_stream(&table, &lowest).await {
-            Ok(_) => trimmed = Some(lowest),
-            Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
-        }
-    }
 }
 
 fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {

@@ -15,9 +15,10 @@ use crate::{
     filter::FilterKey,
     id::CommentId,
     language::Language,
+    primaries::{PRIMARIES_KEYS, PrimariesKey},
     rating::Rating,
     revision::Revision,
-    strict_text::strict_text,
+    strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
 };
 
@@ -39,6 +40,10 @@ pub mod attribute {
     pub const COMMENT_BLOB: &str = "comment_blob";
     /// True on duplicate items, absent on others.
     pub const AUTO: &str = "auto";
+    /// The partition key of the index `primaries`; on primary items only.
+    pub const SHARD: &str = "shard";
+    /// The sort key of the index `primaries`, `<escaped product>#<cd>`; on primary items only.
+    pub const PCD: &str = "pcd";
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
 }
@@ -78,15 +83,22 @@ pub struct CommentItem {
     /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
+    /// See [`PrimariesKey::shard`]; only on a primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// See [`PrimariesKey::pcd`]; only on a primary item.
+    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    pub pcd: Option<String>,
 }
 
-fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+pub(crate) fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|_| Some(true))
 }
 
 impl CommentItem {
     /// The primary item of a comment, its text in this format.
     pub fn primary(comment: &Comment, format: BlobFormat) -> Self {
+        let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.product, &comment.cd());
         Self {
             pk: comment_pk(&comment.id),
             sk: FilterKey::primary(comment.product.clone()).to_string(),
@@ -96,6 +108,8 @@ impl CommentItem {
             revision: comment.revision.to_string(),
             comment_blob: CommentBlob::new(&comment.text, format),
             auto: None,
+            shard: Some(shard),
+            pcd: Some(pcd),
         }
     }
 
@@ -110,13 +124,23 @@ impl CommentItem {
     /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
     /// authors without a visible character.
     pub fn into_comment(self) -> Result<Comment, Malformed> {
-        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto } = self;
-        let attributes =
-            Attributes { pk: &pk, sk: &sk, cd: &cd, language: &language, rating, has_auto: auto.is_some() };
+        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd } = self;
+        let attributes = Attributes {
+            pk: &pk,
+            sk: &sk,
+            cd: &cd,
+            language: &language,
+            rating,
+            has_auto: auto.is_some(),
+            revision: Some(&revision),
+            shard: shard.as_deref(),
+            pcd: pcd.as_deref(),
+        };
         let read = || {
             let head = attributes.read()?;
             let text = comment_blob.into_text().map_err(|error| Fault::new(attribute::COMMENT_BLOB, error.problem))?;
-            Ok(head.comment(parse_revision(&revision)?, text))
+            let revision = attributes.revision_of(&head)?;
+            Ok(head.comment(revision, text))
         };
         read().map_err(|fault: Fault| fault.of(&pk, &sk))
     }
@@ -129,12 +153,22 @@ impl CommentItem {
 /// Names the attribute that is missing or wrong.
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
     let read = || {
-        let head = Attributes::of(item)?.read()?;
+        let attributes = Attributes::of(item)?;
+        let head = attributes.read()?;
         let text = blob::read(item.get(attribute::COMMENT_BLOB));
         let text = text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-        Ok(head.comment(revision_of(item)?, text))
+        let revision = attributes.revision_of(&head)?;
+        Ok(head.comment(revision, text))
     };
     read().map_err(|fault: Fault| fault.of_item(item))
+}
+
+/// The comment of an entry of the index `primaries`, given as an item.
+///
+/// # Errors
+/// Names the attribute that is missing or wrong.
+pub fn placed_of_entry(entry: &Item) -> Result<PlacedComment, Malformed> {
+    Attributes::of(entry).and_then(|attributes| attributes.placed()).map_err(|fault| fault.of_item(entry))
 }
 
 /// The primary item of a comment after an edit. Unknown attributes stay, and so do unknown keys inside the map
@@ -153,7 +187,7 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
 }
 
 /// A wrong attribute of an item, and the problem.
-struct Fault {
+pub(crate) struct Fault {
     attribute: &'static str,
     problem: String,
 }
@@ -163,7 +197,7 @@ impl Fault {
         Self { attribute, problem: problem.into() }
     }
 
-    fn of(self, pk: &str, sk: &str) -> Malformed {
+    pub(crate) fn of(self, pk: &str, sk: &str) -> Malformed {
         Malformed::of_item(pk, sk, self.attribute, self.problem)
     }
 
@@ -173,21 +207,23 @@ impl Fault {
     }
 }
 
-/// The attributes of an item that describe its comment, besides the text and the revision.
-struct Attributes<'item> {
-    pk: &'item str,
-    sk: &'item str,
-    cd: &'item str,
-    language: &'item str,
-    rating: u64,
-    has_auto: bool,
+/// The attributes of an item that describe its comment, besides the text.
+pub(crate) struct Attributes<'item> {
+    pub(crate) pk: &'item str,
+    pub(crate) sk: &'item str,
+    pub(crate) cd: &'item str,
+    pub(crate) language: &'item str,
+    pub(crate) rating: u64,
+    pub(crate) has_auto: bool,
+    pub(crate) revision: Option<&'item str>,
+    pub(crate) shard: Option<&'item str>,
+    pub(crate) pcd: Option<&'item str>,
 }
 
 /// The parsed form of [`Attributes`].
-struct Head {
-    id: CommentId,
+pub(crate) struct Head {
+    cd: Cd,
     key: FilterKey,
-    created_at: Timestamp,
     language: Language,
     rating: Rating,
 }
@@ -206,6 +242,9 @@ impl<'item> Attributes<'item> {
             language: required(attribute::LANGUAGE)?,
             rating: rating.ok_or_else(|| Fault::new(attribute::RATING, "is missing or no whole number"))?,
             has_auto: item.contains_key(attribute::AUTO),
+            revision: text(item, attribute::REVISION),
+            shard: text(item, attribute::SHARD),
+            pcd: text(item, attribute::PCD),
         })
     }
 
@@ -221,30 +260,48 @@ impl<'item> Attributes<'item> {
         }
         let language = Language::parse(self.language);
         Ok(Head {
-            id,
+            cd,
             key,
-            created_at: cd.created_at,
             // The value may be anything, so it is not repeated.
             language: language.map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?,
             rating: Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?,
         })
     }
+
+    /// The revision, when everything is right that the repair job can supply: the revision, and on a primary item the
+    /// keys of the index `primaries`.
+    fn revision_of(&self, head: &Head) -> Result<Revision, Fault> {
+        let revision = self.revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
+        let revision = Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))?;
+        if head.key.is_primary() {
+            let PrimariesKey { shard, pcd } = PrimariesKey::of(&head.key.product, &head.cd);
+            for (name, found, right) in [(attribute::SHARD, self.shard, shard), (attribute::PCD, self.pcd, pcd)] {
+                if found != Some(&right) {
+                    return Err(Fault::new(name, format!("is missing or not {right:?}")));
+                }
+            }
+        }
+        Ok(revision)
+    }
+
+    /// The comment of an entry of the index `primaries`.
+    pub(crate) fn placed(&self) -> Result<PlacedComment, Fault> {
+        let head = self.read()?;
+        self.revision_of(&head)?;
+        Ok(head.placed())
+    }
 }
 
 impl Head {
     fn comment(self, revision: Revision, text: CommentText) -> Comment {
-        let Self { id, key, created_at, language, rating } = self;
+        let Self { cd: Cd { created_at, id }, key, language, rating } = self;
         Comment { id, product: key.product, language, rating, created_at, revision, text: text.shown() }
     }
-}
 
-fn revision_of(item: &Item) -> Result<Revision, Fault> {
-    let revision = text(item, attribute::REVISION);
-    parse_revision(revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?)
-}
-
-fn parse_revision(revision: &str) -> Result<Revision, Fault> {
-    Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))
+    fn placed(self) -> PlacedComment {
+        let Self { cd: Cd { created_at, id }, key, language, rating } = self;
+        PlacedComment { id, placement: Placement { product: key.product, language, rating }, created_at }
+    }
 }
 
 /// A primary item's comment, and where it belongs: the data for its entries in the page index.
@@ -278,8 +335,9 @@ pub fn text<'item>(item: &'item Item, name: &str) -> Option<&'item str> {
 pub enum PrimaryItem<'item> {
     /// A valid primary item.
     Valid(Image<'item>),
-    /// Its revision is missing or malformed. All else is right, so the repair job can give it one.
-    WithoutRevision(PlacedComment, Malformed),
+    /// Its revision or a key of the index `primaries` is missing or wrong. All else is right, so the repair job can
+    /// supply them.
+    Incomplete(PlacedComment, Malformed),
     /// The repair job cannot correct the item: a person has to look.
     Invalid(Malformed),
 }
@@ -288,22 +346,21 @@ impl<'item> PrimaryItem<'item> {
     /// Reads an item by the one definition of a valid primary item.
     pub fn read(item: &'item Item) -> Self {
         let read = || {
-            let head = Attributes::of(item)?.read()?;
+            let attributes = Attributes::of(item)?;
+            let head = attributes.read()?;
             if !head.key.is_primary() {
                 return Err(Fault::new(attribute::SK, "is not a primary item's"));
             }
             let text = blob::check(item.get(attribute::COMMENT_BLOB));
             text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-            Ok(head)
+            Ok((attributes.revision_of(&head), head.placed()))
         };
-        let Head { id, key, created_at, language, rating } = match read() {
-            Ok(head) => head,
-            Err(fault) => return Self::Invalid(fault.of_item(item)),
-        };
-        let placement = Placement { product: key.product, language, rating };
-        match revision_of(item) {
-            Ok(revision) => Self::Valid(Image { id, placement, created_at, revision, item }),
-            Err(fault) => Self::WithoutRevision(PlacedComment { id, placement, created_at }, fault.of_item(item)),
+        match read() {
+            Ok((Ok(revision), PlacedComment { id, placement, created_at })) => {
+                Self::Valid(Image { id, placement, created_at, revision, item })
+            }
+            Ok((Err(fault), placed)) => Self::Incomplete(placed, fault.of_item(item)),
+            Err(fault) => Self::Invalid(fault.of_item(item)),
         }
     }
 }
@@ -311,7 +368,7 @@ impl<'item> PrimaryItem<'item> {
 /// The comment of a primary item, or of an image of it in the stream, and the item.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. The item is borrowed, and its text is checked but not copied. A handler looks at two images a record, and
+/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not copied. A handler looks at two images a record, and
 /// copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
@@ -335,7 +392,7 @@ impl<'item> Image<'item> {
     pub fn of_primary(item: &'item Item) -> Result<Self, Malformed> {
         match PrimaryItem::read(item) {
             PrimaryItem::Valid(image) => Ok(image),
-            PrimaryItem::WithoutRevision(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
+            PrimaryItem::Incomplete(_, malformed) | PrimaryItem::Invalid(malformed) => Err(malformed),
         }
     }
 
@@ -357,6 +414,7 @@ impl<'item> Image<'item> {
         let is_right = |name: &str| match name {
             attribute::SK => true,
             attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
+            name if PRIMARIES_KEYS.contains(&name) => !found.contains_key(name),
             _ => found.get(name) == self.item.get(name),
         };
         let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
@@ -366,9 +424,10 @@ impl<'item> Image<'item> {
         wrong
     }
 
-    /// The duplicate of the item under another key.
+    /// The duplicate of the item under another key. It leaves out the attributes that key a sparse index.
     pub fn duplicate(&self, key: &FilterKey) -> Item {
         let mut duplicate = self.item.clone().into_inner();
+        duplicate.retain(|name, _| !PRIMARIES_KEYS.contains(&name.as_str()));
         duplicate.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
         duplicate.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
         Item::from(duplicate)

@@ -4,7 +4,6 @@
 //! arguments and is tested as data. ARCHITECTURE.md defines the words.
 
 mod blob;
-pub mod catalogue;
 mod comment;
 mod error;
 mod filter;
@@ -16,6 +15,7 @@ mod language;
 mod outside_text;
 mod page;
 pub mod plan;
+pub mod primaries;
 mod rating;
 pub mod record;
 mod revision;

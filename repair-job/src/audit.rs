@@ -15,7 +15,6 @@ use process::StoreError;
 
 use crate::{
     audit_plan::{AuditOptions, AuditPlan, Which, plan_audit},
-    catalogue::Listing,
     checkpoint::{ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps},
     error::index_is_away,
     find::{index_scan::IndexScan, table_scan::TableScan},
@@ -32,7 +31,6 @@ struct Audit<'run> {
     options: AuditOptions,
     table_id: String,
     snapshot: IndexSnapshot,
-    listing: Listing<'run>,
     segments: u32,
     /// Approximate number of items per segment.
     items: u64,
@@ -56,7 +54,6 @@ pub(crate) async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), St
         options,
         table_id: described.id,
         snapshot,
-        listing: Listing::new(run),
         segments,
         items: described.items / u64::from(segments),
         began: plan.began,
@@ -129,15 +126,12 @@ impl Audit<'_> {
     }
 
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
-        // An older version that listed no products may have stored the position. Then the products before it are not
-        // listed.
-        state.lists |= state.position.is_none();
         state.table = Some(self.table_id.clone());
         let pass = state.began.unwrap_or(self.began);
         let name = state_name(segment, self.segments);
         let mut checkpoint = SegmentCheckpoint::new(self.run, &self.snapshot, (name, self.items), state, pass);
         let place = (segment, self.segments);
-        let mut finder = TableScan::new(self.run, &self.snapshot, &self.listing, place, checkpoint.start());
+        let mut finder = TableScan::new(self.run, &self.snapshot, place, checkpoint.start());
         let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         ended?;
@@ -170,19 +164,16 @@ impl Audit<'_> {
 
     /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began
     /// are in the journal; everything older was checked. A margin covers the writers' clock differences and late
-    /// writes. When every segment's pass also listed its products, the catalogue is complete up to that instant.
+    /// writes.
     async fn advance_watermark(&self) -> Result<(), StoreError> {
         let job = self.run.job;
         let states = segment_states(&job.table, &self.table_id).await?;
         let of_segment = |segment| states.get(&state_name(segment, self.segments));
         let done = (0..self.segments)
-            .map(|segment| of_segment(segment).and_then(|state| Some((state.last_began?, state.last_lists))))
-            .collect::<Option<Vec<(Timestamp, bool)>>>();
-        let Some(first) = done.iter().flatten().map(|(began, _)| *began).min() else { return Ok(()) };
+            .map(|segment| of_segment(segment).and_then(|state| state.last_began))
+            .collect::<Option<Vec<Timestamp>>>();
+        let Some(first) = done.into_iter().flatten().min() else { return Ok(()) };
         let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
-        if done.iter().flatten().all(|(_, lists)| *lists) {
-            self.listing.audited(&self.table_id, first).await?;
-        }
         job.table.advance_watermark(first).await
     }
 }

@@ -167,8 +167,6 @@ mod tests {
             began: Some(at(began)),
             last_began: last_began.map(at),
             last_ended: last_began.map(at),
-            lists: true,
-            last_lists: false,
         }
     }
 

@@ -100,7 +100,7 @@ async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>)
             return Ok(described);
         }
     };
-    if let Some(InvalidPrimary { malformed, without_revision: Some(_), .. }) = &collection.invalid {
+    if let Some(InvalidPrimary { malformed, incomplete: Some(_), .. }) = &collection.invalid {
         described.lines.push(format!("primary item: to be taken over, {malformed}"));
         return Ok(described);
     }
@@ -176,8 +176,8 @@ fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> V
             Drift::ExtraName(product, language) => {
                 add("name", &state, name(product, language.as_ref()), "named", NOTHING);
             }
-            // It has no row: what the item implies is unknown until it has a revision.
-            Drift::MissingRevision(_) => {}
+            // It has no row: what the item implies is unknown until it is complete.
+            Drift::IncompleteItem(_) => {}
         }
     }
     rows.into_values().collect()

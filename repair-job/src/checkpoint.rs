@@ -71,7 +71,6 @@ impl<'run> SegmentCheckpoint<'run> {
                 table: self.state.table,
                 last_began: Some(self.pass),
                 last_ended: Some(now()),
-                last_lists: self.state.lists,
                 ..SegmentState::default()
             };
         }

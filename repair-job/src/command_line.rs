@@ -75,8 +75,7 @@ async fn long_command(job: &Job, command: &Command) -> anyhow::Result<Report> {
         Command::Recent { since } => job.recent_since(*since).await,
         Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).await,
         Command::Quarantine(args) => job.quarantine(&args.connect().await).await,
-        Command::Rebuild { segments, scan: false } => job.rebuild(*segments).await,
-        Command::Rebuild { segments, scan: true } => job.rebuild_by_scan(*segments).await,
+        Command::Rebuild { segments } => job.rebuild(*segments).await,
         Command::Check { id, product } => job.check(id, product.as_ref()).await.report,
         Command::Status { .. } => Report::default(),
     })

@@ -43,15 +43,10 @@ impl Job {
         self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
     }
 
-    /// Rebuilds the page index, by the product catalogue if that is whole. Reads `segments` products, or segments of
-    /// the table, in parallel. Without `--apply`, it only counts the comments that it would index.
+    /// Rebuilds the page index. Reads `segments` shards of the table's index in parallel. Without `--apply`, it only
+    /// counts the comments that it would index.
     pub async fn rebuild(&self, segments: u32) -> Report {
-        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments, false)).await).await
-    }
-
-    /// Like [`Self::rebuild`], but always by a scan of the whole table.
-    pub async fn rebuild_by_scan(&self, segments: u32) -> Report {
-        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments, true)).await).await
+        self.run("rebuild", Some("rebuild"), async |run| Box::pin(rebuild_index(run, segments)).await).await
     }
 
     /// Checks one comment. `product` names another product to look in. It needs no lease, because its writes are

@@ -144,15 +144,11 @@ pub enum Command {
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
     ///
-    /// Live writes may go on. Until it is done, page 1 and cursors answer without totals, numbered pages answer 503. It reads
-    /// product by product where the product catalogue is whole, the whole table otherwise.
+    /// Live writes may go on. Until it is done, page 1 and cursors answer without totals, numbered pages answer 503.
     Rebuild {
-        /// Products, or parts of the table, that are read at the same time.
+        /// Parts of the table's index `primaries` that are read at the same time.
         #[arg(long, value_name = "N", default_value_t = 4)]
         segments: u32,
-        /// Scan the whole table although the product catalogue is whole: after items were written behind the writers' backs.
-        #[arg(long)]
-        scan: bool,
     },
     /// Check one comment: what is there, and what should be.
     Check {

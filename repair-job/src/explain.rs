@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Timestamp, journal::JOURNAL_SHARDS};
+use model::{Timestamp, journal::JOURNAL_SHARDS, primaries::PRIMARIES_SHARDS};
 use page_index::Marked;
 use process::{StoreError, now};
 
@@ -12,7 +12,6 @@ use crate::{
     config::Command,
     error::index_is_away,
     find::journal::{oldest_entry, windows},
-    rebuild::catalogue_reaches,
     runner::Job,
     segment_state::segment_states,
     settings::ms,
@@ -37,7 +36,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError>
              removes: batches whose comments are all in order\n",
             args.quarantine
         ),
-        Command::Rebuild { segments, scan } => rebuild(job, *segments, *scan).await?,
+        Command::Rebuild { segments } => rebuild(*segments),
         Command::Check { id, .. } => format!(
             "reads:  all items of comment {id}, and its scores in all base sets of its product\n\
              writes: one transaction of its wrong duplicates, one edit of the page index, if there are differences\n"
@@ -52,35 +51,14 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError>
     Ok(text)
 }
 
-async fn rebuild(job: &Job, segments: u32, by_scan: bool) -> Result<String, StoreError> {
-    let reaches = match by_scan {
-        true => Err("it was asked for".to_owned()),
-        false => {
-            let table_id = job.table.describe().await?.id;
-            catalogue_reaches(job, &table_id).await?.map_err(|why| why.to_string())
-        }
-    };
-    let (reads, writes) = match reaches {
-        Ok(listed_to) => (
-            format!(
-                "the product catalogue; {segments} products at the same time, of each its primary items in the index, \
-                 eventually\n\x20       consistent; the journal since some minutes before {listed_to}, or before the rebuild began"
-            ),
-            "a lease, a record of the run",
-        ),
-        Err(why) => (
-            format!(
-                "the whole table by {segments} scans at the same time, eventually consistent, because: {why};\n\
-                 \x20       then the journal since some minutes before the rebuild began"
-            ),
-            "the product catalogue, an item a product; a lease, a record of the run",
-        ),
-    };
-    Ok(format!(
-        "reads:  {reads}\nwrites: {writes}\n\
+fn rebuild(segments: u32) -> String {
+    format!(
+        "reads:  the table's index `primaries`, {segments} of its {PRIMARIES_SHARDS} shards at the same time, eventually consistent;\n\
+         \x20       the journal since some minutes before the rebuild began\n\
+         writes: a lease, a record of the run\n\
          page index: emptied; four members a comment; a marker for each partition at the end. Until then numbered\n\
          \x20       pages answer 503\n"
-    ))
+    )
 }
 
 async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreError> {
@@ -116,7 +94,7 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreErro
          reads:  the journal from {from} to {to}, {windows} hours or parts of them, {queries} queries at least; of each\n\
          \x20       comment named there its items, consistent, and its scores in all base sets of its product\n\
          writes: {REPAIRS};\n\
-         \x20       the products that are named there and not listed yet; the watermarks, a vouch a minute; a lease, a record of the run\n"
+         \x20       the watermarks, a vouch a minute; a lease, a record of the run\n"
     ))
 }
 

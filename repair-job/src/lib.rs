@@ -15,7 +15,6 @@
 //! - `repair`: the only code that repairs comments. `outcome`: what became of them.
 //! - `checkpoint`, `segment_state`: how far an audit has come.
 //! - `unresolved`: remembers the comments that need a person.
-//! - `catalogue`: the list of products by which `rebuild` reads.
 //! - `status`: the state of everything.
 //!
 //! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
@@ -24,7 +23,6 @@
 
 mod audit;
 mod audit_plan;
-mod catalogue;
 mod check;
 mod checkpoint;
 mod command_line;

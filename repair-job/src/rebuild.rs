@@ -1,50 +1,43 @@
 //! `rebuild`: fills the page index from the table, then writes the markers.
 //!
-//! A rebuild reads the comments in one of two ways:
+//! It reads the table's index `primaries`, which holds the primary items and nothing else, in the order of products.
+//! Several shards of that index are read in parallel.
 //!
-//! - By the product catalogue, if that is whole (`model::catalogue`): product by product. The index `gsi` has the
-//!   primary items of a product under one key, so the rebuild reads nothing else.
-//! - By a scan of the whole table otherwise, or on request. One item in 32 is a primary item. The scan lists the
-//!   products that it meets, so that the next rebuild has a catalogue.
+//! Live writes may continue. A comment that changes during the rebuild has a journal entry. After `primaries` has been
+//! read, every comment that the journal names is reconciled. So an outdated read cannot stay in the page index.
 //!
-//! Live writes may continue. A comment that changes during the rebuild has a journal entry. After the table has been
-//! read, every comment that the journal names is reconciled. So an outdated read cannot stay in the index.
+//! **Invariant:** every valid comment is read from `primaries`, or is named by the journal entries that are read
+//! (`tests/repair/primaries.rs`). An index of a table lags behind it. It lacks only writes later than the rebuild's
+//! beginning minus [`INDEX_LAG`], so the journal is read from there.
 //!
-//! **Invariant:** every comment written through a writer is read, or is named by the journal entries that are read
-//! (`tests/repair/catalogue.rs`).
-//!
-//! - By a scan: a replica lacks only writes later than the scan's beginning minus the overlap.
-//! - By the catalogue: a product that is not listed has only comments written since the catalogue ends. The index `gsi`
-//!   lacks only writes later than the rebuild's beginning minus [`INDEX_LAG`]. The journal is read from the earlier of
-//!   the two.
-//!
-//! An item that bypassed the writers, of a product without other comments, is found by a scan and by the audit.
+//! **Invariant:** an invalid item is left out. `primaries` does not hold texts. So the comments that are remembered as
+//! unresolved are reconciled, too: one of them may have an unreadable text.
 //!
 //! The journal is read again until a pass is short. So the index is ready when a rebuild ends, however long it took.
 //! The markers get the instant up to which the last pass found the journal complete, never a later one
 //! (`tests/repair/rebuild.rs`).
 
 use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Mutex,
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use futures_util::{TryStreamExt, future::try_join, stream};
 use model::{
-    FilterKey, ProductId, Timestamp,
-    catalogue::{Catalogue, NotWhole},
-    item::{Image, PlacedComment, attribute, text},
-    plan::{IndexEdit, index_edits},
+    CommentId, FilterKey,
+    item::{PlacedComment, comment_id_of_pk},
+    plan::{IndexEdit, index_edits, reconcile::Places},
+    primaries::PRIMARIES_SHARDS,
 };
 use page_index::PageIndex;
 use process::{StoreError, now};
-use serde_dynamo::Item;
-use table::{ProductPosition, ScanOf, Table, capacity::Meter};
-use tokio::sync::Mutex as AsyncMutex;
+use table::{InvalidEntry, Table, capacity::Meter};
 
 use crate::{
-    catalogue::{Listing, product_of},
     find::journal::{JournalFinder, Part, Window, oldest_entry},
     index_snapshot::{IndexScope, Scope},
     outcome::Outcome,
@@ -52,21 +45,22 @@ use crate::{
     runner::{Job, Run},
     settings::{JobSettings, ms},
     stop::Stop,
+    unresolved,
     vouch::remember_rebuild,
 };
 
-/// Maximum number of items read in one call. An answer also ends after a megabyte.
+/// Maximum number of entries read in one call. An answer also ends after a megabyte.
 const READ_LIMIT: u32 = 4_000;
 
 /// Number of edits sent together: enough to hide the round trip, even when each product has few comments.
 const EDITS_TOGETHER: usize = 128;
 
-/// Number of items per comment. A rebuild by the catalogue reads one of them.
+/// Number of items per comment. A rebuild reads one of them.
 const ITEMS_OF_A_COMMENT: u64 = 32;
 
 /// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually
 /// moments, and DynamoDB throttles a table whose index does not keep up.
-pub(crate) const INDEX_LAG: Duration = Duration::from_secs(600);
+const INDEX_LAG: Duration = Duration::from_secs(600);
 
 /// Maximum number of unreadable entries that are remembered as counted.
 const UNREADABLE_KNOWN_MAX: usize = 10_000;
@@ -79,10 +73,8 @@ const PASS_MS_SHORT: i64 = 60_000;
 /// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebuildReport {
-    /// Items read from the table.
+    /// Entries read from the table's index.
     pub items: u64,
-    /// Products read one by one; `None` when the whole table was scanned.
-    pub products: Option<u64>,
     /// Comments put into the page index.
     pub comments: u64,
     /// Comments that changed meanwhile and were reconciled.
@@ -93,7 +85,7 @@ pub struct RebuildReport {
     pub took: Duration,
 }
 
-/// Rebuilds the page index. Reads `segments` products, or parts of the table, in parallel.
+/// Rebuilds the page index. Reads `segments` shards of the table's index in parallel.
 ///
 /// # Errors
 /// A store's. The page index may also have been lost meanwhile, or another rebuild may have begun. The index is then
@@ -105,8 +97,8 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
     let mut failed = None;
     let report = job
         .run("rebuild", None, async |run| {
-            match Box::pin(fill_index(run, segments, false)).await {
-                Ok(done) => *filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done,
+            match Box::pin(fill_index(run, segments)).await {
+                Ok(done) => *filled.lock().unwrap_or_else(PoisonError::into_inner) = done,
                 Err(error) => failed = Some(error),
             }
             Ok(())
@@ -115,10 +107,9 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
     if let Some(error) = failed {
         return Err(error);
     }
-    let filled = filled.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let filled = filled.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(RebuildReport {
         items: report.items,
-        products: filled.products,
         comments: filled.comments,
         changed_meanwhile: filled.changed_meanwhile,
         unresolved: report.unresolved,
@@ -127,71 +118,35 @@ pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<
 }
 
 /// Rebuilds the page index, and notes what was read.
-pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<(), StoreError> {
-    let filled = fill_index(run, segments, by_scan).await?;
+pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), StoreError> {
+    let filled = fill_index(run, segments).await?;
     run.ledger
         .add_note(format!("{} comments, of which {} changed meanwhile", filled.comments, filled.changed_meanwhile));
-    run.ledger.add_note(filled.way);
     Ok(())
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Filled {
-    /// How the comments were read, and why.
-    way: String,
-    products: Option<u64>,
     comments: u64,
     changed_meanwhile: u64,
 }
 
-/// The instant from which the journal must be read besides the catalogue, or why the table must be scanned.
-pub(crate) async fn catalogue_reaches(job: &Job, table_id: &str) -> Result<Result<Timestamp, NotWhole>, StoreError> {
-    let present = now();
-    let found = job.table.catalogue().await?;
-    Ok(Catalogue::reaches(found.as_ref(), table_id, oldest_entry(present), present))
-}
-
-async fn fill_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Filled, StoreError> {
+async fn fill_index(run: &Run<'_>, segments: u32) -> Result<Filled, StoreError> {
     let job = run.job;
-    // Covers entries that arrive late, wrong clocks and replicas that lag.
-    let margin = |at: Timestamp| at.plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
     let described = job.table.describe().await?;
-    let began = now();
-    let reaches = match by_scan {
-        true => Err("it was asked for".to_owned()),
-        false => catalogue_reaches(job, &described.id).await?.map_err(|why| why.to_string()),
-    };
+    // Covers an index that lags, entries that arrive late, and wrong clocks.
+    let read_from = now().plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
-    let source = Source { run, segments: segments.max(1), items: described.items };
-    let listed_to = reaches.as_ref().ok().copied();
-    let (mut filled, read_from) = match reaches {
-        Ok(listed_to) => {
-            let read = source.by_catalogue().await?;
-            let way = format!(
-                "{} products of the product catalogue were read, and the journal since {listed_to}, where that ends",
-                read.products.unwrap_or_default()
-            );
-            (Filled { way, ..read }, margin(listed_to).min(margin(began).plus_ms(-ms(INDEX_LAG))))
-        }
-        Err(why) => {
-            let listing = Listing::new(run);
-            let read = source.by_scan(&listing).await?;
-            let filled = Filled { way: format!("the whole table was scanned: {why}"), ..read };
-            if job.stop.reason().is_none() {
-                listing.scanned(&described.id, margin(began)).await?;
-            }
-            (filled, margin(began))
-        }
-    };
+    let source = Source { run, next: AtomicU32::new(0), is_whole: AtomicBool::new(true) };
+    job.progress.expect(described.items / ITEMS_OF_A_COMMENT);
+    let mut filled = Filled { comments: source.read(segments.max(1)).await?, changed_meanwhile: 0 };
     let Some(rebuild) = rebuild else { return Ok(filled) };
-    let mut is_whole = job.stop.reason().is_none();
-    // Reading may have taken hours, and entries expire.
+    let mut is_whole = job.stop.reason().is_none() && source.is_whole.into_inner();
+    is_whole &= repair(run, unresolved::remembered(&job.table).await?).await?;
+    // Reading may have taken days, and entries expire.
     if read_from < oldest_entry(now()) {
         is_whole = false;
-        run.ledger.add_skipped(
-            "the journal does not reach back any more to where the product catalogue ends: repair-job rebuild --scan"
-                .to_owned(),
-        );
+        run.ledger.add_skipped("the journal does not reach back any more to where the rebuild began".to_owned());
     }
     let mut reconciled_to = read_from;
     let mut unreadable = BTreeSet::new();
@@ -199,8 +154,9 @@ async fn fill_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fille
         let present = now();
         // Clocks of writers may be ahead.
         let to = present.plus_ms(ms(job.settings.settle));
-        let mut finder = JournalFinder::new(&job.table, Window { from: reconciled_to, to }, NEXT_STARTS_ANEW);
-        let mut changed = ChangedMeanwhile { run, listed_to, unreadable: &mut unreadable, comments: 0, is_whole: true };
+        let window = Window { from: reconciled_to, to };
+        let mut finder = JournalFinder::new(&job.table, window, "the next rebuild starts anew; this one stopped at");
+        let mut changed = ChangedMeanwhile { run, unreadable: &mut unreadable, comments: 0, is_whole: true };
         is_whole &= Box::pin(find_and_repair(run, &mut finder, &mut changed)).await? && changed.is_whole;
         filled.changed_meanwhile += changed.comments;
         // Later entries may have arrived after this pass looked for them.
@@ -220,38 +176,35 @@ async fn fill_index(run: &Run<'_>, segments: u32, by_scan: bool) -> Result<Fille
     Ok(filled)
 }
 
-/// For a person: what the next run does, before an instant.
-const NEXT_STARTS_ANEW: &str = "the next rebuild starts anew; this one stopped at";
+/// What a rebuild repairs: the page index only.
+fn scope(run: &Run<'_>) -> Scope<'static> {
+    let index = if run.job.settings.apply { IndexScope::All } else { IndexScope::Nothing };
+    Scope { duplicates: false, index }
+}
 
-/// The checkpoint of the comments that changed during the rebuild. It stores nothing.
-///
-/// An unreadable entry is reported unless it is already in `unreadable`. The catalogue lists all products until
-/// `listed_to`. A later unreadable entry may name a product that was not read, and then not all comments were
-/// reconciled.
+/// Repairs comments whose primary items may be invalid. Returns whether all were repaired.
+async fn repair(run: &Run<'_>, comments: BTreeMap<CommentId, Places>) -> Result<bool, StoreError> {
+    let outcome = Box::pin(run.repair_all(comments.into(), &scope(run))).await?;
+    Ok(outcome.left_out() == 0 && outcome.index_away().is_none())
+}
+
+/// The checkpoint of the comments that changed during the rebuild. It stores nothing. An unreadable entry is reported
+/// unless it is already in `unreadable`.
 struct ChangedMeanwhile<'run> {
     run: &'run Run<'run>,
-    listed_to: Option<Timestamp>,
     unreadable: &'run mut BTreeSet<String>,
     comments: u64,
-    /// Whether all comments were reconciled.
+    /// Whether all comments were repaired.
     is_whole: bool,
 }
 
 impl Checkpoint<Part> for ChangedMeanwhile<'_> {
     fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: false, index: IndexScope::All }
+        scope(self.run)
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        for (at, what) in part.unreadable {
-            if self.listed_to.is_some_and(|listed_to| at >= listed_to) {
-                if self.is_whole {
-                    self.run
-                        .ledger
-                        .add_skipped(format!("the product that {what} may name, and others: rebuild --scan"));
-                }
-                self.is_whole = false;
-            }
+        for what in part.unreadable {
             if self.unreadable.len() >= UNREADABLE_KNOWN_MAX || self.unreadable.insert(what.clone()) {
                 self.run.ledger.add_unresolved(what);
             }
@@ -262,104 +215,64 @@ impl Checkpoint<Part> for ChangedMeanwhile<'_> {
     }
 }
 
-/// The source of the comments.
+/// The index `primaries`.
 struct Source<'run> {
     run: &'run Run<'run>,
-    /// How many parts are read in parallel.
-    segments: u32,
-    /// Approximate number of items in the table.
-    items: u64,
+    /// The next shard that nobody reads yet.
+    next: AtomicU32,
+    /// Whether the comments of all invalid entries were reconciled.
+    is_whole: AtomicBool,
 }
 
 impl Source<'_> {
-    /// Counts items that were read.
-    fn add_read(&self, items: u64) {
-        self.run.ledger.report().items += items;
-        self.run.job.progress.advance(items);
+    /// Reads all shards, several in parallel. Returns the number of comments put into the page index.
+    async fn read(&self, at_once: u32) -> Result<u64, StoreError> {
+        let readers = stream::iter((0..at_once).map(Ok::<u32, StoreError>))
+            .map_ok(|_| self.read_shards())
+            .try_buffer_unordered(usize::try_from(at_once).unwrap_or(1));
+        readers.try_fold(0, async |sum, comments| Ok(sum + comments)).await
     }
 
-    /// Reads the listed products, each by one or more queries.
-    async fn by_catalogue(&self) -> Result<Filled, StoreError> {
-        self.run.job.progress.expect(self.items / ITEMS_OF_A_COMMENT);
-        let products =
-            AsyncMutex::new(Products { table: &self.run.job.table, read: VecDeque::new(), next: Some(None) });
-        let readers = stream::iter((0..self.segments).map(Ok::<u32, StoreError>))
-            .map_ok(|_| self.read_products(&products))
-            .try_buffer_unordered(usize::try_from(self.segments).unwrap_or(1));
-        let read: Vec<(u64, u64)> = readers.try_collect().await?;
-        let (products, comments) = read.into_iter().fold((0, 0), |sum, read| (sum.0 + read.0, sum.1 + read.1));
-        Ok(Filled { products: Some(products), comments, ..Filled::default() })
-    }
-
-    /// Reads products until none is left. Returns the number of products and of their comments.
-    async fn read_products(&self, products: &AsyncMutex<Products<'_>>) -> Result<(u64, u64), StoreError> {
-        let (table, mut pipe, mut count) = (&self.run.job.table, Pipe::new(self.run), 0);
+    /// Reads shards until none is left. Returns the number of their comments.
+    async fn read_shards(&self) -> Result<u64, StoreError> {
+        let mut pipe = Pipe { run: self.run, edits: Vec::new(), comments: 0 };
         loop {
-            let product = products.lock().await.next().await?;
-            let Some(product) = product else { return Ok((count, pipe.end().await?)) };
+            let shard = self.next.fetch_add(1, Ordering::Relaxed);
+            if shard >= PRIMARIES_SHARDS {
+                return pipe.end().await;
+            }
             let mut position = None;
             loop {
                 if self.run.must_stop("the next rebuild starts anew") {
-                    return Ok((count, pipe.comments));
+                    return Ok(pipe.comments);
                 }
-                let part = pipe.while_reading(table.primary_part(&product, position, READ_LIMIT)).await?;
-                self.add_read(part.read);
-                pipe.take(part.comments.into_iter().map(|comment| comment.map_err(|what| what.to_string())));
+                let read = self.run.job.table.primaries_part(shard, position, READ_LIMIT);
+                let part = pipe.while_reading(read).await?;
+                self.run.ledger.report().items += part.read;
+                self.run.job.progress.advance(part.read);
+                let invalid = pipe.take(part.comments);
+                let is_whole = repair(self.run, self.places_of(invalid)).await?;
+                self.is_whole.fetch_and(is_whole, Ordering::Relaxed);
                 position = part.next;
                 if position.is_none() {
                     break;
                 }
             }
-            count += 1;
         }
     }
 
-    /// Reads every item of the table and lists the products.
-    async fn by_scan(&self, listing: &Listing<'_>) -> Result<Filled, StoreError> {
-        self.run.job.progress.expect(self.items);
-        let parts = stream::iter((0..self.segments).map(Ok::<u32, StoreError>))
-            .map_ok(|segment| self.read_segment(segment, listing))
-            .try_buffer_unordered(usize::try_from(self.segments).unwrap_or(1));
-        let comments: Vec<u64> = parts.try_collect().await?;
-        Ok(Filled { comments: comments.into_iter().sum(), ..Filled::default() })
-    }
-
-    /// Reads one segment. Returns the number of comments put into the page index.
-    async fn read_segment(&self, segment: u32, listing: &Listing<'_>) -> Result<u64, StoreError> {
-        let (table, mut pipe, mut position) = (&self.run.job.table, Pipe::new(self.run), None);
-        loop {
-            if self.run.must_stop("the next rebuild starts anew") {
-                return Ok(pipe.comments);
-            }
-            let scan = table.scan_segment(ScanOf::Placements, position, segment, self.segments, READ_LIMIT);
-            let scanned = pipe.while_reading(scan).await?;
-            self.add_read(scanned.read);
-            pipe.take(scanned.items.iter().filter_map(|item| placed(item).transpose()));
-            listing.list(scanned.items.iter().filter_map(product_of)).await?;
-            position = scanned.next;
-            if position.is_none() {
-                return pipe.end().await;
-            }
+    /// The comments of invalid entries. Reports the entries without a comment's id or a product.
+    fn places_of(&self, invalid: Vec<InvalidEntry>) -> BTreeMap<CommentId, Places> {
+        let mut comments = BTreeMap::new();
+        for InvalidEntry { key, problem } in invalid {
+            let (Some(id), Ok(of)) = (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) else {
+                self.run.ledger.add_unresolved(problem.to_string());
+                continue;
+            };
+            let places: &mut Places = comments.entry(id).or_default();
+            places.add(&of.product, None);
         }
-    }
-}
-
-/// The listed products, in no particular order.
-struct Products<'table> {
-    table: &'table Table,
-    read: VecDeque<ProductId>,
-    /// Where to resume; `None` at the end.
-    next: Option<Option<ProductPosition>>,
-}
-
-impl Products<'_> {
-    async fn next(&mut self) -> Result<Option<ProductId>, StoreError> {
-        while let (true, Some(position)) = (self.read.is_empty(), &self.next) {
-            let (products, next) = self.table.listed_products(position.clone()).await?;
-            self.read.extend(products);
-            self.next = next.map(Some);
-        }
-        Ok(self.read.pop_front())
+        comments
     }
 }
 
@@ -371,11 +284,7 @@ struct Pipe<'run> {
     comments: u64,
 }
 
-impl<'run> Pipe<'run> {
-    fn new(run: &'run Run<'run>) -> Self {
-        Self { run, edits: Vec::new(), comments: 0 }
-    }
-
+impl Pipe<'_> {
     /// Writes the pending edits while more is read, if there are enough for a call.
     async fn while_reading<T>(&mut self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         if self.edits.len() < EDITS_TOGETHER {
@@ -386,20 +295,21 @@ impl<'run> Pipe<'run> {
         Ok(read)
     }
 
-    /// Takes comments, or the errors of unreadable ones.
-    fn take(&mut self, comments: impl Iterator<Item = Result<PlacedComment, String>>) {
-        let before = self.edits.len();
+    /// Takes comments. Returns the invalid entries.
+    fn take(&mut self, comments: Vec<Result<PlacedComment, InvalidEntry>>) -> Vec<InvalidEntry> {
+        let (before, mut invalid) = (self.edits.len(), Vec::new());
         for comment in comments {
             match comment {
                 Ok(PlacedComment { id, placement, created_at }) => {
                     self.edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                 }
-                Err(what) => self.run.ledger.add_unresolved(what),
+                Err(entry) => invalid.push(entry),
             }
         }
         let taken = self.edits.len() - before;
         self.comments += u64::try_from(taken).unwrap_or(u64::MAX);
         self.run.add_checked(taken);
+        invalid
     }
 
     /// Writes the rest. Returns the number of comments.
@@ -411,13 +321,4 @@ impl<'run> Pipe<'run> {
     async fn apply(&self) -> Result<(), StoreError> {
         if self.run.job.settings.apply { self.run.job.index.apply(&self.edits).await } else { Ok(()) }
     }
-}
-
-/// The place of an item's comment. `None` when the item is not a primary item; an error when it is an invalid one.
-fn placed(item: &Item) -> Result<Option<PlacedComment>, String> {
-    if !text(item, attribute::SK).is_some_and(|sk| sk.ends_with(FilterKey::PRIMARY_SUFFIX)) {
-        return Ok(None);
-    }
-    let image = Image::of_primary(item).map_err(|malformed| malformed.to_string())?;
-    Ok(Some(image.into_placed()))
 }

@@ -5,8 +5,6 @@
 //! Every part is complete, because it ends a settle delay ago.
 //!
 //! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
-//!
-//! It also lists the products that the journal names (`catalogue`), each before the watermarks pass its entry.
 
 use std::time::Duration;
 
@@ -15,7 +13,6 @@ use process::{StoreError, now};
 use tokio::time::Instant;
 
 use crate::{
-    catalogue::Listing,
     find::journal::{JournalFinder, Part, Window, oldest_entry},
     index_snapshot::{IndexSnapshot, Scope},
     outcome::{Outcome, State},
@@ -57,10 +54,7 @@ pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<()
     if let Some(since) = since.filter(|since| *since < oldest) {
         run.ledger.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
     }
-    // Products written since the catalogue's end must be listed too. A catalogue with an implausible end begins anew.
-    let listed_to = job.table.catalogue().await?.filter(|catalogue| catalogue.table == table_id).map(|found| found.to);
-    let listed_to = listed_to.filter(|listed_to| (oldest..=present).contains(listed_to));
-    let begins = snapshot.begins(oldest).chain(of_duplicates).chain(listed_to).min();
+    let begins = snapshot.begins(oldest).chain(of_duplicates).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
     if let (true, Some(begins)) = (may_continue, begins) {
@@ -74,10 +68,6 @@ pub(crate) async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<()
             to,
             moves_duplicates: of_duplicates.is_some(),
             advanced_at: Instant::now(),
-            listing: Listing::new(run),
-            listed_from: window.from,
-            listed_to,
-            table_id,
         };
         if Box::pin(find_and_repair(run, &mut finder, &mut watermarks)).await? {
             watermarks.voucher.vouch(&watermarks.snapshot).await?;
@@ -140,11 +130,6 @@ struct Watermarks<'run> {
     /// Whether the duplicates' watermark advances.
     moves_duplicates: bool,
     advanced_at: Instant,
-    listing: Listing<'run>,
-    listed_from: Timestamp,
-    /// The instant until which the product catalogue lists all products.
-    listed_to: Option<Timestamp>,
-    table_id: String,
 }
 
 impl Checkpoint<Part> for Watermarks<'_> {
@@ -154,15 +139,7 @@ impl Checkpoint<Part> for Watermarks<'_> {
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
         let run = self.run;
-        for (at, what) in part.unreadable {
-            run.ledger.add_unresolved(what);
-            // The product that the entry names is unknown. Unless the catalogue already covers that time, the catalogue
-            // begins anew.
-            if self.listed_to.is_none_or(|listed_to| at >= listed_to) {
-                self.listed_from = part.window.to;
-            }
-        }
-        self.listing.list(part.products).await?;
+        part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved(what));
         if outcome.index_away().is_some() {
             self.snapshot.give_up();
         }
@@ -174,7 +151,6 @@ impl Checkpoint<Part> for Watermarks<'_> {
         let is_due = outcome.checked() > 0 || is_last || self.advanced_at.elapsed() > ADVANCE_EVERY;
         if run.may_remember() && is_due {
             self.advanced_at = Instant::now();
-            self.listing.followed(&self.table_id, self.listed_from, part.window.to).await?;
             if self.moves_duplicates {
                 run.job.table.advance_watermark(part.window.to).await?;
             }

@@ -169,8 +169,8 @@ impl Repairer<'_> {
         deadline: Instant,
     ) -> Result<Option<Attempt>, StoreError> {
         let Some(invalid) = &collection.invalid else { return Ok(None) };
-        let Some(comment) = &invalid.without_revision else { return Ok(None) };
-        let drift = Drift::MissingRevision(FilterKey::primary(invalid.product.clone()));
+        let Some(comment) = &invalid.incomplete else { return Ok(None) };
+        let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
         if !self.apply {
             // What the item implies is reported once it has a revision.
             found.left.push(drift);

@@ -22,14 +22,10 @@ pub(crate) struct SegmentState {
     pub(crate) table: Option<String>,
     /// When the current pass began. For a pass over all segments: when that pass began.
     pub(crate) began: Option<Timestamp>,
-    /// Whether the current pass has listed all products read so far.
-    pub(crate) lists: bool,
     /// When the last completed pass began.
     pub(crate) last_began: Option<Timestamp>,
     /// When the last completed pass ended.
     pub(crate) last_ended: Option<Timestamp>,
-    /// Whether the last completed pass listed all products that it read.
-    pub(crate) last_lists: bool,
 }
 
 impl SegmentState {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::{
-    error::ProvideErrorMetadata,
+    error::{BuildError, ProvideErrorMetadata},
     types::{
         AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
         ScalarAttributeType, StreamSpecification, StreamViewType, TableStatus, TimeToLiveSpecification,
     },
 };
-use model::item::attribute;
+use model::{item::attribute, primaries::PRIMARIES_PROJECTED};
 use process::{Backoff, Store, StoreError};
 use tokio::time::Instant;
 
@@ -18,6 +18,57 @@ use crate::error::{refused, store_error};
 
 /// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every attribute.
 pub const GSI: &str = "gsi";
+
+/// Name of the sparse index of primary items. Its partition key is `shard`, its sort key is `pcd`, and it projects what
+/// ranks need ([`model::primaries`]).
+pub const PRIMARIES: &str = "primaries";
+
+/// The attributes of all keys.
+///
+/// # Errors
+/// Never: everything is given.
+pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
+    let text =
+        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
+    [attribute::PK, attribute::SK, attribute::CD, attribute::SHARD, attribute::PCD].into_iter().map(text).collect()
+}
+
+/// The keys of the table or of an index.
+///
+/// # Errors
+/// Never: everything is given.
+pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
+    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    Ok(vec![key(hash, KeyType::Hash)?, key(range, KeyType::Range)?])
+}
+
+/// The index [`GSI`].
+///
+/// # Errors
+/// Never: everything is given.
+pub fn gsi() -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(GSI)
+        .set_key_schema(Some(key_schema(attribute::SK, attribute::CD)?))
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()
+}
+
+/// The index [`PRIMARIES`].
+///
+/// # Errors
+/// Never: everything is given.
+pub fn primaries() -> Result<GlobalSecondaryIndex, BuildError> {
+    let projection = Projection::builder()
+        .projection_type(ProjectionType::Include)
+        .set_non_key_attributes(Some(PRIMARIES_PROJECTED.map(str::to_owned).into()))
+        .build();
+    GlobalSecondaryIndex::builder()
+        .index_name(PRIMARIES)
+        .set_key_schema(Some(key_schema(attribute::SHARD, attribute::PCD)?))
+        .projection(projection)
+        .build()
+}
 
 /// The identity of a table, and its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,23 +89,6 @@ impl Table {
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
     pub async fn create_if_missing(&self) -> Result<TableDescription, StoreError> {
-        let key = |name: &str, kind: KeyType| {
-            KeySchemaElement::builder().attribute_name(name).key_type(kind).build().map_err(refused)
-        };
-        let text = |name: &str| {
-            AttributeDefinition::builder()
-                .attribute_name(name)
-                .attribute_type(ScalarAttributeType::S)
-                .build()
-                .map_err(refused)
-        };
-        let index = GlobalSecondaryIndex::builder()
-            .index_name(GSI)
-            .key_schema(key(attribute::SK, KeyType::Hash)?)
-            .key_schema(key(attribute::CD, KeyType::Range)?)
-            .projection(Projection::builder().projection_type(ProjectionType::All).build())
-            .build()
-            .map_err(refused)?;
         let stream = StreamSpecification::builder()
             .stream_enabled(true)
             .stream_view_type(StreamViewType::NewAndOldImages)
@@ -64,12 +98,10 @@ impl Table {
             .client
             .create_table()
             .table_name(&self.name)
-            .attribute_definitions(text(attribute::PK)?)
-            .attribute_definitions(text(attribute::SK)?)
-            .attribute_definitions(text(attribute::CD)?)
-            .key_schema(key(attribute::PK, KeyType::Hash)?)
-            .key_schema(key(attribute::SK, KeyType::Range)?)
-            .global_secondary_indexes(index)
+            .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
+            .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
+            .global_secondary_indexes(gsi().map_err(refused)?)
+            .global_secondary_indexes(primaries().map_err(refused)?)
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
             .send()

@@ -1,5 +1,5 @@
-//! Guarded writes: they happen only if the primary item is still as it was read. They write duplicates, or a missing
-//! revision.
+//! Guarded writes: they happen only if the primary item is still as it was read. They write duplicates, or complete the
+//! primary item.
 //!
 //! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the transaction
 //! that writes also checks the condition (`tests/repair/concurrent.rs`).
@@ -8,12 +8,13 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem, Update};
 use model::{
-    CommentId, FilterKey, ProductId, Revision,
-    item::{PlacedComment, attribute, comment_pk},
+    Cd, CommentId, FilterKey, ProductId, Revision,
+    item::{PlacedComment, attribute, comment_pk, text},
     plan::{
         DuplicateWrite,
         reconcile::{Expected, Guard},
     },
+    primaries::PrimariesKey,
 };
 use process::{Backoff, Remedy, Store, StoreError, now};
 use serde_dynamo::Item;
@@ -27,13 +28,15 @@ use super::{
 };
 
 /// The attributes that decide whether a primary item is valid, besides its keys.
-const DECIDING: [&str; 6] = [
+const DECIDING: [&str; 8] = [
     attribute::CD,
     attribute::LANGUAGE,
     attribute::RATING,
     attribute::REVISION,
     attribute::COMMENT_BLOB,
     attribute::AUTO,
+    attribute::SHARD,
+    attribute::PCD,
 ];
 
 /// The outcome of guarded writes.
@@ -85,8 +88,9 @@ impl Table {
         rejected.map_or(Ok(Guarded::Done), Err)
     }
 
-    /// Takes over a comment whose primary item lacks only a revision. It gives the item one, on condition that the item
-    /// is as it was read, with an entry of the journal. No call starts after `deadline`.
+    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision and the keys of the
+    /// index `primaries`, on condition that the item is as it was read, with an entry of the journal. No call starts
+    /// after `deadline`.
     ///
     /// # Errors
     /// The store's; the write may have happened by then.
@@ -96,16 +100,21 @@ impl Table {
         item: &Item,
         deadline: Instant,
     ) -> Result<Guarded, StoreError> {
-        let revision = Revision::after(None, now(), rand::random());
+        let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
+        let revision = Revision::after(before, now(), rand::random());
+        let cd = Cd { created_at: comment.created_at, id: comment.id.clone() };
+        let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.placement.product, &cd);
         let Condition { expression, names, values } = Condition::as_read(item);
         let update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(primary_key(&comment.id, &comment.placement.product)))
-            .update_expression("SET #revision = :given")
+            .update_expression("SET #revision = :given, #shard = :given_shard, #pcd = :given_pcd")
             .condition_expression(expression)
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
-            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()));
+            .expression_attribute_values(":given", AttributeValue::S(revision.to_string()))
+            .expression_attribute_values(":given_shard", AttributeValue::S(shard))
+            .expression_attribute_values(":given_pcd", AttributeValue::S(pcd));
         let actions = vec![
             TransactWriteItem::builder().update(update.build().map_err(refused)?).build(),
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,

@@ -1,18 +1,23 @@
-//! Reads for the repair job only: unfiltered item collections, primary items by key, scans, the journal in parts.
+//! Reads for the repair job only: unfiltered item collections, primary items by key and by the index `primaries`, scans,
+//! the journal in parts.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use model::{
     CommentId, FilterKey, Malformed, ProductId, Timestamp,
-    item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_pk},
+    item::{PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+    primaries::{PrimaryEntry, primaries_shard},
 };
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use tokio::time::Instant as Deadline;
 
-use super::{GSI, SdkItem, Table, from_sdk_item, page_answer::QueryReader};
+use super::{
+    PRIMARIES, SdkItem, Table, from_sdk_item,
+    page_answer::{QueryReader, StoredEntry},
+};
 use crate::error::{refused, store_error};
 
 /// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
@@ -21,17 +26,6 @@ const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
-
-/// How a scan reads. Both ways are eventually consistent, which is half the price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScanOf {
-    /// Every item, whole. For callers that look again before they conclude anything.
-    Everything,
-    /// Only comments' items without `auto`, with their keys and the attributes that decide their validity. For callers
-    /// that also read the journal from well before the scan began: it names the changes that a replica did not have
-    /// yet.
-    Placements,
-}
 
 /// The position from which a scan continues: the key of the last item that is already done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -53,19 +47,28 @@ pub struct Scanned {
     pub next: Option<ItemKey>,
 }
 
-/// The position from which reading a product's primary items continues.
+/// The position from which reading a shard of the index `primaries` continues.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PrimaryPosition(SdkItem);
+pub struct PrimariesPosition(SdkItem);
 
-/// One answer about the primary items of a product.
+/// One answer about a shard of the index `primaries`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PrimaryPart {
-    /// The placement of each comment, or why its item cannot be read.
-    pub comments: Vec<Result<PlacedComment, Malformed>>,
-    /// The number of items read.
+pub struct PrimariesPart {
+    /// The placement of each comment, or its invalid entry.
+    pub comments: Vec<Result<PlacedComment, InvalidEntry>>,
+    /// The number of entries read.
     pub read: u64,
     /// The position to continue from; `None` at the end.
-    pub next: Option<PrimaryPosition>,
+    pub next: Option<PrimariesPosition>,
+}
+
+/// An entry of the index `primaries` whose item is invalid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InvalidEntry {
+    /// The key of the item.
+    pub key: ItemKey,
+    /// The problem.
+    pub problem: Malformed,
 }
 
 /// The position from which reading the journal continues.
@@ -181,13 +184,13 @@ impl Table {
         Ok(items)
     }
 
-    /// One answer of a scan of a segment, which reads at most `limit` items.
+    /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent. Callers look again
+    /// before they conclude anything.
     ///
     /// # Errors
     /// The store's.
     pub async fn scan_segment(
         &self,
-        of: ScanOf,
         from: Option<ItemKey>,
         segment: u32,
         segments: u32,
@@ -206,14 +209,6 @@ impl Table {
             .limit(number(limit))
             .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
             .set_return_consumed_capacity(self.wants_capacity());
-        let scan = match of {
-            ScanOf::Everything => scan,
-            ScanOf::Placements => scan
-                .filter_expression("attribute_not_exists(#auto) AND begins_with(pk, :comment)")
-                .projection_expression(PLACEMENT)
-                .set_expression_attribute_names(Some(placement_names()))
-                .expression_attribute_values(":comment", AttributeValue::S(COMMENT_PREFIX.to_owned())),
-        };
         let answer = scan.send().await.map_err(store_error)?;
         self.charge_read(&answer.consumed_capacity);
         let next = answer.last_evaluated_key.map(|key| {
@@ -227,27 +222,26 @@ impl Table {
         })
     }
 
-    /// One answer about the primary items of a product, oldest first, from the index, eventually consistent. It reads
-    /// at most `limit` items, and at most a megabyte.
+    /// One answer about a shard of the index `primaries`, in the order of products and, within a product, oldest first.
+    /// Eventually consistent. It reads at most `limit` entries, and at most a megabyte.
     ///
     /// # Errors
     /// The store's.
-    pub async fn primary_part(
+    pub async fn primaries_part(
         &self,
-        product: &ProductId,
-        from: Option<PrimaryPosition>,
+        shard: u32,
+        from: Option<PrimariesPosition>,
         limit: u32,
-    ) -> Result<PrimaryPart, StoreError> {
+    ) -> Result<PrimariesPart, StoreError> {
         self.admit_read().await;
-        let reader = QueryReader::<CommentItem>::default();
+        let reader = QueryReader::<PrimaryEntry>::default();
         self.client
             .query()
             .table_name(&self.name)
-            .index_name(GSI)
-            .key_condition_expression("sk = :sk")
-            .projection_expression(PLACEMENT)
-            .set_expression_attribute_names(Some(placement_names()))
-            .expression_attribute_values(":sk", AttributeValue::S(FilterKey::primary(product.clone()).to_string()))
+            .index_name(PRIMARIES)
+            .key_condition_expression("#shard = :shard")
+            .expression_attribute_names("#shard", attribute::SHARD)
+            .expression_attribute_values(":shard", AttributeValue::S(primaries_shard(shard)))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(from.map(|position| position.0))
             .set_return_consumed_capacity(self.wants_capacity())
@@ -256,15 +250,18 @@ impl Table {
             .send()
             .await
             .map_err(store_error)?;
-        let answer = reader.take_readable()?.into_comments();
+        let answer = reader.take_readable()?.into_entries();
         self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
-        let primary = answer.items.into_iter().filter(|item| item.pk().starts_with(COMMENT_PREFIX) && !item.has_auto());
-        // An invalid item must not stop a rebuild: it is reported among the others.
-        let comments = primary.map(|item| item.into_comment(0).map(PlacedComment::from).map_err(|item| item.problem));
-        Ok(PrimaryPart {
-            comments: comments.collect(),
+        Ok(PrimariesPart {
+            // A foreign tool may have put other items into the index.
+            comments: answer
+                .items
+                .into_iter()
+                .filter(StoredEntry::is_of_primary_item)
+                .map(StoredEntry::placed)
+                .collect(),
             read: answer.scanned_count,
-            next: answer.last_evaluated_key.map(|key| PrimaryPosition(key.into())),
+            next: answer.last_evaluated_key.map(|key| PrimariesPosition(key.into())),
         })
     }
 
@@ -314,7 +311,7 @@ impl Table {
 }
 
 /// The attributes that [`model::item::Image::of_primary`] reads. Some of the names are reserved words.
-const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto";
+const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto, #shard, pcd";
 
 fn placement_names() -> HashMap<String, String> {
     [
@@ -323,6 +320,7 @@ fn placement_names() -> HashMap<String, String> {
         ("#revision", attribute::REVISION),
         ("#comment_blob", attribute::COMMENT_BLOB),
         ("#auto", attribute::AUTO),
+        ("#shard", attribute::SHARD),
     ]
     .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
     .into()

@@ -159,7 +159,8 @@ mod tests {
         let text = str::to_owned;
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
-        let item = CommentItem { pk, sk, cd, language, rating: 4, revision, comment_blob, auto };
+        let (shard, pcd) = (auto.is_none().then(|| text("49")), auto.is_none().then(|| format!("p#{cd}")));
+        let item = CommentItem { pk, sk, cd, language, rating: 4, revision, comment_blob, auto, shard, pcd };
         serde_dynamo::to_item(item).unwrap()
     }
 
@@ -246,7 +247,7 @@ mod tests {
         let mut counts = [0; 2];
         for format in [BlobFormat::Map, BlobFormat::Zstd] {
             let good = item(format, &"the same again and ".repeat(50), None);
-            for name in ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto"] {
+            for name in ["pk", "sk", "cd", "language", "rating", "revision", "comment_blob", "auto", "shard", "pcd"] {
                 for value in any_values() {
                     let mut attributes = good.clone().into_inner();
                     match value.clone() {

@@ -9,7 +9,6 @@
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
 //! - `inspection`: reads for the repair job only.
 //! - `state`: the stored state of the repair job.
-//! - `catalogue`: the list of products, which the repair job keeps.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
@@ -17,9 +16,8 @@
 
 mod args;
 pub mod capacity;
-mod catalogue;
 mod change;
-mod definition;
+pub mod definition;
 mod duplicates;
 mod error;
 mod guarded;
@@ -41,15 +39,14 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::capacity::Meter;
 pub use args::{CommentBlobArgs, TableArgs};
-pub use catalogue::ProductPosition;
 pub use change::{CommentPatch, Created, NewComment, WriteError};
-pub use definition::{GSI, TableDescription};
+pub use definition::{GSI, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use guarded::Guarded;
 pub use idempotency::Idempotency;
 pub use inspection::{
-    ItemKey, JournalPart, JournalPosition, JournalRow, PrimaryPart, PrimaryPosition, ScanOf, Scanned,
+    InvalidEntry, ItemKey, JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned,
 };
 pub use item_json::ItemJson;
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};

@@ -26,15 +26,16 @@ use aws_smithy_runtime_api::{
 };
 use aws_smithy_types::config_bag::ConfigBag;
 use model::{
-    Cd, Comment, Malformed,
-    item::{CommentItem, attribute, comment_of, text},
+    Cd, Comment, FilterKey, Malformed,
+    item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_of, placed_of_entry, text},
+    primaries::PrimaryEntry,
 };
 use process::{Store, StoreError};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
-use super::item_json::ItemJson;
+use super::{InvalidEntry, ItemKey, item_json::ItemJson};
 
 /// The parts of an answer that are read.
 #[derive(Debug, Deserialize)]
@@ -76,6 +77,7 @@ pub(super) enum Answer<T> {
 
 /// An item of an answer about comments.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub(super) enum StoredComment {
     /// Every attribute has its type.
     Read(CommentItem),
@@ -89,13 +91,6 @@ impl StoredComment {
         match self {
             Self::Read(item) => &item.pk,
             Self::Unread(item) => text(item, attribute::PK).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn has_auto(&self) -> bool {
-        match self {
-            Self::Read(item) => item.is_duplicate(),
-            Self::Unread(item) => item.contains_key(attribute::AUTO),
         }
     }
 
@@ -124,6 +119,50 @@ impl Answer<CommentItem> {
         match self {
             Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
             Self::Unread(answer) => answer.map(|value| StoredComment::Unread(item_of(value))),
+        }
+    }
+}
+
+/// An entry of an answer about the index `primaries`.
+#[derive(Debug)]
+pub(super) enum StoredEntry {
+    /// Every attribute has its type.
+    Read(PrimaryEntry),
+    /// Some attribute may have a wrong type.
+    Unread(Item),
+}
+
+impl StoredEntry {
+    fn key(&self) -> (&str, &str) {
+        let text_of = |item, name| text(item, name).unwrap_or_default();
+        match self {
+            Self::Read(entry) => (&entry.pk, &entry.sk),
+            Self::Unread(item) => (text_of(item, attribute::PK), text_of(item, attribute::SK)),
+        }
+    }
+
+    pub(super) fn is_of_primary_item(&self) -> bool {
+        let (pk, sk) = self.key();
+        pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
+    }
+
+    /// The comment's placement, or the invalid entry.
+    pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
+        let placed = match &self {
+            Self::Read(entry) => entry.placed(),
+            Self::Unread(item) => placed_of_entry(item),
+        };
+        let (pk, sk) = self.key();
+        placed.map_err(|problem| InvalidEntry { key: ItemKey { pk: pk.to_owned(), sk: sk.to_owned() }, problem })
+    }
+}
+
+impl Answer<PrimaryEntry> {
+    /// The answer, with each entry as it was read.
+    pub(super) fn into_entries(self) -> QueryAnswer<StoredEntry> {
+        match self {
+            Self::Read(answer) => answer.map(|ItemJson(entry)| StoredEntry::Read(entry)),
+            Self::Unread(answer) => answer.map(|value| StoredEntry::Unread(item_of(value))),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod capacity;
 mod keys;
 mod listing;
+mod sparse;
 mod streams;
 mod transactions;
 

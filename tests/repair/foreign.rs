@@ -26,8 +26,9 @@ fn text(text: &str) -> Option<AttributeValue> {
     Some(AttributeValue::S(text.to_owned()))
 }
 
-/// Puts a comment without a revision by a plain PutItem, as a foreign tool does.
-async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
+/// Puts a comment without a revision and without the keys of the index `primaries` by a plain PutItem, as a foreign tool
+/// does.
+async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     let model = stores.create_numbered(1_000, product(1)).await;
     let mut item = stores.table.raw_primary_item(&model.id).await.unwrap().unwrap().into_inner();
     stores.table.delete_comment(&model.id, None).await.unwrap();
@@ -37,7 +38,9 @@ async fn put_without_revision(stores: &Stores, number: u64) -> CommentId {
         [("pk", format!("COMMENT#{id}")), ("cd", cd)].map(|(name, value)| (name.to_owned(), AttributeValue::S(value))),
     );
     item.insert("votes".to_owned(), AttributeValue::N("7".to_owned()));
-    item.remove(attribute::REVISION);
+    for name in [attribute::REVISION, attribute::SHARD, attribute::PCD] {
+        item.remove(name);
+    }
     stores.put_raw(item.into()).await;
     id
 }
@@ -69,7 +72,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
     for is_found_by_audit in [false, true] {
         let stores = Stores::start_ready().await;
         let fine = stores.create_numbered(1, product(1)).await;
-        let id = put_without_revision(&stores, 1).await;
+        let id = put_incomplete(&stores, 1).await;
         stores.deliver_all().await;
         let [one, other] = &reasons(&stores)[..] else { panic!("one batch of each function") };
         let named = format!("pk \"COMMENT#{id}\", sk \"PRODUCT#product%2F1/~/~\", attribute revision: ");
@@ -88,12 +91,12 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
             false => job(&stores, apply).quarantine(&quarantine).await,
         };
         let looked = run(false).await;
-        assert_eq!(looked.drifted, [(DriftKind::MissingRevision, 1)].into(), "{looked}");
+        assert_eq!(looked.drifted, [(DriftKind::IncompleteItem, 1)].into(), "{looked}");
         assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
         assert_eq!(shown(http, &id).await.0, 404, "a dry run takes nothing over");
         let taken_over = run(true).await;
         assert_eq!(taken_over.exit_code(), exit::DRIFT_FOUND, "{taken_over}");
-        assert_eq!(taken_over.drifted[&DriftKind::MissingRevision], 1, "{taken_over}");
+        assert_eq!(taken_over.drifted[&DriftKind::IncompleteItem], 1, "{taken_over}");
         assert_clean(&run(true).await);
 
         let (status, listed, total) = shown(http, &id).await;
@@ -111,12 +114,41 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
 }
 
 #[tokio::test]
+async fn a_comment_that_loses_a_key_of_the_index_is_unranked_until_it_is_taken_over() {
+    let stores = Stores::start_ready().await;
+    let comment = stores.create_numbered(1, product(1)).await;
+    stores.deliver_all().await;
+    let api = serve(&stores);
+    for (name, value) in [
+        (attribute::SHARD, None),
+        (attribute::SHARD, text("64")),
+        (attribute::PCD, None),
+        (attribute::PCD, text("product%2F1#2001-01-01T00:00:00.000Z#c0001")),
+    ] {
+        let before = stores.table.comment(&comment.id).await.unwrap().unwrap().revision;
+        stores.break_primary_item(&comment.id, name, value).await;
+        let records = stores.records().await;
+        stores.deliver(&records[records.len() - 1..]).await;
+        stores.assert_invariants_beside(&[&comment.id]).await;
+        assert!(reasons(&stores).iter().any(|reason| reason.contains(&format!("attribute {name}: "))), "{name}");
+        assert_eq!(shown(&api.http, &comment.id).await, (404, vec![], json!(0)), "{name}");
+        let taken_over = job(&stores, true).quarantine(&stores.quarantine()).await;
+        assert_eq!(taken_over.drifted[&DriftKind::IncompleteItem], 1, "{name}: {taken_over}");
+        assert_eq!(shown(&api.http, &comment.id).await, (200, vec![comment.id.to_string()], json!(1)), "{name}");
+        assert!(stores.table.comment(&comment.id).await.unwrap().unwrap().revision > before, "{name}");
+        stores.assert_invariants().await;
+    }
+    api.finish().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
 async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
     let stores = Stores::start_ready().await;
-    let id = put_without_revision(&stores, 1).await;
+    let id = put_incomplete(&stores, 1).await;
     stores.deliver_all().await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::WithoutRevision(placed, _) = model::item::PrimaryItem::read(&item) else {
+    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
         panic!("{item:?}")
     };
     let soon = Instant::now() + Duration::from_secs(60);
@@ -130,9 +162,9 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
 #[tokio::test]
 async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
-    let id = put_without_revision(&stores, 1).await;
+    let id = put_incomplete(&stores, 1).await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::WithoutRevision(placed, _) = model::item::PrimaryItem::read(&item) else {
+    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
         panic!("{item:?}")
     };
     let soon = Instant::now() + Duration::from_secs(60);
@@ -143,6 +175,8 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
         (attribute::COMMENT_BLOB, None),
         (attribute::REVISION, text("01HQTBRNKV0000000000000007")),
         (attribute::AUTO, Some(AttributeValue::Bool(true))),
+        (attribute::SHARD, text("07")),
+        (attribute::PCD, text("p")),
     ] {
         stores.put_raw(item.clone()).await;
         stores.break_primary_item(&id, name, value).await;
@@ -162,7 +196,7 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
 #[tokio::test]
 async fn an_edit_during_a_run_is_what_is_taken_over() {
     let stores = Stores::start_ready().await;
-    let id = put_without_revision(&stores, 1).await;
+    let id = put_incomplete(&stores, 1).await;
     let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     gate.hold_after(0);
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
@@ -178,7 +212,7 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
     gate.open();
     let checked = run.await.unwrap();
-    assert_eq!(checked.report.drifted[&DriftKind::MissingRevision], 1, "{}", checked.report);
+    assert_eq!(checked.report.drifted[&DriftKind::IncompleteItem], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
     assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
     let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
@@ -227,16 +261,11 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
         let report = job(&stores, false).audit(whole()).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{name}: {report}");
         assert_names(&report, &broken.id, name);
-        // Both kinds of rebuild also leave the item out and report it.
-        for is_by_scan in [false, true] {
-            let report = match is_by_scan {
-                true => job(&stores, true).rebuild_by_scan(1).await,
-                false => job(&stores, true).rebuild(1).await,
-            };
-            assert!(report.exit_code() == exit::UNRESOLVED, "{name}: {report}");
-            assert_names(&report, &broken.id, name);
-            stores.assert_invariants_beside(&[&broken.id]).await;
-        }
+        // A rebuild also leaves the item out and reports it.
+        let report = job(&stores, true).rebuild(1).await;
+        assert!(report.exit_code() == exit::UNRESOLVED, "{name}: {report}");
+        assert_names(&report, &broken.id, name);
+        stores.assert_invariants_beside(&[&broken.id]).await;
         stores.put_raw(right).await;
         stores.deliver_all().await;
         stores.assert_invariants().await;

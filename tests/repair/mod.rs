@@ -4,7 +4,7 @@
 //! - `audit`: random damage to thousands of comments; counts, limits, checkpoints.
 //! - `cluster`: every kind of damage in a Redis Cluster.
 //! - `recent`: windows and watermarks.
-//! - `catalogue`: the product catalogue, and rebuilds from it.
+//! - `primaries`: the table's index of primary items, and rebuilds from it.
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
 //! - `concurrent`: damage while comments change and the handlers run, from many seeds.
@@ -19,7 +19,6 @@
 //! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
 
 mod audit;
-mod catalogue;
 mod cluster;
 mod concurrent;
 mod foreign;
@@ -27,6 +26,7 @@ mod killed;
 mod kinds;
 mod local;
 mod lost;
+mod primaries;
 mod process;
 mod quarantine;
 mod rebuild;

@@ -80,7 +80,7 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
 async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     let stores = Stores::start_ready().await;
     let quarantine = stores.quarantine();
-    let comment = stores.create_numbered(1, super::product(1)).await;
+    let comment = stores.create_numbered(1, model::ProductId::parse("p").unwrap()).await;
     stores.make_too_large_for_some_duplicates(&comment.id).await;
     let fine = stores.create_numbered(2, super::product(2)).await;
     let records: Vec<Value> = stores.lambda_records().await;

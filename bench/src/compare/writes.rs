@@ -145,7 +145,7 @@ impl Pagemark {
     async fn start(engine: &Engine, redis: &Redis) -> anyhow::Result<Self> {
         let meter = Arc::new(Meter::default());
         let writer = connect("pagemark", &engine.endpoint_url()).await.metered(meter.clone());
-        create_table_without_stream(&writer, true).await?;
+        create_table_without_stream(&writer).await?;
         let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
         let page_indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
         Ok(Self { writer, stream_writer, page_indexer, meter })

@@ -1,18 +1,16 @@
 //! `audit` and `rebuild`: compares the repair job with the minimum that its work needs.
 //!
-//! The table has no stream, and has the index only where the index is read, because the engine would maintain both. The
-//! engine answers through one connection, and sorts the whole table for each answer of a parallel scan. So all scans
+//! The table has no stream, and of the indexes only `primaries`, because the engine would maintain all of them. The engine
+//! answers through one connection, and sorts the whole table for each answer of a parallel scan. So all scans
 //! here use one segment.
 //!
 //! - **Audit.** Rounds alternate: an audit without repairs and without the sweep, a bare scan of the same table with
 //!   the same limit by the same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and
 //!   asks Redis for four scores per comment. The bare scan discards its items.
 //! - **Sweep.** The rate of the sweep, and what it reads.
-//! - **Rebuild.** Rounds alternate: a rebuild by the product catalogue, bare queries of the same products (answers
-//!   discarded), and a bare pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the
-//!   last, with as many comments per product as in real data. The comparison is repeated with products of few comments,
-//!   for which nearly every comment costs a query. Then a rebuild by a scan, a bare scan whose filter drops the
-//!   duplicates on the server, and the pipeline.
+//! - **Rebuild.** Rounds alternate: a rebuild, bare queries of the index `primaries` (answers discarded), and a bare
+//!   pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the last, with as many comments
+//!   per product as in real data. The comparison is repeated with products of few comments.
 //! - **Recent.** Comments that the journal names: first without any damage, then with a duplicate and a rank entry of
 //!   each missing.
 //! - **Memory.** The binary as a child process audits the table (with the sweep); the figure is the largest resident
@@ -34,7 +32,7 @@ use model::{
 };
 use process::now;
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use table::{Table, capacity::Meter};
+use table::{Table, capacity::Meter, definition};
 use tempfile::TempDir;
 
 pub(crate) use memory::{audit_by_binary, measure_memory};
@@ -44,7 +42,7 @@ use crate::{
     filled_stores::{Import, connect, start_engine},
     report::{Limit, Report, count as number},
     statistics::{Rounds, as_f64},
-    workload::{Comments, Redis, create_table_without_stream, folder},
+    workload::{Comments, Redis, create_table_with, folder},
 };
 
 /// Rounds of each comparison.
@@ -75,12 +73,12 @@ impl World {
         Self::load(count).await?.made_ready().await
     }
 
-    /// A world that also has the table's index, and the given items of each comment.
-    async fn with_index(comments: Vec<Comment>, loaded: Loaded) -> anyhow::Result<Self> {
-        Self::load_table(comments, true, loaded).await?.made_ready().await
+    /// A world with the primary items only.
+    async fn of_primary_items(comments: Vec<Comment>) -> anyhow::Result<Self> {
+        Self::load_table(comments, Loaded::PrimaryItems).await?.made_ready().await
     }
 
-    /// Fills the page index, and makes the product catalogue whole.
+    /// Fills the page index.
     async fn made_ready(self) -> anyhow::Result<Self> {
         let report = self.job(true).rebuild(1).await;
         ensure!(report.exit_code() == 0, "{report}");
@@ -89,14 +87,14 @@ impl World {
 
     /// A world with an empty page index, which is not ready.
     pub(crate) async fn load(count: u32) -> anyhow::Result<Self> {
-        Self::load_table(drawn(count)?, false, Loaded::AllItems).await
+        Self::load_table(drawn(count)?, Loaded::AllItems).await
     }
 
-    async fn load_table(comments: Vec<Comment>, with_index: bool, loaded: Loaded) -> anyhow::Result<Self> {
+    async fn load_table(comments: Vec<Comment>, loaded: Loaded) -> anyhow::Result<Self> {
         let folder = folder()?;
         let file = folder.path().join("table");
         let engine = start_engine(&file).await?;
-        create_table_without_stream(&connect(TABLE, &engine.endpoint_url()).await, with_index).await?;
+        create(&connect(TABLE, &engine.endpoint_url()).await).await?;
         let mut import = Import::into_file_of(engine, &file).await?;
         for comments in comments.chunks(IMPORT_COMMENTS) {
             let items = comments.iter().flat_map(|comment| match loaded {
@@ -209,9 +207,9 @@ pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: 
 pub(crate) async fn overheads() -> anyhow::Result<Vec<(&'static str, f64)>> {
     let mut world = World::new(QUICK_COMMENTS).await?;
     let (audit, _) = audit_rounds(&world).await?;
-    let rebuild = rebuild::scan_rounds(&mut world).await?;
+    let rebuild = rebuild::rounds(&mut world).await?;
     world.stop().await;
-    Ok(vec![(AUDIT_RATIO, audit.ratio()), (rebuild::SCAN_RATIO, rebuild.against_reading_and_pipeline.ratio())])
+    Ok(vec![(AUDIT_RATIO, audit.ratio()), (rebuild::RATIO, rebuild.against_reading_and_pipeline.ratio())])
 }
 
 async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Result<()> {
@@ -283,4 +281,11 @@ async fn bare_scan(table: &Table) -> anyhow::Result<u64> {
             return Ok(items);
         }
     }
+}
+
+/// The project's table without its stream, the index `gsi`, time to live and backups.
+async fn create(table: &Table) -> anyhow::Result<()> {
+    let attributes = definition::attribute_definitions()?;
+    let attributes = attributes.into_iter().filter(|definition| definition.attribute_name() != attribute::CD);
+    create_table_with(table, attributes.collect(), vec![definition::primaries()?]).await
 }

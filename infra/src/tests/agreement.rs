@@ -9,7 +9,10 @@ use super::{TEMPLATE, file, resources};
 
 #[test]
 fn the_template_and_the_code_describe_the_same_table() {
-    use model::item::attribute::{CD, EXPIRES_AT, PK, SK};
+    use model::{
+        item::attribute::{CD, EXPIRES_AT, PCD, PK, SHARD, SK},
+        primaries::PRIMARIES_PROJECTED,
+    };
     let table = &resources()["CommentsTable"]["Properties"];
     let keys = |schema: &Value| -> Vec<(String, String)> {
         let text = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
@@ -19,9 +22,12 @@ fn the_template_and_the_code_describe_the_same_table() {
         |hash: &str, range: &str| vec![(hash.to_owned(), "HASH".to_owned()), (range.to_owned(), "RANGE".to_owned())];
     assert_eq!(keys(&table["KeySchema"]), expected(PK, SK));
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
-    assert_eq!(indexes.len(), 1);
+    assert_eq!(indexes.len(), 2);
     assert_eq!(indexes[0]["IndexName"], table::GSI);
     assert_eq!(keys(&indexes[0]["KeySchema"]), expected(SK, CD));
+    assert_eq!(indexes[1]["IndexName"], table::PRIMARIES);
+    assert_eq!(keys(&indexes[1]["KeySchema"]), expected(SHARD, PCD));
+    assert_eq!(indexes[1]["Projection"]["NonKeyAttributes"], serde_json::json!(PRIMARIES_PROJECTED));
     assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
 }
 

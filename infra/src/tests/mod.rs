@@ -110,10 +110,13 @@ fn the_table_is_the_one_that_the_design_describes() {
     let pair = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
     assert_eq!(key(&properties["KeySchema"]), [pair("pk", "HASH"), pair("sk", "RANGE")]);
     let indexes = properties["GlobalSecondaryIndexes"].as_array().unwrap();
-    assert_eq!(indexes.len(), 1);
+    assert_eq!(indexes.len(), 2);
     assert_eq!(indexes[0]["IndexName"], "gsi");
     assert_eq!(key(&indexes[0]["KeySchema"]), [pair("sk", "HASH"), pair("cd", "RANGE")]);
     assert_eq!(indexes[0]["Projection"]["ProjectionType"], "ALL");
+    assert_eq!(indexes[1]["IndexName"], "primaries");
+    assert_eq!(key(&indexes[1]["KeySchema"]), [pair("shard", "HASH"), pair("pcd", "RANGE")]);
+    assert_eq!(indexes[1]["Projection"]["ProjectionType"], "INCLUDE");
     assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST");
     assert_eq!(properties["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
     assert_eq!(properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true);

@@ -89,7 +89,7 @@ mod tests {
             "repair --dynamodb-url http://127.0.0.1:1 check c1",
             "repair quarantine --apply --dynamodb-url http://127.0.0.1:1",
             "repair recent --json --table other",
-            "repair rebuild --apply --scan",
+            "repair rebuild --apply --segments 2",
         ] {
             let words = std::iter::once("pagemark").chain(line.split(' '));
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));

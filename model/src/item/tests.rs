@@ -42,6 +42,9 @@ fn a_primary_item_has_the_attributes_of_the_design() {
           "language": {
             "S": "en"
           },
+          "pcd": {
+            "S": "a%2Fb#2024-02-29T12:00:00.123Z#c1"
+          },
           "pk": {
             "S": "COMMENT#c1"
           },
@@ -50,6 +53,9 @@ fn a_primary_item_has_the_attributes_of_the_design() {
           },
           "revision": {
             "S": "01HQTBRNKV0000000000000007"
+          },
+          "shard": {
+            "S": "28"
           },
           "sk": {
             "S": "PRODUCT#a%2Fb/~/~"
@@ -70,6 +76,7 @@ fn items_read_back_as_the_comment() {
     for key in comment.placement().duplicate_keys() {
         let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
         assert!(duplicate.is_duplicate());
+        assert_eq!((&duplicate.shard, &duplicate.pcd), (&None, &None), "only primary items are in the sparse index");
         assert_eq!(duplicate.into_comment().unwrap(), comment);
     }
 }
@@ -122,16 +129,29 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
 }
 
 #[test]
-fn a_revision_is_all_that_can_be_supplied() {
-    for revision in [None, Some(text_value("none")), Some(AttributeValue::N("1".to_owned()))] {
-        let item = with("revision", revision);
-        let PrimaryItem::WithoutRevision(placed, malformed) = PrimaryItem::read(&item) else { panic!("{item:?}") };
+fn only_a_revision_and_the_keys_of_the_sparse_index_can_be_supplied() {
+    let wrong = || [None, Some(text_value("none")), Some(AttributeValue::N("1".to_owned()))];
+    for (name, value) in ["revision", "shard", "pcd"].into_iter().flat_map(|name| wrong().map(|value| (name, value))) {
+        let item = with(name, value);
+        let PrimaryItem::Incomplete(placed, malformed) = PrimaryItem::read(&item) else { panic!("{item:?}") };
         assert_eq!(placed, PlacedComment::from(comment("c1", "p", "en", 4)));
-        assert!(malformed.to_string().contains("attribute revision: "), "{malformed}");
+        assert!(malformed.to_string().contains(&format!("attribute {name}: ")), "{malformed}");
+        let mut both = item.into_inner();
+        both.remove("rating");
+        assert!(matches!(PrimaryItem::read(&Item::from(both)), PrimaryItem::Invalid(_)));
     }
-    let mut both = with("revision", None).into_inner();
-    both.remove("rating");
-    assert!(matches!(PrimaryItem::read(&Item::from(both)), PrimaryItem::Invalid(_)));
+}
+
+#[test]
+fn a_duplicate_with_a_key_of_the_sparse_index_is_stale() {
+    let item = primary_item(&comment("c1", "p", "en", 4));
+    let image = Image::of_primary(&item).unwrap();
+    let key = image.placement.duplicate_keys().next().unwrap();
+    for name in PRIMARIES_KEYS {
+        let mut duplicate = image.duplicate(&key).into_inner();
+        duplicate.insert(name.to_owned(), item[name].clone());
+        assert_eq!(image.differences(&Item::from(duplicate)), [name]);
+    }
 }
 
 #[test]

@@ -10,11 +10,11 @@
 //! Memory is bounded: one answer of the journal for each shard, and one part. A part covers the time in which
 //! [`PART_COMMENTS`] comments are named, but at least a millisecond.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use futures_util::future::try_join_all;
 use model::{
-    CommentId, ProductId, Timestamp,
+    CommentId, Timestamp,
     journal::{JOURNAL_RETENTION_DAYS, JOURNAL_SHARDS, JournalEntry},
     plan::reconcile::Places,
 };
@@ -109,10 +109,8 @@ pub(crate) struct Part {
     pub(crate) window: Window,
     /// The changed comments, and the places of each.
     pub(crate) named: BTreeMap<CommentId, Places>,
-    /// The products of comments that were written.
-    pub(crate) products: BTreeSet<ProductId>,
-    /// Unreadable entries with their times. A person must look.
-    pub(crate) unreadable: Vec<(Timestamp, String)>,
+    /// Unreadable entries. A person must look.
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// Reads one window of the journal.
@@ -206,7 +204,7 @@ impl Reader {
             *latest = row.at.max(*latest);
             match row.entry {
                 Ok(entry) => part.add(entry),
-                Err(error) => part.unreadable.push((row.at, error.to_string())),
+                Err(error) => part.unreadable.push(error.to_string()),
             }
         }
         false
@@ -222,13 +220,12 @@ impl Shard {
 
 impl Part {
     fn empty(window: Window) -> Self {
-        Self { window, named: BTreeMap::new(), products: BTreeSet::new(), unreadable: Vec::new() }
+        Self { window, named: BTreeMap::new(), unreadable: Vec::new() }
     }
 
     fn add(&mut self, entry: JournalEntry) {
         let places = Places::of(entry.placements());
         self.named.entry(entry.id).or_default().join(&places);
-        self.products.extend(entry.after.map(|after| after.product));
     }
 }
 

@@ -7,10 +7,8 @@
 //!
 //! When a comment is right in the table, its scores in its four base sets are also checked. The index scan finds
 //! superfluous entries.
-//!
-//! The scan lists the products of all comments (`catalogue`), including comments that bypassed the writers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{
     BaseSet, CommentId, Malformed,
@@ -19,10 +17,9 @@ use model::{
 };
 use process::{Remedy, StoreError};
 use serde_dynamo::Item;
-use table::{ItemKey, ScanOf};
+use table::ItemKey;
 
 use crate::{
-    catalogue::{Listing, product_of},
     error::index_is_away,
     index_snapshot::{IndexScope, IndexSnapshot},
     pipeline::{Finder, Found},
@@ -40,7 +37,6 @@ const COLLECTION_MAX: usize = 500;
 pub(crate) struct TableScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    listing: &'run Listing<'run>,
     segment: u32,
     segments: u32,
     /// The end of the last comment that was read completely.
@@ -68,12 +64,11 @@ impl<'run> TableScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        listing: &'run Listing<'run>,
         (segment, segments): (u32, u32),
         position: TablePosition,
     ) -> Self {
         let (last, read) = (position.key.clone(), position.items);
-        Self { run, snapshot, listing, segment, segments, position, last, read, is_over: false, open: Vec::new() }
+        Self { run, snapshot, segment, segments, position, last, read, is_over: false, open: Vec::new() }
     }
 
     /// The comments of which all items were read. The last comment of an answer may go on in the next answer.
@@ -84,9 +79,8 @@ impl<'run> TableScan<'run> {
                 self.position.key = self.open.last().and_then(key_of);
                 whole.push(std::mem::take(&mut self.open));
             }
-            // A collection that is cut off here is suspect by what is kept, and is read again as a whole. But its
-            // products must be listed.
-            if self.open.len() < COLLECTION_MAX || product_of(&item).is_some() {
+            // A collection that is cut off here is suspect by what is kept, and is read again as a whole.
+            if self.open.len() < COLLECTION_MAX {
                 self.open.push(item);
             }
         }
@@ -100,7 +94,7 @@ impl<'run> TableScan<'run> {
     async fn compare(&self, collections: &[Vec<Item>]) -> Result<(BTreeMap<CommentId, Places>, usize), StoreError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
-        let (mut products, mut checked) = (BTreeSet::new(), 0);
+        let mut checked = 0;
         for items in collections {
             let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
             if !pk.starts_with(COMMENT_PREFIX) {
@@ -113,7 +107,6 @@ impl<'run> TableScan<'run> {
                 continue;
             };
             checked += 1;
-            products.extend(items.iter().filter_map(product_of));
             match Collection::whole(items) {
                 Some(image) => right.push(image),
                 None => {
@@ -121,7 +114,6 @@ impl<'run> TableScan<'run> {
                 }
             }
         }
-        self.listing.list(products).await?;
         for image in self.without_ranks(&right).await? {
             suspects.insert(image.id.clone(), Places::of([&image.placement]));
         }
@@ -181,7 +173,7 @@ impl Finder for TableScan<'_> {
         }
         let table = &self.run.job.table;
         let last = self.last.take();
-        let scanned = table.scan_segment(ScanOf::Everything, last, self.segment, self.segments, SCAN_LIMIT).await?;
+        let scanned = table.scan_segment(last, self.segment, self.segments, SCAN_LIMIT).await?;
         self.run.ledger.report().items += scanned.read;
         (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
         let whole = self.whole_collections(scanned.items);

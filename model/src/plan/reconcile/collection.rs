@@ -35,8 +35,8 @@ pub struct InvalidPrimary<'items> {
     pub product: ProductId,
     /// The problem.
     pub malformed: Malformed,
-    /// The comment's placement, when the item lacks only a revision, which can be supplied.
-    pub without_revision: Option<PlacedComment>,
+    /// The comment's placement, when the item lacks only what the repair job can supply.
+    pub incomplete: Option<PlacedComment>,
 }
 
 /// The items of a comment id.
@@ -77,15 +77,15 @@ impl<'items> Collection<'items> {
         }
         let mut collection = Self { id: id.clone(), primary: None, invalid: None, duplicates };
         if let Some((FilterKey { product, .. }, item)) = primary.pop() {
-            let (malformed, without_revision) = match PrimaryItem::read(item) {
+            let (malformed, incomplete) = match PrimaryItem::read(item) {
                 PrimaryItem::Valid(image) => {
                     collection.primary = Some(image);
                     return Ok(collection);
                 }
-                PrimaryItem::WithoutRevision(placed, malformed) => (malformed, Some(placed)),
+                PrimaryItem::Incomplete(placed, malformed) => (malformed, Some(placed)),
                 PrimaryItem::Invalid(malformed) => (malformed, None),
             };
-            collection.invalid = Some(InvalidPrimary { item, product, malformed, without_revision });
+            collection.invalid = Some(InvalidPrimary { item, product, malformed, incomplete });
         }
         Ok(collection)
     }

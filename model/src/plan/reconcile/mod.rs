@@ -122,8 +122,8 @@ pub enum Drift {
     MissingName(ProductId, Option<Language>),
     /// The page index names a product, or a language of it, that has no comments.
     ExtraName(ProductId, Option<Language>),
-    /// The primary item under this key lacks a revision, and nothing else.
-    MissingRevision(FilterKey),
+    /// The primary item under this key lacks its revision or a key of the index `primaries`, and nothing else.
+    IncompleteItem(FilterKey),
 }
 
 impl DriftKind {
@@ -147,7 +147,7 @@ impl fmt::Display for Drift {
             Self::MissingDuplicate(key)
             | Self::ExtraDuplicate(key)
             | Self::OrphanDuplicate(key)
-            | Self::MissingRevision(key) => write!(f, "{key}"),
+            | Self::IncompleteItem(key) => write!(f, "{key}"),
             Self::StaleDuplicate(key, attributes) => write!(f, "{key} ({})", attributes.join(", ")),
             Self::MissingRank(set) | Self::ExtraRank(set) | Self::OrphanRank(set) => write!(f, "{set}"),
             Self::WrongScore(set, score) => write!(f, "{set} ({score})"),

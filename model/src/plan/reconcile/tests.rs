@@ -284,8 +284,14 @@ fn a_person_looks_at_what_tells_nothing() {
 #[test]
 fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
     let id = CommentId::parse("c1").unwrap();
-    let attribute =
-        [("rating", None), ("auto", Some(AttributeValue::Bool(true))), ("revision", None), ("comment_blob", None)];
+    let attribute = [
+        ("rating", None),
+        ("auto", Some(AttributeValue::Bool(true))),
+        ("revision", None),
+        ("shard", None),
+        ("pcd", None),
+        ("comment_blob", None),
+    ];
     for (name, value) in attribute {
         let mut broken = State::of(&comment("c1", "p", "en", 4));
         set_attribute(broken.items.get_mut("PRODUCT#p/~/~").unwrap(), name, value);
@@ -293,7 +299,7 @@ fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
         let collection = Collection::read(&id, &items).unwrap();
         let invalid = collection.invalid.as_ref().unwrap();
         assert!(invalid.malformed.to_string().contains(&format!("attribute {name}: ")), "{}", invalid.malformed);
-        assert_eq!(invalid.without_revision.is_some(), name == "revision");
+        assert_eq!(invalid.incomplete.is_some(), ["revision", "shard", "pcd"].contains(&name));
         let (duplicates, ranks) = broken.plan().unwrap();
         assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{name}");
         let expected = Expected::Invalid(broken.items["PRODUCT#p/~/~"].clone());

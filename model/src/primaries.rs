@@ -1,0 +1,145 @@
+//! The sparse index `primaries`: primary items only, in the order of products and, within a product, of creation.
+//!
+//! A primary item has the index's two keys as attributes. Its duplicates leave them out, so the index does not hold
+//! them. A rebuild of the page index reads nothing else.
+//!
+//! **Invariant:** every valid primary item is in the index, once, under the key that its product and time imply. An
+//! item without the right key is invalid (ADR 40, ADR 47).
+
+use serde::Deserialize;
+
+use crate::{
+    comment::Cd,
+    error::Malformed,
+    id::ProductId,
+    item::{Attributes, PlacedComment, attribute, is_there},
+    strict_text::strict_text,
+};
+
+/// Number of partition keys of the index. A rebuild reads as many in parallel as its options say. A partition of an
+/// index takes 1,000 write units a second, so 64 parts take any load that the table's own keys take (AWS: "Best
+/// practices for designing and using partition keys effectively").
+pub const PRIMARIES_SHARDS: u32 = 64;
+
+/// The attributes that key the index. Only primary items have them.
+pub const PRIMARIES_KEYS: [&str; 2] = [attribute::SHARD, attribute::PCD];
+
+/// The attributes that the index holds besides all keys: those that ranks need, and those that tell an invalid item.
+/// The text is not among them, so the index cannot tell that a text is unreadable.
+pub const PRIMARIES_PROJECTED: [&str; 5] =
+    [attribute::CD, attribute::LANGUAGE, attribute::RATING, attribute::REVISION, attribute::AUTO];
+
+/// The key of a primary item in the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrimariesKey {
+    /// The attribute `shard`: a hash of the product.
+    pub shard: String,
+    /// The attribute `pcd`: `<escaped product>#<cd>`.
+    pub pcd: String,
+}
+
+impl PrimariesKey {
+    /// The key of a comment of this product.
+    pub fn of(product: &ProductId, cd: &Cd) -> Self {
+        let shard = crc32fast::hash(product.as_str().as_bytes()) % PRIMARIES_SHARDS;
+        Self { shard: primaries_shard(shard), pcd: format!("{}#{cd}", product.escaped()) }
+    }
+}
+
+/// The attribute `shard` of a shard by its number.
+pub fn primaries_shard(number: u32) -> String {
+    format!("{number:02}")
+}
+
+/// An entry of the index, as `serde_dynamo` reads it.
+#[derive(Debug, Deserialize)]
+pub struct PrimaryEntry {
+    /// `COMMENT#<id>`.
+    pub pk: String,
+    /// The filter key of a primary item.
+    pub sk: String,
+    /// See [`Cd`].
+    pub cd: String,
+    /// The comment's language.
+    #[serde(deserialize_with = "strict_text")]
+    pub language: String,
+    /// The comment's rating.
+    pub rating: u64,
+    /// The comment's revision.
+    #[serde(deserialize_with = "strict_text")]
+    pub revision: String,
+    /// See [`PrimariesKey::shard`].
+    pub shard: String,
+    /// See [`PrimariesKey::pcd`].
+    pub pcd: String,
+    /// Absent on a valid item.
+    #[serde(default, deserialize_with = "is_there")]
+    pub auto: Option<bool>,
+}
+
+impl PrimaryEntry {
+    /// The comment of the entry.
+    ///
+    /// # Errors
+    /// Names the attribute that is wrong.
+    pub fn placed(&self) -> Result<PlacedComment, Malformed> {
+        let attributes = Attributes {
+            pk: &self.pk,
+            sk: &self.sk,
+            cd: &self.cd,
+            language: &self.language,
+            rating: self.rating,
+            has_auto: self.auto.is_some(),
+            revision: Some(&self.revision),
+            shard: Some(&self.shard),
+            pcd: Some(&self.pcd),
+        };
+        attributes.placed().map_err(|fault| fault.of(&self.pk, &self.sk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        id::CommentId,
+        item::tests::{comment, primary_item},
+        timestamp::Timestamp,
+    };
+
+    #[test]
+    fn a_key_names_the_product_and_the_creation_and_stays_below_the_limit_of_an_index_key() {
+        let key = |product: &str, id: &str| {
+            let cd = Cd { created_at: Timestamp::MAX, id: CommentId::parse(id).unwrap() };
+            PrimariesKey::of(&ProductId::parse(product).unwrap(), &cd)
+        };
+        let expected = PrimariesKey { shard: "28".to_owned(), pcd: format!("a%2Fb#{}#c1", Timestamp::MAX) };
+        assert_eq!(key("a/b", "c1"), expected);
+        for widest in ["😀", "/"] {
+            let longest = key(&widest.repeat(ProductId::MAX_CHARS), &"c".repeat(CommentId::MAX_LEN));
+            assert!(longest.pcd.len() <= 1024, "{}", longest.pcd.len());
+        }
+    }
+
+    #[test]
+    fn products_use_every_shard() {
+        let cd = Cd { created_at: Timestamp::MAX, id: CommentId::parse("c").unwrap() };
+        let shard = |number: u32| PrimariesKey::of(&ProductId::parse(&number.to_string()).unwrap(), &cd).shard;
+        let used: std::collections::BTreeSet<String> = (0..2_000).map(shard).collect();
+        assert!(used.into_iter().eq((0..PRIMARIES_SHARDS).map(primaries_shard)));
+    }
+
+    #[test]
+    fn an_entry_gives_the_comment_that_its_item_gives() {
+        let item = primary_item(&comment("c1", "a/b", "en", 4));
+        let keys = PRIMARIES_KEYS.into_iter().chain([attribute::PK, attribute::SK]);
+        let held: Vec<&str> = keys.chain(PRIMARIES_PROJECTED).collect();
+        let mut entry = item.clone().into_inner();
+        entry.retain(|name, _| held.contains(&name.as_str()));
+        let entry = serde_dynamo::Item::from(entry);
+        let typed: PrimaryEntry = serde_dynamo::from_item(entry.clone()).unwrap();
+        let expected = crate::item::Image::of_primary(&item).unwrap().into_placed();
+        assert_eq!(typed.placed(), Ok(expected.clone()));
+        assert_eq!(crate::item::placed_of_entry(&entry), Ok(expected));
+    }
+}

@@ -1,0 +1,76 @@
+//! The sparse index `primaries`: it holds the items that have both of its keys, and costs nothing for others.
+
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, ReturnConsumedCapacity, WriteRequest};
+use itertools::Itertools;
+
+use super::{Item, Under, indexed, invalid, key, s, with_text};
+use crate::fixture::invariants::{entries, text};
+
+fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
+    let mut item = with_text(indexed(pk, "1", "1"), 1_500);
+    item.extend(shard.map(|shard| ("shard".to_owned(), s(shard))));
+    item.extend(pcd.map(|pcd| ("pcd".to_owned(), s(pcd))));
+    item
+}
+
+/// The partition keys of the items in the index.
+async fn held(under: &Under) -> Vec<String> {
+    entries(&under.table).await.iter().map(|entry| text(entry, "pk")).sorted().collect()
+}
+
+#[tokio::test]
+async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
+    let under = Under::start().await;
+    under.put(listed("put", Some("07"), Some("p#1"))).await.unwrap();
+    under.put(listed("without-shard", None, Some("p#1"))).await.unwrap();
+    under.put(listed("without-pcd", Some("07"), None)).await.unwrap();
+    let put = |pk: &str| {
+        let put = PutRequest::builder().set_item(Some(listed(pk, Some("07"), Some("p#1")))).build().unwrap();
+        WriteRequest::builder().put_request(put).build()
+    };
+    let batch = under.client().batch_write_item().request_items(under.name(), vec![put("batch-1"), put("batch-2")]);
+    batch.send().await.unwrap();
+    let actions = ["transaction-1", "transaction-2"].map(|pk| {
+        let item = listed(pk, Some("08"), Some("p#1"));
+        under.put_action(item, Some("attribute_not_exists(pk)"))
+    });
+    under.client().transact_write_items().set_transact_items(Some(actions.into())).send().await.unwrap();
+    assert_eq!(held(&under).await, ["batch-1", "batch-2", "put", "transaction-1", "transaction-2"]);
+    // An update adds an item, and another one removes it.
+    let update = |expression: &str| {
+        let update = under.client().update_item().table_name(under.name()).set_key(Some(key("without-shard", "1")));
+        update.update_expression(expression).expression_attribute_names("#shard", "shard")
+    };
+    update("SET #shard = :s").expression_attribute_values(":s", s("09")).send().await.unwrap();
+    assert!(held(&under).await.contains(&"without-shard".to_owned()));
+    update("REMOVE #shard").send().await.unwrap();
+    let delete = under.client().delete_item().table_name(under.name());
+    delete.set_key(Some(key("put", "1"))).send().await.unwrap();
+    assert_eq!(held(&under).await, ["batch-1", "batch-2", "transaction-1", "transaction-2"]);
+    // A key of the index is a text that is not empty.
+    let mut number = listed("number", None, Some("p#1"));
+    number.insert("shard".to_owned(), AttributeValue::N("7".to_owned()));
+    assert_eq!(under.put(number).await, invalid());
+    assert_eq!(under.put(listed("empty", Some(""), Some("p#1"))).await, invalid());
+    under.finish().await;
+}
+
+#[tokio::test]
+async fn a_sparse_index_costs_a_unit_for_what_it_projects_and_nothing_otherwise() {
+    let under = Under::start().await;
+    let units = async |item: Item| {
+        let put = under.client().put_item().table_name(under.name()).set_item(Some(item));
+        let answer = put.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
+        let consumed =
+            answer.consumed_capacity().unwrap().global_secondary_indexes().unwrap().get("primaries").cloned();
+        consumed.and_then(|capacity| capacity.capacity_units()).unwrap_or(0.0)
+    };
+    let mut item = listed("a", Some("07"), Some("p#1"));
+    assert_eq!(units(item.clone()).await, 1.0, "the text of 1.5 KB is not projected");
+    item.insert("text".to_owned(), s("other"));
+    assert_eq!(units(item.clone()).await, 0.0, "what has changed is not projected");
+    item.insert("language".to_owned(), s("en"));
+    assert_eq!(units(item.clone()).await, 1.0);
+    assert_eq!(units(listed("b", None, None)).await, 0.0);
+    under.finish().await;
+}

@@ -1,0 +1,302 @@
+//! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses none.
+//!
+//! A rebuild also reads the journal of the last minutes, which would hide comments that it otherwise missed. So most
+//! comments here are put directly into the table, without the writers.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{
+    CommentId, Rating, Revision,
+    item::attribute,
+    journal::JournalEntry,
+    primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
+};
+use page_index::{PageIndex, PageIndexConfig};
+use process::now;
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{Job, JobSettings, Report, Stop, exit};
+use serde_dynamo::{AttributeValue, Item};
+use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
+
+use super::{assert_clean, job, product, settings, whole};
+use crate::fixture::{
+    WAIT_MAX,
+    damage::{Damage, inflict},
+    data,
+    gate::{self, Gate},
+    invariants::{entries, text},
+    redis_server,
+    reviews::{reviews, sample_size},
+    stores::Stores,
+    wait_for,
+};
+
+/// The page index without its markers, byte by byte.
+async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
+    let mut raw = redis_server::connection(&stores.redis_url).await;
+    let mut values = BTreeMap::new();
+    for key in stores.index.key_names().await.unwrap().into_iter().filter(|key| !key.ends_with("}:marker")) {
+        // Compares members in order, because the bytes of a set depend on the order in which it was filled.
+        let sorted = key.contains(":PRODUCT#") && !key.ends_with(":languages");
+        let mut command = redis::cmd(if sorted { "ZRANGE" } else { "SORT" });
+        command.arg(&key);
+        let command = if sorted { command.arg(&["0", "-1", "WITHSCORES"]) } else { command.arg("ALPHA") };
+        let members: Vec<String> = command.query_async(&mut raw).await.unwrap();
+        values.insert(key, members.join("\n").into_bytes());
+    }
+    values
+}
+
+/// Comments that only a read of the table finds.
+fn comments(count: u64) -> Vec<NewComment> {
+    (0..count).map(super::rebuild::comment).collect()
+}
+
+/// A rebuild whose calls go through gates.
+async fn gated(stores: &Stores, queries: &Gate, edits: &Gate, settings: JobSettings) -> Job {
+    let table = TableConfig::new(stores.table.name(), Some(queries.url.clone()));
+    let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
+    let index = PageIndexConfig { url: edits.url.clone(), timeout: WAIT_MAX, ..stores.index_config.clone() };
+    let (table, index) = (Table::connect(&table).await, PageIndex::connect(&index).unwrap());
+    Job::new(table, index, settings, Meter::default(), Stop::default())
+}
+
+async fn held(what: &str, gate: &Gate) {
+    wait_for(what, async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
+}
+
+async fn assert_ready(stores: &Stores) {
+    let table_id = stores.table.describe().await.unwrap().id;
+    let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
+    assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
+}
+
+/// The sort keys of the entries of the index, of the comments of `put_primary_items` and the writers alike.
+async fn listed(stores: &Stores) -> Vec<String> {
+    entries(&stores.table).await.iter().map(|entry| text(entry, attribute::PCD)).collect()
+}
+
+#[tokio::test]
+async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
+    let stores = Stores::start_ready().await;
+    let (one, two) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(2, product(2)).await);
+    stores.deliver_all().await;
+    let pcd = |comment: &model::Comment| PrimariesKey::of(&comment.product, &comment.cd()).pcd;
+    let both = || std::collections::BTreeSet::from([pcd(&one), pcd(&two)]);
+    let found = listed(&stores).await;
+    assert!(found.len() == 2 && found.into_iter().collect::<std::collections::BTreeSet<_>>() == both());
+    // An edit moves all duplicates, and no entry.
+    let patch = CommentPatch { rating: Rating::new(5).ok(), ..Default::default() };
+    stores.table.patch_comment(&one.id, None, &patch).await.unwrap();
+    stores.deliver_all().await;
+    let of_one = entries(&stores.table).await.into_iter().find(|entry| text(entry, attribute::PCD) == pcd(&one));
+    assert_eq!(of_one.unwrap()[attribute::RATING], AttributeValue::N("5".to_owned()));
+    assert_eq!(listed(&stores).await.len(), 2);
+    // A duplicate with the attributes of a primary item is stale, and the audit repairs it.
+    let item = stores.table.raw_primary_item(&two.id).await.unwrap().unwrap().into_inner();
+    let mut stray = item.clone();
+    let key = two.placement().duplicate_keys().next().unwrap();
+    stray.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
+    stray.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
+    stores.put_raw(stray.into()).await;
+    assert_eq!(listed(&stores).await.len(), 3);
+    let rebuilt = job(&stores, true).rebuild(1).await;
+    assert_eq!((rebuilt.exit_code(), rebuilt.unresolved_count), (0, 0), "a rebuild passes over it: {rebuilt}");
+    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+    assert_eq!(listed(&stores).await.len(), 2);
+    stores.table.delete_comment(&one.id, None).await.unwrap();
+    stores.deliver_all().await;
+    assert_eq!(listed(&stores).await, [pcd(&two)]);
+    stores.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_same_index() {
+    let stores = Stores::start().await;
+    let comments = reviews(sample_size() / 4);
+    let count = u64::try_from(comments.len()).unwrap();
+    stores.put_primary_items(comments).await;
+    let mut random = StdRng::seed_from_u64(91);
+    let mut before = None;
+    for segments in [1, 5, PRIMARIES_SHARDS + 1] {
+        let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
+        assert_eq!((report.comments, report.items, report.changed_meanwhile), (count, count, 0), "{report:?}");
+        let rebuilt = dump(&stores).await;
+        assert!(before.is_none_or(|before| before == rebuilt), "in {segments} segments the index is another");
+        before = Some(rebuilt);
+        // The next rebuild removes damage to the index.
+        for comment in stores.assert_index().await.comments().iter().step_by(97) {
+            for damage in [Damage::DropRanks, Damage::AddRankElsewhere, Damage::GhostRanks] {
+                inflict(&stores, &mut random, comment, damage).await;
+            }
+        }
+    }
+    assert_clean(&job(&stores, true).rebuild(2).await);
+    assert!(before == Some(dump(&stores).await), "the index is another");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_are() {
+    let stores = Stores::start().await;
+    stores.put_primary_items(comments(60)).await;
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    stores.deliver_all().await;
+    // Some products are read but not yet written. Another product is about to be read.
+    let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
+    let rebuild = gated(&stores, &queries, &edits, settings(true)).await;
+    queries.hold_after(20);
+    edits.hold_after(0);
+    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
+    held("a query", &queries).await;
+    for number in 0..60 {
+        let id = &super::rebuild::comment(number).id;
+        if number % 3 == 0 {
+            stores.table.delete_comment(id, None).await.unwrap();
+        } else {
+            let patch = CommentPatch { rating: Rating::new(1 + (number + 2) % 5).ok(), ..Default::default() };
+            stores.table.patch_comment(id, None, &patch).await.unwrap();
+        }
+    }
+    for number in 0..10 {
+        stores.create_numbered(number, data::product(&format!("new/{number}"))).await;
+    }
+    stores.deliver_all().await;
+    queries.open();
+    held("the edits", &edits).await;
+    edits.open();
+    assert_clean(&run.await.unwrap());
+    assert_ready(&stores).await;
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_comment_that_a_lagging_index_lacked_is_found_by_the_journal_from_before_the_rebuild() {
+    let stores = Stores::start().await;
+    let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
+    // Neither the settle delay nor the overlap reaches back.
+    let exact = JobSettings { settle: Duration::ZERO, overlap: Duration::ZERO, ..settings(true) };
+    let rebuild = gated(&stores, &queries, &edits, exact).await;
+    queries.hold_after(usize::try_from(PRIMARIES_SHARDS).unwrap() - 1);
+    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
+    held("the last shard", &queries).await;
+    // The entry appears in a shard that has been read, nine minutes after its write.
+    let late = comments(400).into_iter().find(|comment| {
+        let cd = model::Cd { created_at: comment.created_at, id: comment.id.clone() };
+        PrimariesKey::of(&comment.product, &cd).shard != primaries_shard(PRIMARIES_SHARDS - 1)
+    });
+    let late = late.unwrap();
+    let placement =
+        model::Placement { product: late.product.clone(), language: late.language.clone(), rating: late.rating };
+    let revision = Revision::after(None, now().plus_ms(-9 * 60_000), 1);
+    let entry = JournalEntry { id: late.id.clone(), revision, before: None, after: Some(placement) };
+    stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
+    stores.put_primary_items(vec![late]).await;
+    queries.open();
+    let report = run.await.unwrap();
+    assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
+    assert_eq!(stores.assert_index().await.primary.len(), 1);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_product_written_behind_the_writers_backs_is_found_by_the_next_rebuild() {
+    let stores = Stores::start_ready().await;
+    stores.put_primary_items(vec![NewComment { product: product(9), ..super::rebuild::comment(7_000) }]).await;
+    let report = job(&stores, true).rebuild(1).await;
+    assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
+    assert_eq!(stores.assert_index().await.primary.len(), 1);
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_product_without_the_keys_of_the_index_is_found_once_it_is_taken_over() {
+    let stores = Stores::start_ready().await;
+    let comment = super::rebuild::comment(7_000);
+    stores.put_primary_items(vec![comment.clone()]).await;
+    stores.break_primary_item(&comment.id, attribute::SHARD, None).await;
+    let report = job(&stores, true).rebuild(1).await;
+    assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
+    stores.assert_invariants_beside(&[&comment.id]).await;
+    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+    let report = job(&stores, true).rebuild(1).await;
+    assert_eq!(report.exit_code(), 0, "{report}");
+    stores.assert_invariants().await;
+    stores.finish().await;
+}
+
+/// An entry of the journal without a readable revision.
+async fn put_unreadable_entry(stores: &Stores, comment: &model::Comment) {
+    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
+    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
+    let entry: Item = serde_dynamo::to_item(entry.to_item()).unwrap();
+    let mut broken = entry.into_inner();
+    broken.insert("revision".to_owned(), AttributeValue::S("no revision".to_owned()));
+    stores.put_raw(broken.into()).await;
+}
+
+#[tokio::test]
+async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexed() {
+    let stores = Stores::start_ready().await;
+    let comment = stores.create_numbered(0, product(0)).await;
+    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    put_unreadable_entry(&stores, &comment).await;
+    for _ in 0..2 {
+        let report = job(&stores, true).recent().await;
+        assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
+    }
+    // A pass over the journal overlaps the previous one. Entries counted before are not counted again.
+    let report = job(&stores, true).rebuild(1).await;
+    assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
+    assert_ready(&stores).await;
+    stores.finish().await;
+}
+
+fn assert_names(report: &Report, id: &CommentId) {
+    assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
+    assert!(report.unresolved.iter().any(|what| what.contains(id.as_str())), "{report}");
+}
+
+#[tokio::test]
+async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_indexed() {
+    let stores = Stores::start().await;
+    stores.put_primary_items(comments(30)).await;
+    assert_clean(&job(&stores, true).rebuild(1).await);
+    let damaged = super::rebuild::comment(7);
+    let right = stores.table.items_of(&damaged.id).await.unwrap().pop().unwrap();
+    for (name, value) in [
+        ("rating", None),
+        ("rating", Some(AttributeValue::S("4".to_owned()))),
+        ("revision", None),
+        ("cd", Some(AttributeValue::S("2001-01-01T00:00:00.000Z#another".to_owned()))),
+        ("auto", Some(AttributeValue::Bool(true))),
+    ] {
+        stores.break_primary_item(&damaged.id, name, value).await;
+        for apply in [false, true] {
+            let report = job(&stores, apply).rebuild(2).await;
+            assert_eq!(report.checked, 29, "{name}: {report}");
+            assert_names(&report, &damaged.id);
+        }
+        stores.put_raw(right.clone()).await;
+        assert_clean(&job(&stores, true).rebuild(2).await);
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unreadable_text_that_a_run_has_met_is_left_out_of_later_rebuilds() {
+    let stores = Stores::start_ready().await;
+    stores.put_primary_items(comments(3)).await;
+    let broken = super::rebuild::comment(1).id;
+    stores.break_primary_item(&broken, attribute::COMMENT_BLOB, None).await;
+    let audited = job(&stores, true).audit(whole()).await;
+    assert_eq!((audited.exit_code(), audited.unresolved_count), (exit::UNRESOLVED | exit::DRIFT_FOUND, 1), "{audited}");
+    let report = job(&stores, true).rebuild(1).await;
+    assert_names(&report, &broken);
+    assert_ready(&stores).await;
+    stores.assert_invariants_beside(&[&broken]).await;
+    stores.index.clear().await.unwrap();
+}
