@@ -124,6 +124,9 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let after = async |before: &str| api.http.answer_to_bytes(&format!("{before}{}", head(65_536, 1))).await;
     let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
+    // A request that announces an empty body has none.
+    let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
     // The connection ends after an answer to a request whose body was not read.
     let unread_body = "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
     let answer = after(unread_body).await;

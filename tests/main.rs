@@ -42,6 +42,7 @@ mod secured;
 mod selection;
 mod sent_ahead;
 mod serving;
+mod settings;
 mod template;
 mod turning;
 mod writes;

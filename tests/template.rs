@@ -91,6 +91,18 @@ async fn the_stack_has_what_the_code_expects() {
         assert_eq!(*destination, format!("arn:aws:s3:::{}", id("QuarantineBucket")));
     }
 
+    assert_functions_and_rules(&stack, id);
+    assert_roles(&stack);
+
+    // With an existing table, the stack creates none, and reads that table's stream.
+    let other = &stack["on_a_table"];
+    assert!(other["ids"].get("CommentsTable").is_none());
+    assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
+    assert_eq!(other["tables"], json!(["restored", "restored"]));
+}
+
+/// Asserts what the functions are, and what starts the repair job.
+fn assert_functions_and_rules(stack: &Value, id: impl Fn(&str) -> String) {
     let functions = stack["functions"].as_array().unwrap();
     assert_eq!(functions.len(), 3);
     for function in functions {
@@ -116,13 +128,6 @@ async fn the_stack_has_what_the_code_expects() {
         let retries = json!({"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": seconds});
         assert_eq!((&target["RetryPolicy"], &target["Input"]), (&retries, &input));
     }
-    assert_roles(&stack);
-
-    // With an existing table, the stack creates none, and reads that table's stream.
-    let other = &stack["on_a_table"];
-    assert!(other["ids"].get("CommentsTable").is_none());
-    assert_eq!(other["sources"], json!([other["stream"], other["stream"]]));
-    assert_eq!(other["tables"], json!(["restored", "restored"]));
 }
 
 /// Asserts that each role has its translated statements and the additions of the translation, on this stack's

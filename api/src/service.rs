@@ -114,8 +114,11 @@ impl Service {
             .wrap(from_fn(panics::catch))
             // 7. A request that takes too long is a 503.
             .wrap(from_fn(move |request, next| deadline::bound(request_timeout, request, next)))
-            // 6. The memory of answers is bounded.
-            .wrap(from_fn(move |request, next| answer_memory::hold(memory.clone(), request, next)))
+            // 6. The memory of readers' answers is bounded.
+            .wrap(from_fn(move |request: ServiceRequest, next| {
+                let memory = (!is_operational(request.path())).then(|| memory.clone());
+                answer_memory::hold(memory, request, next)
+            }))
             // 5. The number of requests under way is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) { &operations } else { &readers };

@@ -15,12 +15,15 @@ use crate::{
     filter::FilterKey,
     id::CommentId,
     language::Language,
-    primaries::{PRIMARIES_KEYS, PrimariesKey},
     rating::Rating,
     revision::Revision,
     strict_text::{strict_optional_text, strict_text},
     timestamp::Timestamp,
 };
+
+pub mod primaries;
+
+use primaries::{PRIMARIES_KEYS, PrimariesKey};
 
 /// The names of the attributes that code outside of serde needs.
 pub mod attribute {

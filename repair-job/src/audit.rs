@@ -134,6 +134,9 @@ impl Audit<'_> {
         let mut finder = TableScan::new(self.run, &self.snapshot, place, checkpoint.start());
         let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
+        if closed.is_err() {
+            self.run.fail();
+        }
         ended?;
         closed
     }
@@ -158,7 +161,11 @@ impl Audit<'_> {
                 self.run.ledger.add_skipped(format!("the rest of the sweep of the page index, because {error}"));
                 Ok(())
             }
-            scanned => scanned,
+            Err(error) => {
+                self.run.fail();
+                Err(error)
+            }
+            Ok(()) => Ok(()),
         }
     }
 

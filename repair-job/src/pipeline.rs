@@ -26,6 +26,8 @@ pub(crate) struct Found<P> {
     pub(crate) checked: usize,
     /// The position after them.
     pub(crate) position: P,
+    /// Whether nothing follows.
+    pub(crate) is_last: bool,
 }
 
 /// Records how far a finder's suspects have been repaired.
@@ -72,6 +74,10 @@ async fn repair_to_the_end<F: Finder>(
         }
         if !checkpoint.record(found.position, &outcome).await? {
             return Ok(false);
+        }
+        // A stop after the last suspects comes too late: the work is complete.
+        if found.is_last {
+            return Ok(true);
         }
     }
 }

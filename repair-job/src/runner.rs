@@ -120,7 +120,8 @@ impl Job {
         let consumed = self.meter.consumed();
         let mut report = run.ledger.into_report();
         match outcome {
-            Ok(()) => self.progress.finish(),
+            Ok(()) if report.stopped.is_none() && report.held_by.is_none() => self.progress.finish(),
+            Ok(()) => {}
             Err(error) => {
                 tracing::error!(command, %error, "the run failed");
                 report.failure = Some(error.to_string());
@@ -229,7 +230,10 @@ impl Run<'_> {
     /// Removes names that no comment has from the page index.
     async fn repair_names(&self, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
         let index = &self.job.index;
-        let IndexScope::Snapshot(snapshot) = scope.index else { return Ok(()) };
+        let IndexScope::Snapshot(snapshot) = scope.index else {
+            debug_assert!(names.is_empty(), "only a scan of the page index finds names");
+            return Ok(());
+        };
         if names.is_empty() {
             return Ok(());
         }

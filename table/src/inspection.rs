@@ -16,6 +16,7 @@ use tokio::time::Instant as Deadline;
 
 use super::{
     PRIMARIES, SdkItem, Table, from_sdk_item,
+    item_key::{InvalidEntry, ItemKey},
     page_answer::{QueryReader, StoredEntry},
 };
 use crate::error::{refused, store_error};
@@ -26,15 +27,6 @@ const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
-
-/// The position from which a scan continues: the key of the last item that is already done.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ItemKey {
-    /// The partition key.
-    pub pk: String,
-    /// The sort key.
-    pub sk: String,
-}
 
 /// One answer of a scan.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,15 +52,6 @@ pub struct PrimariesPart {
     pub read: u64,
     /// The position to continue from; `None` at the end.
     pub next: Option<PrimariesPosition>,
-}
-
-/// An entry of the index `primaries` whose item is invalid.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InvalidEntry {
-    /// The key of the item.
-    pub key: ItemKey,
-    /// The problem.
-    pub problem: Malformed,
 }
 
 /// The position from which reading the journal continues.

@@ -24,6 +24,7 @@ mod guarded;
 mod idempotency;
 mod inspection;
 mod item_json;
+mod item_key;
 mod page_answer;
 mod reader;
 mod state;
@@ -45,10 +46,9 @@ pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use guarded::Guarded;
 pub use idempotency::Idempotency;
-pub use inspection::{
-    InvalidEntry, ItemKey, JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned,
-};
+pub use inspection::{JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned};
 pub use item_json::ItemJson;
+pub use item_key::{InvalidEntry, ItemKey};
 pub use page_answer::{Consumed, MalformedItem, QueryAnswer, QueryReader};
 use process::{
     StoreError,

@@ -35,7 +35,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::Value;
 
-use super::{InvalidEntry, ItemKey, item_json::ItemJson};
+use super::{
+    item_json::ItemJson,
+    item_key::{InvalidEntry, ItemKey},
+};
 
 /// The parts of an answer that are read.
 #[derive(Debug, Deserialize)]

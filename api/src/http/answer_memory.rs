@@ -99,13 +99,14 @@ impl Reservation {
     }
 }
 
-/// Keeps an answer's room until the answer is sent, or its connection has ended.
+/// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`, answers need no room.
 pub(crate) async fn hold<B: MessageBody + 'static>(
-    memory: AnswerMemory,
+    memory: Option<AnswerMemory>,
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let answer = next.call(request).await?.map_into_boxed_body();
+    let Some(memory) = memory else { return Ok(answer) };
     let reservation = answer.request().extensions_mut().remove::<Reservation>();
     let (request, answer) = answer.into_parts();
     let (answer, body) = answer.into_parts();
@@ -172,7 +173,7 @@ impl MessageBody for HeldBody {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::body::to_bytes;
+    use actix_web::{App, HttpResponse, body::to_bytes, middleware::from_fn, test, web};
 
     use super::*;
 
@@ -195,6 +196,19 @@ mod tests {
         drop((first, second));
         assert_eq!(memory.held(), 0);
         assert!(memory.reserve(101).await.is_err() && memory.reserve(usize::MAX).await.is_err());
+    }
+
+    #[actix_web::test]
+    async fn without_room_only_answers_that_need_none_are_given() {
+        let memory = AnswerMemory::new(1, Counter::default());
+        for (memory, status) in [(Some(memory), 503), (None, 200)] {
+            let app = App::new()
+                .wrap(from_fn(move |request, next| hold(memory.clone(), request, next)))
+                .default_service(web::to(|| async { HttpResponse::Ok().body("x".repeat(2 * SMALL_BYTES)) }));
+            let service = test::init_service(app).await;
+            let answer = test::call_service(&service, test::TestRequest::default().to_request()).await;
+            assert_eq!(answer.status().as_u16(), status);
+        }
     }
 
     #[actix_web::test]

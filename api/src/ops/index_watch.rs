@@ -72,8 +72,11 @@ impl IndexWatch {
             (false, true) => watched.unavailable -= 1,
             (true, true) | (false, false) => {}
         }
-        if watched.unavailable != watched.logged {
-            watched.log(partition, kind, reason);
+        let change = watched.change();
+        // The log may block, and other readers must not wait for it.
+        drop(watched);
+        if let Some(change) = change {
+            change.log(partition, kind, reason);
         }
     }
 
@@ -89,15 +92,32 @@ impl IndexWatch {
     }
 }
 
+/// A change of the number of unavailable partitions, to be logged.
+#[derive(Clone, Copy)]
+struct Change {
+    before: usize,
+    unavailable: usize,
+    /// Number of all partitions.
+    of: usize,
+}
+
 impl Watched {
-    /// Logs how many partitions are unavailable, unless a change was logged a moment ago.
-    fn log(&mut self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
-        if self.logged_at.is_some_and(|logged_at| logged_at.elapsed() < LOG_PAUSE) {
-            return;
+    /// What has changed since the last log line; `None` when nothing has, or a change was logged a moment ago.
+    fn change(&mut self) -> Option<Change> {
+        let is_due = self.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
+        if self.unavailable == self.logged || !is_due {
+            return None;
         }
         self.logged_at = Some(Instant::now());
         let before = std::mem::replace(&mut self.logged, self.unavailable);
-        let (unavailable, of, partition) = (self.unavailable, self.partitions.len(), partition.number());
+        Some(Change { before, unavailable: self.unavailable, of: self.partitions.len() })
+    }
+}
+
+impl Change {
+    /// Logs how many partitions are unavailable.
+    fn log(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
+        let (Self { before, unavailable, of }, partition) = (*self, partition.number());
         let reason = reason.map(|reason| reason.to_string());
         match kind {
             _ if unavailable == 0 => tracing::info!("the page index answers again"),

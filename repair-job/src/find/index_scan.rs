@@ -117,7 +117,8 @@ impl Finder for IndexScan<'_> {
         compared?.into_iter().for_each(|found| suspects.join(found));
         let comments = read.batches.iter().map(|batch| batch.comments.len()).sum::<usize>();
         let comments = u64::try_from(comments).unwrap_or(u64::MAX);
-        Ok(Some(Found { suspects, checked: 0, position: IndexPosition { sweep: read.position, comments } }))
+        let position = IndexPosition { sweep: read.position, comments };
+        Ok(Some(Found { suspects, checked: 0, position, is_last: read.is_last }))
     }
 
     fn resumes(&self) -> String {
@@ -139,10 +140,11 @@ impl<'run> IndexScan<'run> {
         Self { run, snapshot, next: Some(from), ahead: None, at_once: at_once.max(1) }
     }
 
-    /// Reads the next batches.
+    /// Reads the next batches: fewer when the run must stop.
     async fn read(&self, mut position: SweepPosition) -> Result<BatchesRead, StoreError> {
         let mut batches = Vec::new();
-        while batches.len() < self.at_once {
+        let must_stop = || self.run.job.stop.reason().is_some() || self.run.has_failed();
+        while batches.len() < self.at_once && (batches.is_empty() || !must_stop()) {
             let mut batch = Batch::default();
             while !batch.is_full() {
                 let Some(swept) = self.run.job.index.sweep_on(&mut position).await? else {

@@ -94,7 +94,7 @@ impl Finder for JournalFinder<'_> {
             self.reader = None;
         }
         let comments = std::mem::take(&mut part.named);
-        Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part }))
+        Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position: part, is_last: false }))
     }
 
     fn resumes(&self) -> String {

@@ -72,7 +72,7 @@ impl Finder for QuarantineFinder<'_> {
                 comments.entry(id).or_default().join(&places);
             }
             let position = BatchRead { name, is_readable: batch.unreadable.is_empty() };
-            return Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position }));
+            return Ok(Some(Found { checked: comments.len(), suspects: comments.into(), position, is_last: false }));
         }
     }
 

@@ -180,7 +180,7 @@ impl Finder for TableScan<'_> {
         let (suspects, checked) = self.compare(&whole).await?;
         self.read += scanned.read;
         self.position.items = self.read.saturating_sub(u64::try_from(self.open.len()).unwrap_or(u64::MAX));
-        Ok(Some(Found { suspects: suspects.into(), checked, position: self.position.clone() }))
+        Ok(Some(Found { suspects: suspects.into(), checked, position: self.position.clone(), is_last: self.is_over }))
     }
 
     fn resumes(&self) -> String {
