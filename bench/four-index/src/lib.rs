@@ -18,7 +18,7 @@
 //! - The revision is projected too: Pagemark's pages show it, and the next edit needs it.
 //!
 //! **Invariant:** the pages of any filter, followed by their cursors, equal Pagemark's numbered pages
-//! (`tests/designs.rs`).
+//! (`tests/designs`).
 //!
 //! - `key`: the indexes and their keys; the partitions that a filter queries.
 //! - `item`: the items and their projections into the indexes.

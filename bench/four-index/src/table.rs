@@ -1,7 +1,7 @@
 //! Creates and reads the table.
 //!
 //! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
-//! queries and becomes the page's error (`tests/designs.rs`).
+//! queries and becomes the page's error (`tests/designs`).
 
 use std::{collections::HashMap, iter::zip, time::Duration};
 
