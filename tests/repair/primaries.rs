@@ -173,7 +173,7 @@ async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_ar
 }
 
 #[tokio::test]
-async fn a_comment_that_a_lagging_index_lacked_is_found_by_the_journal_from_before_the_rebuild() {
+async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let stores = Stores::start().await;
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
     let edits = Gate::start(&stores.redis_url, gate::EDITS).await;

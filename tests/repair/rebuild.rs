@@ -223,7 +223,7 @@ async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_
 }
 
 #[tokio::test]
-async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_and_the_run_says_so() {
+async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
     // Without the journal, so that only the rebuild's fill puts these comments into the index.
@@ -262,7 +262,7 @@ async fn a_redis_restored_from_a_snapshot_of_the_rebuild_itself_is_not_marked_an
 }
 
 #[tokio::test]
-async fn a_redis_restored_from_an_old_snapshot_is_not_ready_until_recent_has_caught_up_and_exact_then() {
+async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_up() {
     let redis = OwnRedis::start().await;
     let mut stores = Stores::start_on(redis.server.url()).await;
     let mut random = StdRng::seed_from_u64(81);

@@ -171,7 +171,7 @@ mod tests {
 
     /// The failures of a walk that changes the position of a partition without a comment on the page.
     #[test]
-    fn forgetting_or_moving_the_key_of_a_partition_without_a_comment_on_the_page_loses_or_repeats_comments() {
+    fn the_key_of_a_partition_without_a_comment_on_the_page_must_be_kept() {
         let fives = newest_first(&[(9, "a9"), (6, "a6"), (5, "a5"), (4, "a4"), (3, "a3")]);
         let ones = newest_first(&[(8, "b8"), (2, "b2"), (1, "b1")]);
         let all =

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn redis_takes_the_smallest_pair_of_nodes_that_holds_the_data_and_shards_beyond_the_largest() {
+    fn redis_takes_the_smallest_nodes_that_hold_the_data_and_shards_beyond() {
         let prices = Prices::published().unwrap();
         for (bytes, hourly_usd) in [
             (0.0, 0.0),

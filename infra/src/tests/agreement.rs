@@ -92,7 +92,7 @@ fn named(name: &str) -> String {
 type Parsed = fn(&[String]) -> Result<(), clap::Error>;
 
 #[test]
-fn each_process_gets_every_variable_that_it_needs_and_no_other_with_values_that_it_understands() {
+fn each_process_gets_every_variable_that_it_needs_and_no_other() {
     let processes: [(&str, clap::Command, Parsed); 5] = [
         ("StreamWriter", stream_writer::Config::command(), |flags| {
             stream_writer::Config::try_parse_from(flags).map(drop)

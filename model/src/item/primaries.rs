@@ -108,7 +108,7 @@ mod tests {
     };
 
     #[test]
-    fn a_key_names_the_product_and_the_creation_and_stays_below_the_limit_of_an_index_key() {
+    fn a_key_names_product_and_creation_within_the_limit_of_an_index_key() {
         let key = |product: &str, id: &str| {
             let cd = Cd { created_at: Timestamp::MAX, id: CommentId::parse(id).unwrap() };
             PrimariesKey::of(&ProductId::parse(product).unwrap(), &cd)
