@@ -103,7 +103,7 @@ fn text_of(event: &Event<'_>, name: &'static str) -> String {
 mod tests {
     use std::{
         io,
-        sync::{Arc, Mutex},
+        sync::{Arc, Mutex, PoisonError},
     };
 
     use tracing_subscriber::layer::SubscriberExt;
@@ -125,8 +125,11 @@ mod tests {
         }
     }
 
-    /// The lines that events leave in a log which accepts everything from a level on.
+    /// The lines that events leave in a log which accepts everything from a level on. One log at a time: the rules ask
+    /// for the lowest level of the whole process.
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let log = Log::default();
         let writer = log.clone();
         let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_max_level(level);
