@@ -371,8 +371,8 @@ impl<'item> PrimaryItem<'item> {
 /// The comment of a primary item, or of an image of it in the stream, and the item.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not copied. A handler looks at two images a record, and
-/// copies of their texts would cost it more than all its other work.
+/// not know. Only the keys of the index `primaries` are left out. The item is borrowed, and its text is checked but not
+/// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
     /// The comment's id.

@@ -10,6 +10,7 @@ use model::{
     BaseSet, CommentId, ProductId,
     item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
+    primaries::PRIMARIES_KEYS,
 };
 use process::StoreError;
 use serde::Serialize;
@@ -190,6 +191,7 @@ fn stale_attributes(key: &str, attributes: &[String], collection: &Collection<'_
     let right = AttributeValue::Bool(true);
     let should_be = |name: &str| match name {
         attribute::AUTO => Some(&right),
+        name if PRIMARIES_KEYS.contains(&name) => None,
         name => primary.and_then(|item| item.get(name)),
     };
     let shown_as = |value: &dyn Fn(&str) -> String| {

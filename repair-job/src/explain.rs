@@ -52,6 +52,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError>
 }
 
 fn rebuild(segments: u32) -> String {
+    let segments = segments.clamp(1, PRIMARIES_SHARDS);
     format!(
         "reads:  the table's index `primaries`, {segments} of its {PRIMARIES_SHARDS} shards at the same time, eventually consistent;\n\
          \x20       the journal since some minutes before the rebuild began\n\

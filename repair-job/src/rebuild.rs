@@ -136,10 +136,12 @@ async fn fill_index(run: &Run<'_>, segments: u32) -> Result<Filled, StoreError> 
     let described = job.table.describe().await?;
     // Covers an index that lags, entries that arrive late, and wrong clocks.
     let read_from = now().plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(job.settings.settle)).plus_ms(-ms(job.settings.overlap));
+    // A table without the index fails here, while the page index still has its entries.
+    job.table.primaries_part(0, None, 1).await?;
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     let source = Source { run, next: AtomicU32::new(0), is_whole: AtomicBool::new(true) };
     job.progress.expect(described.items / ITEMS_OF_A_COMMENT);
-    let mut filled = Filled { comments: source.read(segments.max(1)).await?, changed_meanwhile: 0 };
+    let mut filled = Filled { comments: source.read(segments.clamp(1, PRIMARIES_SHARDS)).await?, changed_meanwhile: 0 };
     let Some(rebuild) = rebuild else { return Ok(filled) };
     let mut is_whole = job.stop.reason().is_none() && source.is_whole.into_inner();
     is_whole &= repair(run, unresolved::remembered(&job.table).await?).await?;

@@ -15,7 +15,7 @@
 //! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
 //! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).
 //!
-//! **Invariant:** an invalid primary item implies nothing. If it lacks only a revision, it gets one and is reconciled.
+//! **Invariant:** an invalid primary item implies nothing. If it lacks only what the job can supply, the job takes it over.
 //! Otherwise the derived data is removed, and a person has to look (`tests/repair/foreign.rs`).
 //!
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
@@ -161,7 +161,7 @@ impl Repairer<'_> {
         }
     }
 
-    /// Takes over a comment whose primary item lacks only a revision. `None` for any other comment.
+    /// Takes over a comment whose primary item is only incomplete. `None` for any other comment.
     async fn take_over(
         &self,
         collection: &Collection<'_>,
@@ -177,7 +177,7 @@ impl Repairer<'_> {
             return Ok(Some(Attempt::Settled));
         }
         if self.table.take_over(comment, invalid.item, deadline).await? == Guarded::Done {
-            tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: it has a revision now");
+            tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: the item is complete now");
             found.repaired.push(drift);
         }
         // The item has changed, by this call or by another writer.

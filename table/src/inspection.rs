@@ -84,6 +84,17 @@ fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
     item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
 }
 
+/// The error of a query of `primaries`. Such a query has no data that could be at fault: only its index can be missing.
+fn without_primaries(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Rejected { detail, .. } => StoreError::refused(
+            Store::Table,
+            format!("the table has no index `{PRIMARIES}`, or DynamoDB is still filling it ({detail})"),
+        ),
+        error @ (StoreError::Unavailable { .. } | StoreError::Refused { .. } | StoreError::Malformed(_)) => error,
+    }
+}
+
 impl Table {
     /// All items of a comment id, unchanged, in the order of their keys, strongly consistent.
     ///
@@ -209,7 +220,7 @@ impl Table {
     /// Eventually consistent. It reads at most `limit` entries, and at most a megabyte.
     ///
     /// # Errors
-    /// The store's.
+    /// [`StoreError::Refused`] when the table does not have the index yet. Also the store's.
     pub async fn primaries_part(
         &self,
         shard: u32,
@@ -232,7 +243,7 @@ impl Table {
             .interceptor(reader.clone())
             .send()
             .await
-            .map_err(store_error)?;
+            .map_err(|error| without_primaries(store_error(error)))?;
         let answer = reader.take_readable()?.into_entries();
         self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
         Ok(PrimariesPart {

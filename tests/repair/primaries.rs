@@ -5,8 +5,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use aws_sdk_dynamodb::types::BillingMode;
 use model::{
-    CommentId, Rating, Revision,
+    Cd, CommentId, Rating, Revision,
     item::attribute,
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
@@ -16,7 +17,7 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
 use serde_dynamo::{AttributeValue, Item};
-use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
+use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter, definition};
 
 use super::{assert_clean, job, product, settings, whole};
 use crate::fixture::{
@@ -28,7 +29,7 @@ use crate::fixture::{
     redis_server,
     reviews::{reviews, sample_size},
     stores::Stores,
-    wait_for,
+    unique_name, wait_for,
 };
 
 /// The page index without its markers, byte by byte.
@@ -133,6 +134,51 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
     }
     assert_clean(&job(&stores, true).rebuild(2).await);
     assert!(before == Some(dump(&stores).await), "the index is another");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_shard_is_read_to_its_end_in_any_number_of_answers() {
+    let stores = Stores::start().await;
+    let of_one_product = comments(30).into_iter().map(|comment| NewComment { product: product(1), ..comment });
+    stores.put_primary_items(of_one_product.collect()).await;
+    let cd = Cd { created_at: data::at_ms(0), id: data::comment_id("any") };
+    let shard = PrimariesKey::of(&product(1), &cd).shard.parse().unwrap();
+    for limit in [1, 7, 30, 31] {
+        let (mut position, mut read) = (None, Vec::new());
+        loop {
+            let part = stores.table.primaries_part(shard, position, limit).await.unwrap();
+            read.extend(part.comments.into_iter().map(|comment| comment.unwrap().id));
+            position = part.next;
+            if position.is_none() {
+                break;
+            }
+        }
+        assert!(read.iter().eq(comments(30).iter().map(|comment| &comment.id)), "{limit} at a time: {read:?}");
+    }
+    stores.index.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_as_it_is() {
+    let stores = Stores::start_ready().await;
+    let without = Table::connect(&TableConfig::new(unique_name("without"), Some(stores.engine_url()))).await;
+    let attributes = definition::attribute_definitions().unwrap();
+    let of_primaries = [attribute::SHARD, attribute::PCD];
+    let attributes = attributes.into_iter().filter(|named| !of_primaries.contains(&named.attribute_name()));
+    let create = without.client().create_table().table_name(without.name());
+    let create = create.set_attribute_definitions(Some(attributes.collect()));
+    let create = create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK).unwrap()));
+    let create = create.global_secondary_indexes(definition::gsi().unwrap());
+    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+    for apply in [false, true] {
+        let (index, meter) = (stores.index.clone(), Meter::default());
+        let report = Job::new(without.clone(), index, settings(apply), meter, Stop::default()).rebuild(1).await;
+        let failure = report.failure.unwrap();
+        assert!(failure.contains("has no index `primaries`"), "{failure}");
+        assert_ready(&stores).await;
+    }
+    without.client().delete_table().table_name(without.name()).send().await.unwrap();
     stores.finish().await;
 }
 
