@@ -142,8 +142,8 @@ pub struct Settings {
         value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_SECONDS_MAX)
     )]
     pub keep_alive_seconds: u64,
-    /// How many proxies every request comes through, each of which adds to `X-Forwarded-For` by whom it was asked. The log
-    /// names the client that the first of them saw; with 0 the header is not believed.
+    /// Number of proxies in front. Each appends its client to `X-Forwarded-For`. The log names the client that the first
+    /// proxy saw; with 0 the header is ignored.
     #[arg(long, env = "PAGEMARK_PROXIES", value_name = "NUMBER", default_value_t = 0)]
     pub proxies: usize,
 }

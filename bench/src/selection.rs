@@ -1,6 +1,6 @@
 //! `selection`: finds the start of a page in the page index alone.
 //!
-//! It measures the real call, `PageIndex::page_start`, for one product whose partitions are ready, with pages of 20,
+//! It measures the real call, `PageIndex::page_start`, for one product whose partition is ready, with pages of 20,
 //! newest first, and filters of one to four ratings. The figure is the **server's** time. Before each call the
 //! statistics are reset (`CONFIG RESETSTAT`). After it, `INFO commandstats` gives the microseconds of that one
 //! `EVALSHA` and the number of commands inside. `LATENCY HISTOGRAM` would need no reset, but its buckets double in

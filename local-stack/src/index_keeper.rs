@@ -1,7 +1,7 @@
 //! Keeps the page index of the local stack ready. It rebuilds the index at the start, and whenever markers are missing
 //! or `recent` has withdrawn its vouch.
 //!
-//! A deployment has no such keeper: there, a person or a schedule runs `repair-job rebuild`.
+//! A deployment has no such keeper: there, a person runs `repair-job rebuild --apply`.
 
 use std::time::Duration;
 
@@ -16,9 +16,8 @@ pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
-/// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
-/// of a parallel scan.
-const REBUILD_SEGMENTS: u32 = 1;
+/// Shards are read one after another: the engine has one connection.
+const SHARDS_AT_ONCE: u32 = 1;
 
 /// The state of the page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,7 +86,7 @@ impl IndexKeeper {
             return Ok(());
         }
         self.set(IndexState::Rebuilding);
-        let report = repair_job::rebuild(&self.table, &self.index, REBUILD_SEGMENTS).await?;
+        let report = repair_job::rebuild(&self.table, &self.index, SHARDS_AT_ONCE).await?;
         let (comments, unresolved) = (report.comments, report.unresolved.len());
         if comments > 0 || unresolved > 0 {
             let seconds = report.took.as_secs_f64();

@@ -69,7 +69,7 @@ pub struct LimitArgs {
     /// Maximum read units of the table per second.
     #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_READ_UNITS", value_name = "N")]
     pub max_read_units: Option<u32>,
-    /// Maximum write units of the table and its index per second.
+    /// Maximum write units of the table and its indexes per second.
     #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_WRITE_UNITS", value_name = "N")]
     pub max_write_units: Option<u32>,
     /// Number of comments repaired in parallel.
@@ -85,8 +85,8 @@ pub struct LimitArgs {
         value_parser = parse_duration
     )]
     pub lease: Duration,
-    /// How long ago what is reconciled from the journal must be: never shorter than a write may take to arrive (30 s) and
-    /// clocks of writers may differ.
+    /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write may take to arrive (30 s)
+    /// plus the difference of writers' clocks.
     #[arg(
         long,
         global = true,
@@ -146,7 +146,7 @@ pub enum Command {
     ///
     /// Live writes may go on. Until it is done, page 1 and cursors answer without totals, numbered pages answer 503.
     Rebuild {
-        /// Parts of the table's index `primaries` that are read at the same time.
+        /// Number of shards of the index `primaries` read in parallel.
         #[arg(long, value_name = "N", default_value_t = 4)]
         segments: u32,
     },

@@ -2,8 +2,8 @@
 //! that answer. No I/O, no clock.
 //!
 //! **Invariant:** a partition can lose only changes later than its own last vouch and later than its own watermark.
-//! Writes of a slot are replicated in their order, and a snapshot shows a single moment, so older writes are not lost
-//! alone.
+//! Writes of a slot are replicated in their order, and a snapshot shows a single moment, so a server that has the
+//! vouch also has every earlier write.
 
 use model::Timestamp;
 use page_index::{Mark, ServerIdentity};

@@ -46,7 +46,7 @@ pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError>
         }
     };
     if !job.settings.apply && !matches!(command, Command::Status { .. }) {
-        text.push_str("without --apply, nothing of what is said to be written is written\n");
+        text.push_str("without --apply, nothing is written\n");
     }
     Ok(text)
 }

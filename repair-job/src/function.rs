@@ -14,7 +14,7 @@ use crate::{
 /// The name of the function in its metrics.
 pub const FUNCTION: &str = "repair-job";
 
-/// Number of products, or parts of the table, that a rebuild reads in parallel.
+/// Number of shards of the index `primaries` that a rebuild reads in parallel.
 const REBUILD_SEGMENTS: u32 = 16;
 
 /// What an event asks for.

@@ -75,7 +75,7 @@ impl IndexSnapshot {
                 if missing > 0 {
                     ledger.add_skipped(format!(
                         "{missing} of {all} partitions of the page index, which are not ready and have no watermark: \
-                         repair-job rebuild"
+                         repair-job rebuild --apply"
                     ));
                 }
             }
@@ -126,7 +126,7 @@ impl IndexSnapshot {
         if dropped > 0 {
             ledger.add_unresolved(format!(
                 "the journal does not reach back to the watermarks of {dropped} partitions of the page index: \
-                 repair-job rebuild"
+                 repair-job rebuild --apply"
             ));
         }
     }

@@ -84,7 +84,7 @@ impl Ledger {
     pub(crate) fn add_unreadable_product(&self, product: &ProductId, error: &StoreError) {
         if locked(&self.counted).unreadable_products.insert(product.clone()) {
             self.add_unresolved(format!(
-                "product {product} in the page index: {error}: repair-job rebuild removes what is wrong"
+                "product {product} in the page index: {error}: repair-job rebuild --apply removes what is wrong"
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! Every command that repairs is a pipeline (`pipeline`): finder → suspects → repair → checkpoint. In the order in
-//! which `recent` runs them:
+//! Every command that repairs is a pipeline (`pipeline`): finder → suspects → repair → checkpoint. In reading
+//! order:
 //!
 //! - `config`, `command_line`, `explain`: the command line, which `pagemark repair` shares. `function`: the same
 //!   commands, called by Lambda every five minutes and every hour.

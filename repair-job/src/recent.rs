@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** a watermark advances to the end of a part of the journal only when every comment that the part names
 //! is repaired, is reported as unresolved, or keeps changing. In the last case a later part names the comment again.
-//! Every part is complete, because it ends a settle delay ago.
+//! Every part is complete, because it ended at least a settle delay ago.
 //!
 //! It vouches for the page index at its beginning, at its end and every minute in between (`vouch`).
 

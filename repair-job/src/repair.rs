@@ -172,7 +172,7 @@ impl Repairer<'_> {
         let Some(comment) = &invalid.incomplete else { return Ok(None) };
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
         if !self.apply {
-            // What the item implies is reported once it has a revision.
+            // What the item implies is reported once it is complete.
             found.left.push(drift);
             return Ok(Some(Attempt::Settled));
         }

@@ -113,7 +113,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Consumed read units of the table.
     pub read_units: f64,
-    /// Consumed write units of the table and its index.
+    /// Consumed write units of the table and its indexes.
     pub write_units: f64,
     /// Duration of the run.
     pub seconds: f64,

@@ -36,7 +36,7 @@ use crate::{
     unresolved,
 };
 
-/// Number of lock stripes. Must exceed the concurrency.
+/// Number of lock stripes. Two comments of one stripe wait for each other, so this should exceed the concurrency.
 const STRIPES: usize = 64;
 
 /// The kind of state that records the last run of a command.

@@ -17,7 +17,7 @@ use crate::Table;
 /// Unused capacity that may accumulate while no call is made.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Read and write units of the table and its index together.
+/// Read and write units of the table and its indexes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
     /// Read units.

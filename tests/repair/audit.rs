@@ -197,7 +197,7 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
         assert_eq!(report.drifted, if is_first { expected.clone() } else { Expected::new() }, "{report}");
         assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, exit::UNRESOLVED, "{report}");
         assert_eq!(report.unresolved_count, 6, "{report}");
-        assert!(report.unresolved.iter().all(|what| what.contains("repair-job rebuild removes")), "{report}");
+        assert!(report.unresolved.iter().all(|what| what.contains("repair-job rebuild --apply removes")), "{report}");
     }
     stores.rebuild().await;
     assert_clean(&job(&stores, true).audit(whole()).await);

@@ -1,7 +1,7 @@
 //! Bounds the number of concurrent requests.
 //!
 //! **Invariant:** a request beyond that bound is answered 503 at once. No store is called, and its body is not read
-//! (`requests_beyond_the_limit_are_refused_at_once`). The memory of answers has another bound (`answers`).
+//! (`requests_beyond_the_limit_are_refused_at_once`). The memory of answers has another bound (`answer_memory`).
 //!
 //! Health checks and metrics have a separate bound, so that they are answered when there are too many readers.
 

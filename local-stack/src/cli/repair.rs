@@ -28,7 +28,7 @@ pub(super) struct Args {
         default_value = "http://127.0.0.1:8000"
     )]
     dynamodb_url: String,
-    /// The Redis server that the stack was given by its own --redis-url; one that it started is found.
+    /// Redis of the stack, if `up` was started with --redis-url. Otherwise it is found.
     #[arg(long, global = true, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Number of partition keys of the index. A rebuild reads as many in parallel as its options say. A partition of an
-/// index takes 1,000 write units a second, so 64 parts take any load that the table's own keys take (AWS: "Best
+/// index takes 1,000 write units a second, so 64 shards take any load that the table's own keys take (AWS: "Best
 /// practices for designing and using partition keys effectively").
 pub const PRIMARIES_SHARDS: u32 = 64;
 

@@ -17,9 +17,9 @@ use crate::readiness::Marker;
 pub struct Mark {
     /// The journal has been reconciled into the partition up to this instant.
     pub watermark: Timestamp,
-    /// When the repair job last vouched for it; `None` when that was taken away.
+    /// Time of the last vouch; `None` after it was withdrawn.
     pub vouched: Option<Timestamp>,
-    /// The token that was left with that time, or when it was taken away. Empty when the marker has none.
+    /// The token written with that vouch, or with its withdrawal. Empty when the marker has none.
     pub token: String,
 }
 

@@ -164,7 +164,7 @@ impl<'run> IndexScan<'run> {
         let index = &self.run.job.index;
         let is_kept = |product: &ProductId| self.snapshot.has(index.partition_of(product));
         let unreadable =
-            |what: String| self.run.ledger.add_unresolved(format!("{what}: repair-job rebuild removes it"));
+            |what: String| self.run.ledger.add_unresolved(format!("{what}: repair-job rebuild --apply removes it"));
         match swept {
             Swept::Nothing => {}
             Swept::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
