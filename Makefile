@@ -86,7 +86,7 @@ lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 	cargo build --release --bin pagemark
 	@sh scripts/lighthouse.sh
 
-package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the image of API and repair job
+package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the files of the image of API and repair job
 	@sh scripts/package.sh
 
 fmt: tools ## Format the code

@@ -5,6 +5,9 @@
 //! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
 //! - [`import`], [`demo`]: comments from files, and generated ones.
+//! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
+//!   records.
+//! - `running`: how other commands find the stack. [`memory`]: memory use.
 //! - [`cli`]: the command `pagemark`.
 
 pub mod cli;

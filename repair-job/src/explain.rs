@@ -123,6 +123,6 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
         "reads:  {which}, each item once, eventually consistent ({under_way} segments resume in the middle,\n\
          \x20       {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right\n\
          {sweep}writes: {REPAIRS};\n\
-         \x20       every 10 s where it is, a lease, a record of the run\n"
+         \x20       its position every 10 s, a lease, a record of the run\n"
     ))
 }

@@ -5,6 +5,8 @@
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
 //! - `idempotency`: the keys that identify a repeated creation.
 //! - `reader`: comments by id, item collections, pages, scans, the journal.
+//! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
+//! - `item_key`: the key of an item.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
 //! - `guarded`: the repair job's writes, on condition that the primary item is as it was read.
 //! - `inspection`: reads for the repair job only.
