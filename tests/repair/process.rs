@@ -232,7 +232,8 @@ async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
     assert_clean(&job(&stores, true).recent().await);
-    for count in [0, 3, 40] {
+    // The first query only checks that the table has the index.
+    for count in [1, 3, 40] {
         let killed = kill_at(&stores, &through(&queries, &index), &queries, count, &rebuild).await;
         assert!(killed, "it ended before {count}");
         let status = job(&stores, false).status(1, None).await.unwrap();
