@@ -2,7 +2,7 @@
 # (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -65,6 +65,9 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	@sh scripts/ensure-dynamodb-local.sh
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
+
+fuzz: tools ## Compare the counted tree with a sorted map under random steps, for SECONDS=60
+	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(abspath $(TARGET))
 
 # All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
 # bench runs the programs beside it, and makes cargo run this command when something is older than its code.

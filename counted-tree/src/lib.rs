@@ -1,0 +1,141 @@
+//! A counted tree: an ordered map from a comment's place in time to a code, which also answers *which is the n-th entry
+//! whose code a filter selects?* and *how many such entries precede this one?*
+//!
+//! It is a B+-tree. An inner node counts, for each code and each child, the entries under that child. So one descent
+//! answers either question for **any** set of codes. The caller chooses what a code means; the page index uses one code
+//! for each pair of language and rating.
+//!
+//! ```
+//! use counted_tree::{Code, CountedTree};
+//! use model::{Cd, CommentId, Timestamp};
+//!
+//! let cd = |ms, id| Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
+//! let (english, german) = (Code(1), Code(2));
+//! let mut tree = CountedTree::new();
+//! tree.insert(&cd(10, "a"), english);
+//! tree.insert(&cd(20, "b"), german);
+//! tree.insert(&cd(30, "c"), english);
+//!
+//! let only_english = |code| code == english;
+//! assert_eq!(tree.count(only_english), 2);
+//! assert_eq!(tree.select(1, only_english), Some(cd(30, "c")));
+//! assert_eq!(tree.count_before(&cd(30, "c"), |_| true), 2);
+//! ```
+//!
+//! # Complexity
+//!
+//! For *n* entries and *c* codes that occur in the tree. A node has at most 64 children or 255 entries.
+//!
+//! | operation | time |
+//! | --- | --- |
+//! | `insert`, `remove`, `get` | O(log n), and O(c) in each node to find the code's counts |
+//! | `select`, `count_before` | O(log n): in each node 64 additions for each code that the filter selects |
+//! | `count`, `totals` | O(1) in n: the root's counts |
+//! | `visit` | O(log n) to its start, then O(1) for each entry |
+//!
+//! # Memory
+//!
+//! An entry takes 17 bytes if its id is a ULID that holds its creation time, and otherwise 9 bytes plus the longest id
+//! of its leaf. An inner node takes 256 bytes for each code that occurs under it: a byte or two for each entry while a
+//! product has some dozens of codes, but as much as 256 bytes for each entry and level if no two entries had the same code.
+//!
+//! # Invariants
+//!
+//! - All leaves have the same depth. Keys ascend over all leaves, and no key occurs twice.
+//! - No node is empty, unless the tree is. After a removal, neighbours merge that fill at most three quarters of a node.
+//! - The counts of an inner node equal those of its children.
+
+// The test's steps name this crate as the fuzz target does.
+#[cfg(test)]
+extern crate self as counted_tree;
+
+mod counts;
+mod keys;
+mod leaf;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+
+use model::Cd;
+
+use keys::Probe;
+use leaf::Leaf;
+use node::{Inserted, Node};
+
+/// A property of an entry that filters select by. The caller gives it its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(pub u32);
+
+/// An ordered map from [`Cd`] to [`Code`] that counts entries by code. See the [crate's documentation](crate).
+#[derive(Debug, Clone)]
+pub struct CountedTree {
+    root: Node,
+}
+
+impl CountedTree {
+    /// A tree without entries. It allocates nothing.
+    pub fn new() -> Self {
+        Self { root: Node::Leaf(Leaf::new()) }
+    }
+
+    /// The code of the entry with this key.
+    pub fn get(&self, cd: &Cd) -> Option<Code> {
+        self.root.get(&Probe::new(cd))
+    }
+
+    /// Inserts an entry, or changes the code of the entry with this key. Returns the code that it had before.
+    pub fn insert(&mut self, cd: &Cd, code: Code) -> Option<Code> {
+        let Inserted { old, split } = self.root.insert(&Probe::new(cd), code, true);
+        if let Some((first, right)) = split {
+            self.root.grow(first, right);
+        }
+        old
+    }
+
+    /// Removes the entry with this key, and returns its code.
+    pub fn remove(&mut self, cd: &Cd) -> Option<Code> {
+        let old = self.root.remove(&Probe::new(cd));
+        self.root.collapse();
+        old
+    }
+
+    /// The number of entries whose code the filter selects.
+    pub fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
+        self.totals().filter(|(code, _)| filter(*code)).map(|(_, entries)| entries).sum()
+    }
+
+    /// Each code that occurs, and the number of its entries, in any order.
+    pub fn totals(&self) -> impl Iterator<Item = (Code, u64)> {
+        self.root.totals().into_iter().map(|(code, entries)| (code, u64::from(entries)))
+    }
+
+    /// The number of entries whose code the filter selects, and whose key is less than this one. The key need not be in
+    /// the tree.
+    pub fn count_before(&self, cd: &Cd, filter: impl Fn(Code) -> bool + Copy) -> u64 {
+        self.root.count_before(&Probe::new(cd), filter)
+    }
+
+    /// The key of the `n`-th entry whose code the filter selects, in ascending order, counted from 0.
+    pub fn select(&self, n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+        self.root.select(n, filter)
+    }
+
+    /// Visits the entries in ascending order until the visitor breaks. Begins with the first entry whose key is not less
+    /// than `from`.
+    pub fn visit<B>(&self, from: Option<&Cd>, mut visitor: impl FnMut(Cd, Code) -> ControlFlow<B>) -> Option<B> {
+        self.root.visit(from.map(Probe::new).as_ref(), &mut visitor).break_value()
+    }
+
+    /// The memory that the tree occupies outside of this value, in bytes. Leaves out what the allocator adds.
+    pub fn heap_bytes(&self) -> usize {
+        self.root.heap_bytes()
+    }
+}
+
+impl Default for CountedTree {
+    fn default() -> Self {
+        Self::new()
+    }
+}

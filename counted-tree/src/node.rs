@@ -1,0 +1,364 @@
+//! The nodes of the tree: leaves, and inner nodes that count what lies under each of their children.
+
+use std::ops::ControlFlow;
+
+use model::Cd;
+
+use crate::{
+    Code,
+    counts::{CHILDREN_MAX, Counts},
+    keys::Probe,
+    leaf::Leaf,
+};
+
+/// A node and everything under it.
+#[derive(Debug, Clone)]
+pub(crate) enum Node {
+    Leaf(Leaf),
+    Inner(Box<Inner>),
+}
+
+/// An inner node: at least one child, all of the same height.
+#[derive(Debug, Clone)]
+pub(crate) struct Inner {
+    /// For each child but the first, a key that is greater than all keys of the children before it, and not greater
+    /// than any of the child itself. The first has an arbitrary key not greater than its own.
+    firsts: Vec<Cd>,
+    children: Vec<Node>,
+    counts: Counts,
+}
+
+/// What an insertion changed.
+pub(crate) struct Inserted {
+    /// The code that the entry had before, if it was there.
+    pub(crate) old: Option<Code>,
+    /// The node's greater half, when the node was full, and its first key.
+    pub(crate) split: Option<(Cd, Node)>,
+}
+
+impl Node {
+    /// The number of entries of a leaf, or of children of an inner node.
+    fn len(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.len(),
+            Self::Inner(inner) => inner.children.len(),
+        }
+    }
+
+    /// The code of the entry with this key.
+    pub(crate) fn get(&self, probe: &Probe<'_>) -> Option<Code> {
+        match self {
+            Self::Leaf(leaf) => leaf.code(leaf.search(probe).ok()?),
+            Self::Inner(inner) => inner.children.get(inner.child_of(probe.cd()))?.get(probe),
+        }
+    }
+
+    /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no node of this height
+    /// comes after this one.
+    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+        match self {
+            Self::Leaf(leaf) => insert_into_leaf(leaf, probe, code, is_last),
+            Self::Inner(inner) => inner.insert(probe, code, is_last),
+        }
+    }
+
+    /// Removes the entry with this key, and returns its code.
+    pub(crate) fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
+        match self {
+            Self::Leaf(leaf) => {
+                let index = leaf.search(probe).ok()?;
+                let code = leaf.code(index);
+                leaf.remove(index);
+                code
+            }
+            Self::Inner(inner) => inner.remove(probe),
+        }
+    }
+
+    /// How many entries have each code.
+    pub(crate) fn totals(&self) -> Vec<(Code, u32)> {
+        match self {
+            Self::Leaf(leaf) => leaf.counts().collect(),
+            Self::Inner(inner) => inner.counts.totals().collect(),
+        }
+    }
+
+    /// The number of selected entries whose key is less.
+    pub(crate) fn count_before(&self, probe: &Probe<'_>, filter: impl Fn(Code) -> bool + Copy) -> u64 {
+        match self {
+            Self::Leaf(leaf) => leaf.count_before(leaf.search(probe).unwrap_or_else(|index| index), filter),
+            Self::Inner(inner) => {
+                let index = inner.child_of(probe.cd());
+                let before: u64 = inner.counts.sums(filter).iter().take(index).map(|sum| u64::from(*sum)).sum();
+                before + inner.children.get(index).map_or(0, |child| child.count_before(probe, filter))
+            }
+        }
+    }
+
+    /// The key of the `n`-th selected entry, counted from 0, in ascending order.
+    pub(crate) fn select(&self, mut n: u64, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+        match self {
+            Self::Leaf(leaf) => leaf.get(leaf.select(n, filter)?).map(|(cd, _)| cd),
+            Self::Inner(inner) => {
+                for (child, sum) in inner.children.iter().zip(inner.counts.sums(filter)) {
+                    if n < u64::from(sum) {
+                        return child.select(n, filter);
+                    }
+                    n -= u64::from(sum);
+                }
+                None
+            }
+        }
+    }
+
+    /// Visits the entries in ascending order, beginning with the first one whose key is not less.
+    pub(crate) fn visit<B>(
+        &self,
+        from: Option<&Probe<'_>>,
+        visitor: &mut impl FnMut(Cd, Code) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        match self {
+            Self::Leaf(leaf) => {
+                let start = from.map_or(0, |probe| leaf.search(probe).unwrap_or_else(|index| index));
+                (start..leaf.len()).filter_map(|index| leaf.get(index)).try_for_each(|(cd, code)| visitor(cd, code))
+            }
+            Self::Inner(inner) => {
+                let start = from.map_or(0, |probe| inner.child_of(probe.cd()));
+                // Everything in the children after the first one is greater.
+                let froms = std::iter::once(from).chain(std::iter::repeat(None));
+                let mut children = inner.children.iter().skip(start).zip(froms);
+                children.try_for_each(|(child, from)| child.visit(from, visitor))
+            }
+        }
+    }
+
+    /// Replaces an inner node that has only one child by that child.
+    pub(crate) fn collapse(&mut self) {
+        while let Self::Inner(inner) = self {
+            if inner.children.len() > 1 {
+                return;
+            }
+            *self = inner.children.pop().unwrap_or_else(|| Self::Leaf(Leaf::new()));
+        }
+    }
+
+    /// Puts both halves of a split node under a new one.
+    pub(crate) fn grow(&mut self, first: Cd, right: Self) {
+        let left = std::mem::replace(self, Self::Leaf(Leaf::new()));
+        let mut inner = Inner { firsts: Vec::new(), children: Vec::new(), counts: Counts::default() };
+        inner.insert_child(0, first.clone(), left);
+        inner.insert_child(1, first, right);
+        *self = Self::Inner(Box::new(inner));
+    }
+
+    /// The memory under the node, without the node itself, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.heap_bytes(),
+            Self::Inner(inner) => {
+                let firsts: usize = inner.firsts.iter().map(|first| size_of::<Cd>() + first.id.as_str().len()).sum();
+                let children: usize = inner.children.iter().map(Self::heap_bytes).sum();
+                let nodes = inner.children.capacity() * size_of::<Self>();
+                size_of::<Inner>() + firsts + nodes + children + inner.counts.heap_bytes()
+            }
+        }
+    }
+
+    /// Whether both nodes together leave a quarter of one node free.
+    fn fits_with(&self, other: &Self) -> bool {
+        let max = match self {
+            Self::Leaf(_) => Leaf::MAX,
+            Self::Inner(_) => CHILDREN_MAX,
+        };
+        self.len() + other.len() <= max / 4 * 3
+    }
+
+    /// Appends a node of the same height whose keys are greater.
+    fn append(&mut self, right: Self) {
+        match (self, right) {
+            (Self::Leaf(left), Self::Leaf(right)) => left.append(right),
+            (Self::Inner(left), Self::Inner(right)) => {
+                for (first, child) in right.firsts.into_iter().zip(right.children) {
+                    left.insert_child(left.children.len(), first, child);
+                }
+            }
+            // All children of a node have the same height.
+            (Self::Leaf(_), Self::Inner(_)) | (Self::Inner(_), Self::Leaf(_)) => {}
+        }
+    }
+}
+
+/// Inserts an entry into a leaf, which splits if it is full.
+fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+    let index = match leaf.search(probe) {
+        Ok(index) => {
+            let old = leaf.code(index);
+            leaf.set_code(index, code);
+            return Inserted { old, split: None };
+        }
+        Err(index) => index,
+    };
+    if leaf.len() < Leaf::MAX {
+        leaf.insert(index, probe, code);
+        return Inserted { old: None, split: None };
+    }
+    let middle = middle_of(leaf.len(), index, is_last);
+    let mut right = leaf.split_off(middle);
+    if index < middle {
+        leaf.insert(index, probe, code);
+    } else {
+        right.insert(index - middle, probe, code);
+    }
+    let first = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
+    Inserted { old: None, split: Some((first, Node::Leaf(right))) }
+}
+
+/// Where a full node splits to make room at an index. Comments usually arrive in the order of their creation. So the
+/// last node stays full, and its new entry begins the next one. Any other node splits in halves.
+fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
+    if is_last && index == len { len } else { len / 2 }
+}
+
+impl Inner {
+    /// The index of the child that has the key, or would have it.
+    fn child_of(&self, cd: &Cd) -> usize {
+        self.firsts.partition_point(|first| first <= cd).saturating_sub(1)
+    }
+
+    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+        let index = self.child_of(probe.cd());
+        let is_last = is_last && index + 1 == self.children.len();
+        let Some(child) = self.children.get_mut(index) else { return Inserted { old: None, split: None } };
+        let Inserted { old, split } = child.insert(probe, code, is_last);
+        let Some((first, right)) = split else {
+            if let Some(old) = old {
+                self.counts.remove_one(index, old);
+            }
+            self.counts.add_one(index, code);
+            return Inserted { old, split: None };
+        };
+        self.counts.set_child(index, child.totals().into_iter());
+        if self.children.len() < CHILDREN_MAX {
+            self.insert_child(index + 1, first, right);
+            return Inserted { old, split: None };
+        }
+        let split = self.split_with(index + 1, first, right, is_last);
+        Inserted { old, split: Some(split) }
+    }
+
+    /// Splits a full node, and inserts a child.
+    fn split_with(&mut self, index: usize, first: Cd, child: Node, is_last: bool) -> (Cd, Node) {
+        let middle = middle_of(self.children.len(), index, is_last);
+        let mut right = Self { firsts: Vec::new(), children: Vec::new(), counts: Counts::default() };
+        let moved = self.firsts.split_off(middle).into_iter().zip(self.children.split_off(middle));
+        for (place, (first, child)) in moved.enumerate() {
+            right.insert_child(place, first, child);
+        }
+        self.counts.truncate(middle);
+        if index < middle {
+            self.insert_child(index, first.clone(), child);
+        } else {
+            right.insert_child(index - middle, first.clone(), child);
+        }
+        let first = right.firsts.first().unwrap_or(&first).clone();
+        (first, Node::Inner(Box::new(right)))
+    }
+
+    fn insert_child(&mut self, index: usize, first: Cd, child: Node) {
+        self.counts.insert_child(index);
+        self.counts.set_child(index, child.totals().into_iter());
+        self.firsts.insert(index, first);
+        self.children.insert(index, child);
+    }
+
+    fn remove_child(&mut self, index: usize) -> Node {
+        self.firsts.remove(index);
+        self.counts.remove_child(index);
+        self.children.remove(index)
+    }
+
+    fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
+        let index = self.child_of(probe.cd());
+        let child = self.children.get_mut(index)?;
+        let old = child.remove(probe)?;
+        let is_empty = child.len() == 0;
+        self.counts.remove_one(index, old);
+        if is_empty {
+            self.remove_child(index);
+        } else {
+            self.merge_with_next(index);
+            self.merge_with_next(index.saturating_sub(1));
+        }
+        Some(old)
+    }
+
+    /// Merges a child with the next one if they fit into one node.
+    fn merge_with_next(&mut self, index: usize) {
+        let fits = match (self.children.get(index), self.children.get(index + 1)) {
+            (Some(child), Some(next)) => child.fits_with(next),
+            (_, _) => false,
+        };
+        if fits {
+            let next = self.remove_child(index + 1);
+            if let Some(child) = self.children.get_mut(index) {
+                child.append(next);
+                self.counts.set_child(index, child.totals().into_iter());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Node {
+    fn leaves(&self) -> usize {
+        match self {
+            Self::Leaf(_) => 1,
+            Self::Inner(inner) => inner.children.iter().map(Self::leaves).sum(),
+        }
+    }
+
+    /// Checks everything that the crate's documentation says always holds; returns the height and the last key.
+    pub(crate) fn assert_invariants(&self, mut last: Option<Cd>, is_root: bool) -> (usize, Option<Cd>) {
+        assert!(is_root || self.len() > 0);
+        match self {
+            Self::Leaf(leaf) => {
+                assert!(leaf.len() <= Leaf::MAX);
+                for index in 0..leaf.len() {
+                    let (cd, _) = leaf.get(index).unwrap();
+                    assert!(last.as_ref().is_none_or(|last| *last < cd));
+                    last = Some(cd);
+                }
+                (0, last)
+            }
+            Self::Inner(inner) => {
+                assert!(!is_root || inner.children.len() > 1);
+                assert!(inner.children.len() <= CHILDREN_MAX && inner.firsts.len() == inner.children.len());
+                let mut heights = Vec::new();
+                for (index, (first, child)) in inner.firsts.iter().zip(&inner.children).enumerate() {
+                    assert!(index == 0 || last.as_ref().is_none_or(|last| last < first));
+                    let (height, child_last) = child.assert_invariants(last, false);
+                    assert!(index == 0 || child.select(0, |_| true).unwrap() >= *first);
+                    (heights, last) = ([heights, vec![height]].concat(), child_last);
+                    for (code, entries) in child.totals() {
+                        assert_eq!(inner.counts.sums(|other| other == code)[index], entries);
+                    }
+                    let all: u32 = child.totals().iter().map(|(_, entries)| entries).sum();
+                    assert_eq!(inner.counts.sums(|_| true)[index], all);
+                }
+                assert!(heights.iter().all(|height| *height == heights[0]));
+                (heights[0] + 1, last)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl crate::CountedTree {
+    pub(crate) fn assert_invariants(&self) {
+        self.root.assert_invariants(None, true);
+    }
+
+    pub(crate) fn leaves(&self) -> usize {
+        self.root.leaves()
+    }
+}

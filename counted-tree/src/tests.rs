@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+
+#[path = "../fuzz/steps.rs"]
+mod steps;
+
+use steps::{Compared, key};
+
+impl Compared {
+    fn assert_holds(&self, keys: impl IntoIterator<Item = model::Cd>) {
+        self.tree.assert_invariants();
+        self.assert_equal(&keys.into_iter().collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_tree_answers_as_a_sorted_map(
+        steps in prop::collection::vec(any::<u8>(), 0..4_000),
+        keys in prop::collection::vec((0..1_500_u32, 0..4_u32, 0..8_u8), 20),
+    ) {
+        let mut compared = Compared::default();
+        compared.run(&steps);
+        compared.assert_holds(keys.into_iter().map(|(ms, id, kind)| key(ms, id, kind)));
+    }
+}
+
+/// More levels than random steps reach: 60,000 entries, in an order that fills leaves and in one that does not.
+#[test]
+fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
+    for stride in [1, 25_013] {
+        let mut compared = Compared::default();
+        let keys: Vec<_> = (0..60_000).map(|i| key((i * stride) % 60_000, i % 3, 0)).collect();
+        for (i, cd) in (0..).zip(&keys) {
+            compared.insert(cd, i % 40);
+        }
+        compared.assert_holds(keys[..50].iter().cloned());
+        let full = compared.tree.heap_bytes();
+        keys.iter().step_by(3).for_each(|cd| compared.remove(cd));
+        compared.assert_holds(keys[..50].iter().cloned());
+        keys[100..].iter().for_each(|cd| compared.remove(cd));
+        compared.assert_holds(keys[..200].iter().cloned());
+        let left = compared.tree.heap_bytes();
+        assert!(left < full / 50, "{left} of {full} bytes are left");
+    }
+}
+
+/// Ascending keys fill every leaf. Then the first two of each three leaves keep ten entries, so only they can merge.
+#[test]
+fn small_neighbours_merge_whatever_ids_they_have() {
+    const LEAF: u32 = 255;
+    for order in [[0, 1], [1, 0]] {
+        let mut compared = Compared::default();
+        let of_leaf = |leaf: u32| (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8));
+        let all = || (0..60).flat_map(of_leaf);
+        all().for_each(|cd| compared.insert(&cd, 1));
+        assert_eq!(compared.tree.leaves(), 60);
+        for place in order {
+            for leaf in (place..60).step_by(3) {
+                of_leaf(leaf).skip(10).for_each(|cd| compared.remove(&cd));
+            }
+        }
+        assert_eq!(compared.tree.leaves(), 40, "{order:?}");
+        compared.assert_holds(all());
+    }
+}
+
+#[test]
+fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
+    const ENTRIES: u32 = 100_000;
+    let bytes_each = |stride: u32, kind_of: fn(u32) -> u8| {
+        let mut compared = Compared::default();
+        for ms in (0..ENTRIES).map(|i| i.wrapping_mul(stride) % ENTRIES) {
+            compared.insert(&key(ms, 7, kind_of(ms)), ms % 40);
+        }
+        compared.tree.heap_bytes() / ENTRIES as usize
+    };
+    assert!(bytes_each(1, |_| 0) < 20, "our own comments, in order");
+    assert!(bytes_each(25_013, |_| 0) < 24, "our own comments, in no order");
+    assert!(bytes_each(1, |_| 1) < 40, "other ids");
+    assert!(bytes_each(1, |ms| u8::from(ms < 300)) < 20, "our own comments after an import");
+}
+
+#[test]
+fn a_leaf_whose_entries_all_have_different_codes_answers_exactly() {
+    let mut compared = Compared::default();
+    let keys: Vec<_> = (0..3_000).map(|i| key(i, 0, 0)).collect();
+    for round in 0..3 {
+        for (i, cd) in (0..).zip(&keys) {
+            compared.insert(cd, i * 8 + round);
+        }
+        compared.assert_holds(keys[..20].iter().cloned());
+    }
+}
