@@ -9,14 +9,17 @@ use aws_lambda_events::{
     dynamodb::Event,
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
-use model::{CommentId, ProductId, record::CommentChange};
+use model::{
+    CommentId, ProductId,
+    record::{CommentChange, DecodedBatch, decode_batch},
+};
 use process::{Remedy, StoreError};
 use serde::{Deserialize, Deserializer, de::Error};
 use tokio::time::Instant;
 
 use crate::{
     metrics::{Metric, Metrics},
-    quarantine::PoisonRecord,
+    quarantine::{PoisonRecord, Quarantine},
 };
 
 /// The event of an invocation.
@@ -52,23 +55,64 @@ pub struct Handled {
     pub metrics: Metrics,
 }
 
-impl Handled {
-    /// Ends an invocation that began at `began`. The answer names the records to `retry`.
-    pub fn new(retry: Vec<String>, mut metrics: Metrics, began: Instant) -> Self {
-        metrics.add(Metric::ReportedForRetry, retry.len());
-        metrics.add(Metric::Duration, began.elapsed().as_millis());
-        Self { response: batch_response(retry), metrics }
+/// An invocation of a stream handler, from its event to its answer.
+#[derive(Debug)]
+pub struct Invocation<'event> {
+    /// The changes that the event's records make.
+    pub batch: DecodedBatch<'event>,
+    /// The metrics so far.
+    pub metrics: Metrics,
+    function: &'static str,
+    event: &'event Event,
+    deadline: Instant,
+    began: Instant,
+}
+
+impl<'event> Invocation<'event> {
+    /// Reads the records of an event. `function` is the name under which they go to quarantine.
+    pub fn begin(function: &'static str, event: &'event Event, deadline: Instant) -> Self {
+        let began = Instant::now();
+        let mut metrics = Metrics::default();
+        metrics.add(Metric::Records, event.records.len());
+        if let Some(last) = event.records.last() {
+            let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
+            metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
+        }
+        Self { batch: decode_batch(&event.records), metrics, function, event, deadline, began }
+    }
+
+    /// Puts the poison records into quarantine and answers. `failed` has an entry for each of the `planned` writes that
+    /// is not known to have happened.
+    pub async fn end<'failed>(
+        mut self,
+        quarantine: &Quarantine,
+        planned: usize,
+        failed: Vec<(&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
+    ) -> Handled {
+        let written = planned.saturating_sub(failed.len());
+        let failures = Failures::of(failed, &self.batch.changes);
+        let mut poison = PoisonRecord::malformed(&self.batch.malformed);
+        poison.extend(failures.poison);
+        let put = quarantine.put_poison_records(self.function, self.event, &poison, self.deadline).await;
+        let retry = [put.retry, failures.retry].concat();
+
+        self.metrics.add(Metric::CommentsChanged, self.batch.changes.len());
+        self.metrics.add(Metric::Writes, written);
+        self.metrics.add(Metric::Quarantined, put.stored);
+        self.metrics.add(Metric::ReportedForRetry, retry.len());
+        self.metrics.add(Metric::Duration, self.began.elapsed().as_millis());
+        Handled { response: batch_response(retry), metrics: self.metrics }
     }
 }
 
 /// What a handler does about the comments of a batch that had failed writes.
 #[derive(Debug, Default)]
-pub struct Failures {
+struct Failures {
     /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
     /// service retries everything from the lowest number on.
-    pub retry: Vec<String>,
+    retry: Vec<String>,
     /// The poison records: those of comments that a store rejects permanently.
-    pub poison: Vec<PoisonRecord>,
+    poison: Vec<PoisonRecord>,
 }
 
 impl Failures {
@@ -76,7 +120,7 @@ impl Failures {
     ///
     /// A comment with several failures goes to quarantine only when a store rejects every one of these writes.
     /// Otherwise it is retried, and after that only the rejected writes are left.
-    pub fn of<'failed>(
+    fn of<'failed>(
         failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
     ) -> Self {
@@ -103,17 +147,6 @@ impl Failures {
         }
         failures
     }
-}
-
-/// The metrics at the start of an invocation: the number of its records, and the age of the last one.
-pub fn metrics_of(event: &Event) -> Metrics {
-    let mut metrics = Metrics::default();
-    metrics.add(Metric::Records, event.records.len());
-    if let Some(last) = event.records.last() {
-        let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
-        metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
-    }
-    metrics
 }
 
 /// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the

@@ -3,23 +3,20 @@
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
 mod config;
-mod error;
 mod plan;
 
 use aws_lambda_events::dynamodb::Event;
 use functions::{
     Quarantine,
-    invocation::{Handled, metrics_of},
+    invocation::{Handled, Invocation},
     metrics::{Metric, Metrics},
-    quarantine::PoisonRecord,
 };
-use model::{plan::IndexEdit, record::decode_batch};
+use model::plan::IndexEdit;
 use page_index::PageIndex;
 use process::{Backoff, Remedy, Store, StoreError};
 use tokio::time::Instant;
 
 pub use config::Config;
-use error::FailedEdits;
 pub use plan::plan_edits;
 
 /// The name under which the function's records go to quarantine.
@@ -32,6 +29,12 @@ pub struct PageIndexer {
     quarantine: Quarantine,
 }
 
+/// Edits that are not known to be applied, and why.
+struct FailedEdits {
+    edits: Vec<IndexEdit>,
+    error: StoreError,
+}
+
 impl PageIndexer {
     /// A handler that writes to `index`.
     pub fn new(index: PageIndex, quarantine: Quarantine) -> Self {
@@ -42,23 +45,14 @@ impl PageIndexer {
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
-        let began = Instant::now();
-        let mut metrics = metrics_of(event);
-        let batch = decode_batch(&event.records);
-        let edits = plan_edits(&batch.changes);
+        let mut invocation = Invocation::begin(FUNCTION, event, deadline);
+        let edits = plan_edits(&invocation.batch.changes);
         let planned = edits.len();
-
-        let failed = self.apply(edits, deadline, &mut metrics).await;
-        let not_applied: usize = failed.iter().map(|failed| failed.edits.len()).sum();
-        let failures = error::failures(&failed, &batch.changes);
-        let mut poison = PoisonRecord::malformed(&batch.malformed);
-        poison.extend(failures.poison);
-        let put = self.quarantine.put_poison_records(FUNCTION, event, &poison, deadline).await;
-
-        metrics.add(Metric::CommentsChanged, batch.changes.len());
-        metrics.add(Metric::Writes, planned.saturating_sub(not_applied));
-        metrics.add(Metric::Quarantined, put.stored);
-        Handled::new([put.retry, failures.retry].concat(), metrics, began)
+        let failed = self.apply(edits, deadline, &mut invocation.metrics).await;
+        let failed = failed
+            .iter()
+            .flat_map(|FailedEdits { edits, error }| edits.iter().map(move |edit| (&edit.id, &edit.product, error)));
+        invocation.end(&self.quarantine, planned, failed.collect()).await
     }
 
     /// Applies edits. Returns those that are not known to be applied.
