@@ -73,11 +73,10 @@ impl FilterPattern {
         if patterns.len() > PATTERNS_MAX || patterns.iter().any(|pattern| pattern.as_ref().len() > PATTERN_BYTES_MAX) {
             return Err(FilterError::TooLarge);
         }
-        let parse = |pattern: &_| match serde_json::from_str(AsRef::<str>::as_ref(pattern))? {
-            Value::Object(fields) => parse_fields(&fields, &mut Vec::new()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(malformed(&[], "a pattern is an object"))
-            }
+        let parse = |pattern: &_| {
+            let pattern: Value = serde_json::from_str(AsRef::<str>::as_ref(pattern))?;
+            let fields = pattern.as_object().ok_or_else(|| malformed(&[], "a pattern is an object"))?;
+            parse_fields(fields, &mut Vec::new())
         };
         Ok(FilterPattern { alternatives: patterns.iter().map(parse).collect::<Result<_, _>>()? })
     }
