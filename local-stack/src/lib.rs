@@ -10,7 +10,9 @@
 //! - `running`: how other commands find the stack. [`memory`]: memory use.
 //! - [`cli`]: the command `pagemark`.
 
+mod blocking;
 pub mod cli;
+mod data_dir;
 pub mod demo;
 pub mod engine;
 pub mod event_source_mapping;

@@ -47,7 +47,4 @@ pub enum EngineError {
     /// The operating system could not create a thread.
     #[error("cannot start the engine's threads: {0}")]
     Thread(#[source] io::Error),
-    /// The engine has stopped.
-    #[error("the engine has stopped")]
-    Stopped,
 }

@@ -154,15 +154,15 @@ impl EngineConnection {
         // These headers concern the client's connection.
         request.headers_mut().remove(CONNECTION);
         *request.version_mut() = Version::HTTP_11;
-        let mut kept = self.sender.take();
-        if let Some(sender) = &mut kept
+        let mut open = self.sender.take();
+        if let Some(sender) = &mut open
             && sender.ready().await.is_err()
         {
-            kept = None;
+            open = None;
         }
-        let mut sender = match kept {
+        let mut sender = match open {
             Some(sender) => sender,
-            None => connect(self.database.clone()).await?,
+            None => connect(listen()?, self.database.clone()).await?,
         };
         let answer = sender.send_request(request.map(Either::Left)).await;
         self.sender = Some(sender);
@@ -174,11 +174,7 @@ impl EngineConnection {
 ///
 /// Its listener is closed as soon as the server has answered a health check, so its port is open for a moment only. On
 /// Linux its address cannot be guessed either.
-async fn connect(database: Database) -> Result<SendRequest<Body>, Error> {
-    connect_through(listen()?, database).await
-}
-
-async fn connect_through(listener: TcpListener, database: Database) -> Result<SendRequest<Body>, Error> {
+async fn connect(listener: TcpListener, database: Database) -> Result<SendRequest<Body>, Error> {
     let stream = TcpStream::connect(listener.local_addr()?).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
@@ -231,7 +227,7 @@ mod tests {
         let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
         let listener = listen().unwrap();
         let address = listener.local_addr().unwrap();
-        let mut sender = connect_through(listener, database).await.unwrap();
+        let mut sender = connect(listener, database).await.unwrap();
         let refused = TcpStream::connect(address).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         for _ in 0..3 {

@@ -63,12 +63,6 @@ pub struct Source {
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
-    }
-}
-
 impl Source {
     /// Reads lines in a separate thread, because decompressing and parsing block. The process does not wait for that
     /// thread when it ends.
