@@ -6,20 +6,21 @@ use std::{
 };
 
 use aws_lambda_events::{
-    dynamodb::Event,
+    dynamodb::{Event, EventRecord},
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
 use model::{
     CommentId, ProductId,
     record::{CommentChange, DecodedBatch, decode_batch},
 };
-use process::{Remedy, StoreError};
+use process::{Remedy, Store, StoreError};
 use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     metrics::{Metric, Metrics},
-    quarantine::{PoisonRecord, Quarantine},
+    quarantine::{Quarantine, Reason},
 };
 
 /// The event of an invocation.
@@ -91,18 +92,72 @@ impl<'event> Invocation<'event> {
     ) -> Handled {
         let written = planned.saturating_sub(failed.len());
         let failures = Failures::of(failed, &self.batch.changes);
-        let mut poison = PoisonRecord::malformed(&self.batch.malformed);
-        poison.extend(failures.poison);
-        let put = quarantine.put_poison_records(self.function, self.event, &poison, self.deadline).await;
-        let retry = [put.retry, failures.retry].concat();
+        let malformed = self.batch.malformed.iter().map(|(place, malformed)| PoisonRecord {
+            place: *place,
+            condition: "MalformedRecord",
+            detail: malformed.to_string(),
+        });
+        let poison = malformed.chain(failures.poison).collect();
+        let not_stored = self.put_into_quarantine(quarantine, poison).await;
+        let retry = [not_stored, failures.retry].concat();
 
         self.metrics.add(Metric::CommentsChanged, self.batch.changes.len());
         self.metrics.add(Metric::Writes, written);
-        self.metrics.add(Metric::Quarantined, put.stored);
         self.metrics.add(Metric::ReportedForRetry, retry.len());
         self.metrics.add(Metric::Duration, self.began.elapsed().as_millis());
         Handled { response: batch_response(retry), metrics: self.metrics }
     }
+
+    /// Stores each poison record as a separate document. Returns the sequence numbers of the records that could not be
+    /// stored.
+    async fn put_into_quarantine(&mut self, quarantine: &Quarantine, poison: Vec<PoisonRecord>) -> Vec<String> {
+        let function = self.function;
+        let mut not_stored = Vec::new();
+        for PoisonRecord { place, condition, detail } in poison {
+            let Some(record) = self.event.records.get(place) else { continue };
+            let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
+            tracing::error!(function, sequence_number, condition, detail, "a record can never be processed");
+            let reason =
+                Reason { function: function.to_owned(), condition: condition.to_owned(), detail, invoke_count: 1 };
+            match self.put_record(quarantine, &reason, record).await {
+                Ok(()) => self.metrics.add(Metric::Quarantined, 1_u64),
+                Err(error) => {
+                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
+                    not_stored.push(sequence_number);
+                }
+            }
+        }
+        not_stored
+    }
+
+    async fn put_record(
+        &self,
+        quarantine: &Quarantine,
+        reason: &Reason,
+        record: &EventRecord,
+    ) -> Result<(), StoreError> {
+        let past_deadline = || StoreError::past_deadline(Store::Quarantine);
+        if Instant::now() >= self.deadline {
+            return Err(past_deadline());
+        }
+        let record = serde_json::to_value(record);
+        let record = record.map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
+        let event = json!({ "Records": [record] });
+        // Boxed, because the S3 client's futures are nested too deeply for the compiler's limit.
+        let put = Box::pin(quarantine.put(reason, &event));
+        tokio::time::timeout_at(self.deadline, put).await.unwrap_or_else(|_| Err(past_deadline()))
+    }
+}
+
+/// A record that can never be processed.
+#[derive(Debug)]
+struct PoisonRecord {
+    /// Its index in the batch.
+    place: usize,
+    /// Whether it is malformed, or a store rejects its data.
+    condition: &'static str,
+    /// The problem, without any comment text.
+    detail: String,
 }
 
 /// What a handler does about the comments of a batch that had failed writes.
@@ -137,7 +192,11 @@ impl Failures {
             match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
-                    failures.poison.extend(PoisonRecord::rejected(&change.places, error));
+                    failures.poison.extend(change.places.iter().map(|place| PoisonRecord {
+                        place: *place,
+                        condition: "RejectedByStore",
+                        detail: error.to_string(),
+                    }));
                 }
                 Some(error) => {
                     tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
@@ -166,7 +225,6 @@ mod tests {
     use model::Malformed;
 
     use super::*;
-    use process::Store;
 
     #[test]
     fn a_comment_is_poison_only_when_every_failure_of_it_is() {

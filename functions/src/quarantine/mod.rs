@@ -19,10 +19,7 @@ mod folder;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use aws_lambda_events::dynamodb::{Event, EventRecord};
-use model::Malformed;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use serde_json::Value;
 
 use bucket::Bucket;
 pub use contents::QuarantinedBatch;
@@ -157,102 +154,6 @@ impl Quarantine {
             Self::Mapping => Ok(()),
         }
     }
-
-    /// Stores poison records of a batch, each as a separate document, before `deadline`.
-    pub(crate) async fn put_poison_records(
-        &self,
-        function: &str,
-        event: &Event,
-        poison: &[PoisonRecord],
-        deadline: Instant,
-    ) -> Put {
-        let mut outcome = Put::default();
-        for PoisonRecord { place, condition, detail } in poison {
-            let Some(record) = event.records.get(*place) else { continue };
-            let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
-            tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
-            let reason = Reason {
-                function: function.to_owned(),
-                condition: condition.to_string(),
-                detail: detail.clone(),
-                invoke_count: 1,
-            };
-            match self.put_record(&reason, record, deadline).await {
-                Ok(()) => outcome.stored += 1,
-                Err(error) => {
-                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
-                    outcome.retry.push(sequence_number);
-                }
-            }
-        }
-        outcome
-    }
-
-    async fn put_record(&self, reason: &Reason, record: &EventRecord, deadline: Instant) -> Result<(), StoreError> {
-        let past_deadline = || StoreError::past_deadline(Store::Quarantine);
-        if Instant::now() >= deadline {
-            return Err(past_deadline());
-        }
-        let record = serde_json::to_value(record);
-        let record = record.map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
-        let event = json!({ "Records": [record] });
-        let put = tokio::time::timeout_at(deadline, self.put(reason, &event)).await;
-        put.unwrap_or_else(|_| Err(past_deadline()))
-    }
-}
-
-/// The reason why a record is a poison record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-pub(crate) enum Condition {
-    /// The record has the wrong shape.
-    MalformedRecord,
-    /// A store rejects the record's data.
-    RejectedByStore,
-}
-
-/// A record that can never be processed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PoisonRecord {
-    /// Its index in the batch.
-    pub(crate) place: usize,
-    /// The reason.
-    pub(crate) condition: Condition,
-    /// The problem, without any comment text.
-    pub(crate) detail: String,
-}
-
-impl PoisonRecord {
-    /// The malformed records of a batch: their indexes, and their problems.
-    pub(crate) fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
-        let poison = |(place, malformed): &(usize, Malformed)| Self {
-            place: *place,
-            condition: Condition::MalformedRecord,
-            detail: malformed.to_string(),
-        };
-        malformed.iter().map(poison).collect()
-    }
-
-    /// The records of a comment whose data a store rejects.
-    pub(crate) fn rejected<'place>(
-        places: &'place [usize],
-        error: &StoreError,
-    ) -> impl Iterator<Item = Self> + use<'place> {
-        let detail = error.to_string();
-        places.iter().map(move |place| Self {
-            place: *place,
-            condition: Condition::RejectedByStore,
-            detail: detail.clone(),
-        })
-    }
-}
-
-/// The result of putting records into quarantine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Put {
-    /// Number of records stored.
-    pub(crate) stored: usize,
-    /// Sequence numbers of the other records, which the handler must report for retry.
-    pub(crate) retry: Vec<String>,
 }
 
 #[cfg(test)]
