@@ -3,7 +3,6 @@
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
 mod config;
-mod plan;
 
 use aws_lambda_events::dynamodb::Event;
 use functions::{
@@ -11,13 +10,15 @@ use functions::{
     invocation::{Handled, Invocation},
     metrics::{Metric, Metrics},
 };
-use model::plan::IndexEdit;
+use model::{
+    plan::{IndexEdit, plan_index_edits},
+    record::CommentChange,
+};
 use page_index::PageIndex;
 use process::{Backoff, Remedy, Store, StoreError};
 use tokio::time::Instant;
 
 pub use config::Config;
-pub use plan::plan_edits;
 
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "page-indexer";
@@ -94,4 +95,12 @@ impl PageIndexer {
             }
         }
     }
+}
+
+/// The edits that update the base sets of all changed comments.
+///
+/// **Invariant:** each primary item has one edit, because its changes in the batch are joined first. So the edits may
+/// be sent in any order.
+pub fn plan_edits(changes: &[CommentChange<'_>]) -> Vec<IndexEdit> {
+    changes.iter().flat_map(plan_index_edits).collect()
 }

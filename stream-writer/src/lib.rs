@@ -42,7 +42,7 @@ impl StreamWriter {
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
         let mut invocation = Invocation::begin(FUNCTION, event, deadline);
         let calls = plan_calls(&invocation.batch.changes, self.fan_out);
-        let planned = calls.iter().map(Call::len).sum();
+        let planned = calls.iter().map(|call| call.writes().len()).sum();
 
         let mut written = DuplicatesWritten::default();
         let mut results =
