@@ -67,7 +67,6 @@ impl FilterPattern {
     /// Parses the patterns of one mapping. Without patterns, every record matches, as in the service.
     ///
     /// # Errors
-    ///
     /// A pattern is malformed, too large, or uses an operator that is not supported here.
     pub fn parse(patterns: &[impl AsRef<str>]) -> Result<FilterPattern, FilterError> {
         if patterns.len() > PATTERNS_MAX || patterns.iter().any(|pattern| pattern.as_ref().len() > PATTERN_BYTES_MAX) {

@@ -15,7 +15,8 @@ fn the_template_and_the_code_describe_the_table_of_the_design() {
     };
     let of_code = [PK, SK, CD, SHARD, PCD, EXPIRES_AT, table::GSI, table::PRIMARIES];
     assert_eq!(of_code, ["pk", "sk", "cd", "shard", "pcd", "expires_at", "gsi", "primaries"]);
-    let keys = |hash: &str, range: &str| json!([{"AttributeName": hash, "KeyType": "HASH"}, {"AttributeName": range, "KeyType": "RANGE"}]);
+    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
+    let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
     let properties = json!({
         "KeySchema": keys(PK, SK),
         "GlobalSecondaryIndexes": [
