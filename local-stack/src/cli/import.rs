@@ -14,7 +14,7 @@ use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
-    interrupt::{INTERRUPTED, Interrupt},
+    interrupt::{INTERRUPTED, interrupt},
     progress::{report_text, say, share},
 };
 use crate::{
@@ -55,11 +55,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => format!("no table {:?}", table.name()),
     })?;
     let files = open_all(&args.files)?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt()?;
     let mut bad = 0;
     for (path, reader) in files {
-        let source = |source: Source| source.until(interrupt.clone().asked());
-        match import_file(&table, &path, reader, source).await {
+        match import_file(&table, &path, reader, interrupt.clone()).await {
             Ok(report) => bad += report.bad,
             Err(ended) => {
                 eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
@@ -85,11 +84,11 @@ pub(super) async fn import_file(
     table: &Table,
     path: &Path,
     reader: LineReader,
-    source: impl FnOnce(Source) -> Source,
+    interrupted: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let progress = reader.progress.clone();
-    import_shown(table, &name, source(read_lines(reader)), move |_| {
+    import_shown(table, &name, read_lines(reader).until(interrupted), move |_| {
         share(progress.position(), progress.length().unwrap_or(0))
     })
     .await

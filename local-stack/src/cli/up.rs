@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     demo::{demo_comments, sample_products, top_product},
-    import::{LineReader, Source},
+    import::{ImportError, LineReader, Source},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
     stack::{Stack, StackSettings, TABLE},
@@ -134,7 +134,7 @@ async fn serve(
     };
     let mut product = (demo > 0).then(top_product).flatten();
     for (path, reader) in files {
-        let imported = import_file(stack.table(), &path, reader, |source| source).await;
+        let imported = import_file(stack.table(), &path, reader, std::future::pending()).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;
@@ -178,7 +178,11 @@ async fn generate(stack: &Stack, count: u64) -> Option<u64> {
     match import_shown(stack.table(), "demo", source, move |done| share(done, count)).await {
         Ok(report) => Some(report.created),
         Err(ended) => {
-            let reason = ended.reason;
+            let reason = match ended.reason {
+                // Its advice is about files.
+                ImportError::Store(error) => error.to_string(),
+                reason @ (ImportError::Source(_) | ImportError::Worker(_)) => reason.to_string(),
+            };
             eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
             None
         }

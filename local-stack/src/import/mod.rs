@@ -97,34 +97,25 @@ impl ImportReport {
     }
 }
 
-/// The reason why an import ended early.
+/// The reason why an import ended early, with advice for the user.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The comments were not read to their end.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The table's error.
-    #[error(transparent)]
+    #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
     /// A worker panicked.
-    #[error("a comment could not be imported by a mistake of this program: {0}")]
+    #[error(
+        "a comment could not be imported by a mistake of this program: {0}; please report this; what was imported stays"
+    )]
     Worker(#[source] JoinError),
-}
-
-impl ImportError {
-    /// Advice for the user.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::Source(error) => error.advice(),
-            Self::Store(_) => "run it again to go on, which leaves what was imported as it is",
-            Self::Worker(_) => "please report this; what was imported stays",
-        }
-    }
 }
 
 /// An import that ended early. The comments that were already imported stay.
 #[derive(Debug, Error)]
-#[error("{reason}; {}", reason.advice())]
+#[error("{reason}")]
 pub struct Unfinished {
     /// The outcome until then.
     pub report: Box<ImportReport>,
