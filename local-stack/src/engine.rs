@@ -30,13 +30,15 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dynoxide::Database;
+use futures_util::FutureExt;
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -87,7 +89,6 @@ impl Engine {
     /// Its folder must exist.
     ///
     /// # Errors
-    ///
     /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken,
     /// may not be a data file of this engine, or may have a schema that the workarounds do not know. See
     /// [`EngineError`].
@@ -97,8 +98,18 @@ impl Engine {
     }
 
     fn open(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKER_THREADS)
+            .thread_name("engine-worker")
+            .enable_all()
+            .build()
+            .map_err(EngineError::Thread)?;
         // The port and the lock come first: a second stack must fail before it touches the first one's file.
-        let listener = bind(listen)?;
+        let listener = runtime.block_on(TcpListener::bind(listen)).map_err(|source| {
+            let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+            if is_taken { EngineError::PortInUse(listen) } else { EngineError::Bind(listen, source) }
+        })?;
+        let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
         let lock = lock(data_file)?;
         stream_table::refuse_foreign_file(data_file)?;
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
@@ -106,17 +117,6 @@ impl Engine {
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
         let stream_table = Arc::new(StreamTable::open(data_file)?);
 
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(WORKER_THREADS)
-            .thread_name("engine-worker")
-            .enable_all()
-            .build()
-            .map_err(EngineError::Thread)?;
-        let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(|source| EngineError::Bind(address, source))?
-        };
         let (stop, stopped) = oneshot::channel();
         let served = database.clone();
         let serve = move || {
@@ -147,7 +147,6 @@ impl Engine {
     /// position is in the trimmed range continues with the first remaining record.
     ///
     /// # Errors
-    ///
     /// The text is not a sequence number of this engine, or the file cannot be written.
     pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
         let up_to = stream_table::parse_sequence_number(up_to_sequence_number)?;
@@ -168,7 +167,6 @@ impl Engine {
     /// proportion to the answer, so trim.
     ///
     /// # Errors
-    ///
     /// The text is not a sequence number of this engine, or the file cannot be read.
     pub async fn pending_stream_records(
         &self,
@@ -184,7 +182,6 @@ impl Engine {
     /// background from time to time; this is for callers that cannot wait.
     ///
     /// # Errors
-    ///
     /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let database = self.database.clone();
@@ -216,17 +213,6 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener, EngineError> {
-    let bound = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    bound.map_err(|source| {
-        let is_taken = source.kind() == io::ErrorKind::AddrInUse;
-        if is_taken { EngineError::PortInUse(address) } else { EngineError::Bind(address, source) }
-    })
-}
-
 /// Takes the lock that marks the data file as used. The operating system frees it with the process, however it ends.
 fn lock(data_file: &Path) -> Result<File, EngineError> {
     let mut name = data_file.as_os_str().to_owned();
@@ -241,12 +227,11 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
     }
 }
 
-async fn serve(listener: tokio::net::TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
-    let (drain, draining) = oneshot::channel::<()>();
-    let server = proxy::serve(listener, database.clone(), draining);
+async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+    let stopped = stopped.map(drop).shared();
+    let server = proxy::serve(listener, database.clone(), stopped.clone());
     let stop = async {
-        stopped.await.ok();
-        drain.send(()).ok();
+        stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
     };
     tokio::select! {

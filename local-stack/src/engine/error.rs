@@ -40,7 +40,7 @@ pub enum EngineError {
     SequenceNumber(String),
     /// Stream records could not be counted or deleted.
     #[error("the engine's stream records cannot be reached: {0}")]
-    StreamRecords(#[source] rusqlite::Error),
+    StreamRecords(#[from] rusqlite::Error),
     /// The sweep for expired items failed.
     #[error("expired items cannot be deleted: {0}")]
     Sweep(#[source] Box<dyn Error + Send + Sync>),

@@ -38,7 +38,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Mutex, oneshot, watch},
+    sync::{Mutex, oneshot},
     task::JoinSet,
 };
 
@@ -50,18 +50,21 @@ type Body = Either<Incoming, Full<Bytes>>;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Serves until `stopped` completes, or its sender is dropped. Then it accepts no more connections, and returns when
-/// the requests under way have been answered.
-pub(super) async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
-    let (stop, stopping) = watch::channel(());
+/// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
+/// been answered.
+pub(super) async fn serve(
+    listener: TcpListener,
+    database: Database,
+    stopped: impl Future<Output = ()> + Clone + Send + 'static,
+) {
     let mut connections = JoinSet::new();
-    let mut stopped = pin!(stopped);
+    let mut stop = pin!(stopped.clone());
     loop {
         tokio::select! {
-            _ = &mut stopped => break,
+            () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, database.clone(), stopping.clone()));
+                    connections.spawn(serve_connection(stream, database.clone(), stopped.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the engine cannot take a connection; it tries again");
@@ -71,11 +74,11 @@ pub(super) async fn serve(listener: TcpListener, database: Database, stopped: on
             Some(_) = connections.join_next() => {}
         }
     }
-    drop((listener, stop));
+    drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_connection(stream: TcpStream, database: Database, mut stopping: watch::Receiver<()>) {
+async fn serve_connection(stream: TcpStream, database: Database, stopped: impl Future<Output = ()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection to the engine was lost at once");
         return;
@@ -89,8 +92,7 @@ async fn serve_connection(stream: TcpStream, database: Database, mut stopping: w
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The sender is gone: this is how `serve` announces the stop.
-        _ = stopping.changed() => {
+        () = stopped => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
