@@ -77,21 +77,14 @@ async fn look(
 
 /// Publishes a state, and logs it if it is new.
 fn set(state: &watch::Sender<IndexState>, new: IndexState) {
-    state.send_if_modified(|current| {
-        let changed = *current != new;
-        if changed {
-            match &new {
-                IndexState::Failing(error) | IndexState::Refused(error) => {
-                    tracing::warn!(error, "page index unavailable");
-                }
-                // At the start the index is empty, so a rebuild is not worth a log line.
-                IndexState::Rebuilding if *current != IndexState::Unknown => {
-                    tracing::info!("page index not ready, rebuilding it");
-                }
-                IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
-            }
-            *current = new;
-        }
-        changed
-    });
+    let old = state.send_replace(new.clone());
+    if old == new {
+        return;
+    }
+    match new {
+        IndexState::Failing(error) | IndexState::Refused(error) => tracing::warn!(error, "page index unavailable"),
+        // At the start the index is empty, so a rebuild is not worth a log line.
+        IndexState::Rebuilding if old != IndexState::Unknown => tracing::info!("page index not ready, rebuilding it"),
+        IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
+    }
 }

@@ -83,7 +83,6 @@ impl RedisServer {
     /// `directory`, which must exist. The additional command-line arguments override the default ones.
     ///
     /// # Errors
-    ///
     /// [`RedisServerError::Missing`] says what to install; [`RedisServerError::NotReady`] shows the end of the log.
     pub async fn start(directory: &Path, arguments: &[&str]) -> Result<Arc<RedisServer>, RedisServerError> {
         let directory = directory.to_owned();
@@ -134,7 +133,6 @@ impl RedisServer {
     /// Kills the server if it is running, starts it again without data at the same address, and waits until it answers.
     ///
     /// # Errors
-    ///
     /// See [`RedisServer::start`]; also [`RedisServerError::Stopped`] after a stop.
     pub async fn restart(self: &Arc<Self>) -> Result<(), RedisServerError> {
         let server = Arc::clone(self);

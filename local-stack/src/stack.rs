@@ -353,9 +353,6 @@ fn event_source_mappings(
     let is_embedded = settings.dynamodb_url.is_none();
     let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
         let mut settings = infra::mapping_settings(logical_id)?;
-        // A machine sleeps and a stack is stopped overnight, so old records may still be processed. Here the number of
-        // tries is the limit instead of the age.
-        settings.maximum_record_age_seconds = None;
         settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
         let (client, quarantine) = (streams.clone(), quarantine.clone());
         let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);

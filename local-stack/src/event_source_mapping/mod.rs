@@ -10,7 +10,8 @@
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
 //!   to quarantine.
 //!
-//! The batching window is not imitated, because it only makes people wait on their own machine.
+//! Two settings are not imitated. The batching window only makes people wait on their own machine. The maximum age of a
+//! record would put records into quarantine after a machine slept: here the number of tries is the only limit.
 //!
 //! **Invariant:** the position in a shard advances only when every record of a poll was processed or is in quarantine.
 //! The position is not stored: after a restart, all records that were not trimmed are delivered again.
@@ -23,7 +24,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
@@ -302,57 +303,35 @@ impl EventSourceMapping {
                 let doublings = attempt.failures.saturating_sub(1).min(10);
                 tokio::time::sleep((RETRY_PAUSE * 2_u32.pow(doublings)).min(RETRY_PAUSE_MAX)).await;
             }
-            if self.is_too_old(&attempt) {
-                self.give_up(attempt, "RecordAgeExceeded").await;
-                continue;
-            }
             let answer = self.invoke(&attempt.records).await;
             let Some(failed_from) = first_failed(&attempt.records, answer.as_ref(), &self.settings) else { continue };
             match next(attempt, failed_from, &self.settings) {
                 Next::Again(again) => attempts.extend(again.into_iter().rev()),
-                Next::GiveUp(attempt) => self.give_up(attempt, "RetryAttemptsExhausted").await,
+                Next::GiveUp(attempt) => self.give_up(attempt).await,
             }
         }
     }
 
-    fn is_too_old(&self, attempt: &Attempt) -> bool {
-        let (Some(maximum), Some(first)) = (self.settings.maximum_record_age_seconds, attempt.records.first()) else {
-            return false;
-        };
-        let created = first.pointer("/dynamodb/ApproximateCreationDateTime").and_then(Value::as_f64);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        created.is_some_and(|created| now.as_secs_f64() - created > f64::from(maximum))
-    }
-
     /// Calls the handler; `None` when it fails as a whole.
     async fn invoke(&self, records: &[Record]) -> Option<DynamoDbEventResponse> {
-        let event: Event = match serde_json::from_value(json!({ "Records": records })) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!(function = self.function, %error, "the runtime cannot read the event");
-                return None;
-            }
-        };
+        let event: Event = serde_json::from_value(json!({ "Records": records }))
+            .inspect_err(|error| tracing::error!(function = self.function, %error, "the runtime cannot read the event"))
+            .ok()?;
         let deadline = Instant::now() + INVOCATION_TIMEOUT;
         // As in the service: in a separate task, so that a panic ends the invocation and not the stack. And in a set,
         // so that an invocation that timed out is ended.
         let mut invocation = JoinSet::new();
         invocation.spawn((self.handler)(event, deadline - INVOCATION_RESERVE));
-        match tokio::time::timeout_at(deadline, invocation.join_next()).await {
-            Ok(Some(Ok(answer))) => Some(answer),
-            Ok(Some(Err(error))) => {
-                tracing::error!(function = self.function, %error, "the function failed");
-                None
-            }
-            Ok(None) | Err(_) => {
-                tracing::error!(function = self.function, "the function timed out");
-                None
-            }
-        }
+        let Ok(Some(answered)) = tokio::time::timeout_at(deadline, invocation.join_next()).await else {
+            tracing::error!(function = self.function, "the function timed out");
+            return None;
+        };
+        answered.inspect_err(|error| tracing::error!(function = self.function, %error, "the function failed")).ok()
     }
 
     /// Puts a batch into quarantine. While that fails, the worker waits: nothing is dropped.
-    async fn give_up(&self, attempt: Attempt, condition: &str) {
+    async fn give_up(&self, attempt: Attempt) {
+        let condition = "RetryAttemptsExhausted";
         let reason = Reason {
             function: self.function.to_owned(),
             condition: condition.to_owned(),
