@@ -31,7 +31,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -215,9 +215,7 @@ impl std::fmt::Debug for Engine {
 
 /// Takes the lock that marks the data file as used. The operating system frees it with the process, however it ends.
 fn lock(data_file: &Path) -> Result<File, EngineError> {
-    let mut name = data_file.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = data_file.with_added_extension("lock");
     let lock_failed = |source: io::Error| EngineError::Lock(path.clone(), source);
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(lock_failed)?;
     match file.try_lock() {

@@ -25,6 +25,7 @@ use std::{
 };
 
 use dynoxide::Database;
+use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Version,
@@ -38,7 +39,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Mutex, oneshot},
+    sync::Mutex,
     task::JoinSet,
 };
 
@@ -180,17 +181,13 @@ async fn connect(listener: TcpListener, database: Database) -> Result<SendReques
     let stream = TcpStream::connect(listener.local_addr()?).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let (ended, end) = oneshot::channel::<()>();
-    tokio::spawn(async move {
+    let connection = tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection within the engine broke off");
         }
-        drop(ended);
     });
     // The server must not be asked to end before the connection has ended.
-    let server = dynoxide::server::serve_with_shutdown(listener, database, async {
-        end.await.ok();
-    });
+    let server = dynoxide::server::serve_with_shutdown(listener, database, connection.map(drop));
     let check = Request::get("/").header(HOST, "localhost").body(Either::Right(Full::default()))?;
     let checked = async {
         let answer = sender.send_request(check).await?;
