@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use anyhow::{Context, bail};
 use local_stack::{
-    demo::demo_source,
-    import::{LineReader, import, read_lines},
+    demo::demo_comments,
+    import::{LineReader, Source, import, read_lines},
     memory::resident_memory,
     stack::{Stack, StackSettings},
 };
@@ -30,7 +30,7 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
             let reader = LineReader::open(path).with_context(|| path.display().to_string())?;
             (read_lines(reader), "a file".to_owned())
         }
-        None => (demo_source(comments), format!("{} generated comments", count(comments))),
+        None => (Source::of_comments(demo_comments(comments)), format!("{} generated comments", count(comments))),
     };
     report.step(&format!("importing {about}"));
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! The comments of the measurements, the events made from them, and the servers.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
@@ -194,7 +194,7 @@ pub(crate) async fn create_table_with(
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
     pub(crate) connection: MultiplexedConnection,
-    server: RedisServer,
+    server: Arc<RedisServer>,
     // Declared last, so that the server ends before the folder is removed.
     _folder: TempDir,
 }
@@ -202,7 +202,7 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = folder()?;
-        let server = RedisServer::start(folder.path()).await?;
+        let server = RedisServer::start(folder.path(), &[]).await?;
         // Long time-out, so that a busy machine does not end a measurement.
         let timeout = std::time::Duration::from_secs(30);
         let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;

@@ -6,17 +6,21 @@ use std::{
 };
 
 use aws_lambda_events::{
-    dynamodb::Event,
+    dynamodb::{Event, EventRecord},
     streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
 };
-use model::{CommentId, ProductId, record::CommentChange};
-use process::{Remedy, StoreError};
+use model::{
+    CommentId, ProductId,
+    record::{CommentChange, DecodedBatch, decode_batch},
+};
+use process::{Remedy, Store, StoreError};
 use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     metrics::{Metric, Metrics},
-    quarantine::PoisonRecord,
+    quarantine::{Quarantine, Reason},
 };
 
 /// The event of an invocation.
@@ -52,23 +56,118 @@ pub struct Handled {
     pub metrics: Metrics,
 }
 
-impl Handled {
-    /// Ends an invocation that began at `began`. The answer names the records to `retry`.
-    pub fn new(retry: Vec<String>, mut metrics: Metrics, began: Instant) -> Self {
-        metrics.add(Metric::ReportedForRetry, retry.len());
-        metrics.add(Metric::Duration, began.elapsed().as_millis());
-        Self { response: batch_response(retry), metrics }
+/// An invocation of a stream handler, from its event to its answer.
+#[derive(Debug)]
+pub struct Invocation<'event> {
+    /// The changes that the event's records make.
+    pub batch: DecodedBatch<'event>,
+    /// The metrics so far.
+    pub metrics: Metrics,
+    function: &'static str,
+    event: &'event Event,
+    deadline: Instant,
+    began: Instant,
+}
+
+impl<'event> Invocation<'event> {
+    /// Reads the records of an event. `function` is the name under which they go to quarantine.
+    pub fn begin(function: &'static str, event: &'event Event, deadline: Instant) -> Self {
+        let began = Instant::now();
+        let mut metrics = Metrics::default();
+        metrics.add(Metric::Records, event.records.len());
+        if let Some(last) = event.records.last() {
+            let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
+            metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
+        }
+        Self { batch: decode_batch(&event.records), metrics, function, event, deadline, began }
     }
+
+    /// Puts the poison records into quarantine and answers. `failed` has an entry for each of the `planned` writes that
+    /// is not known to have happened.
+    pub async fn end<'failed>(
+        mut self,
+        quarantine: &Quarantine,
+        planned: usize,
+        failed: Vec<(&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
+    ) -> Handled {
+        let written = planned.saturating_sub(failed.len());
+        let failures = Failures::of(failed, &self.batch.changes);
+        let malformed = self.batch.malformed.iter().map(|(place, malformed)| PoisonRecord {
+            place: *place,
+            condition: "MalformedRecord",
+            detail: malformed.to_string(),
+        });
+        let poison = malformed.chain(failures.poison).collect();
+        let not_stored = self.put_into_quarantine(quarantine, poison).await;
+        let retry = [not_stored, failures.retry].concat();
+
+        self.metrics.add(Metric::CommentsChanged, self.batch.changes.len());
+        self.metrics.add(Metric::Writes, written);
+        self.metrics.add(Metric::ReportedForRetry, retry.len());
+        self.metrics.add(Metric::Duration, self.began.elapsed().as_millis());
+        Handled { response: batch_response(retry), metrics: self.metrics }
+    }
+
+    /// Stores each poison record as a separate document. Returns the sequence numbers of the records that could not be
+    /// stored.
+    async fn put_into_quarantine(&mut self, quarantine: &Quarantine, poison: Vec<PoisonRecord>) -> Vec<String> {
+        let function = self.function;
+        let mut not_stored = Vec::new();
+        for PoisonRecord { place, condition, detail } in poison {
+            let Some(record) = self.event.records.get(place) else { continue };
+            let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
+            tracing::error!(function, sequence_number, condition, detail, "a record can never be processed");
+            let reason =
+                Reason { function: function.to_owned(), condition: condition.to_owned(), detail, invoke_count: 1 };
+            match self.put_record(quarantine, &reason, record).await {
+                Ok(()) => self.metrics.add(Metric::Quarantined, 1_u64),
+                Err(error) => {
+                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
+                    not_stored.push(sequence_number);
+                }
+            }
+        }
+        not_stored
+    }
+
+    async fn put_record(
+        &self,
+        quarantine: &Quarantine,
+        reason: &Reason,
+        record: &EventRecord,
+    ) -> Result<(), StoreError> {
+        let past_deadline = || StoreError::past_deadline(Store::Quarantine);
+        if Instant::now() >= self.deadline {
+            return Err(past_deadline());
+        }
+        let record = serde_json::to_value(record);
+        let record = record.map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
+        let event = json!({ "Records": [record] });
+        // Boxed, because the S3 client's futures are nested too deeply for the compiler's limit.
+        let put = Box::pin(quarantine.put(reason, &event));
+        tokio::time::timeout_at(self.deadline, put).await.unwrap_or_else(|_| Err(past_deadline()))
+    }
+}
+
+/// A record that can never be processed.
+#[derive(Debug)]
+struct PoisonRecord {
+    /// Its index in the batch.
+    place: usize,
+    /// Whether it is malformed, or a store rejects its data.
+    condition: &'static str,
+    /// The problem, without any comment text.
+    detail: String,
 }
 
 /// What a handler does about the comments of a batch that had failed writes.
 #[derive(Debug, Default)]
-pub struct Failures {
+struct Failures {
     /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
     /// service retries everything from the lowest number on.
-    pub retry: Vec<String>,
+    retry: Vec<String>,
     /// The poison records: those of comments that a store rejects permanently.
-    pub poison: Vec<PoisonRecord>,
+    poison: Vec<PoisonRecord>,
 }
 
 impl Failures {
@@ -76,7 +175,7 @@ impl Failures {
     ///
     /// A comment with several failures goes to quarantine only when a store rejects every one of these writes.
     /// Otherwise it is retried, and after that only the rejected writes are left.
-    pub fn of<'failed>(
+    fn of<'failed>(
         failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
     ) -> Self {
@@ -93,7 +192,11 @@ impl Failures {
             match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
-                    failures.poison.extend(PoisonRecord::rejected(&change.places, error));
+                    failures.poison.extend(change.places.iter().map(|place| PoisonRecord {
+                        place: *place,
+                        condition: "RejectedByStore",
+                        detail: error.to_string(),
+                    }));
                 }
                 Some(error) => {
                     tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
@@ -103,17 +206,6 @@ impl Failures {
         }
         failures
     }
-}
-
-/// The metrics at the start of an invocation: the number of its records, and the age of the last one.
-pub fn metrics_of(event: &Event) -> Metrics {
-    let mut metrics = Metrics::default();
-    metrics.add(Metric::Records, event.records.len());
-    if let Some(last) = event.records.last() {
-        let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
-        metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
-    }
-    metrics
 }
 
 /// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the
@@ -133,7 +225,6 @@ mod tests {
     use model::Malformed;
 
     use super::*;
-    use process::Store;
 
     #[test]
     fn a_comment_is_poison_only_when_every_failure_of_it_is() {

@@ -10,7 +10,7 @@
 //! # Ok::<(), infra::TemplateError>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde::Deserialize;
 
@@ -24,12 +24,8 @@ pub const TEMPLATE: &str = include_str!("../template.yaml");
 /// The settings of one event source mapping. The names are the service's, with units last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappingSettings {
-    /// The logical id of the function in the template.
-    pub function: String,
     /// Maximum number of records that one call of the function gets.
     pub batch_size: u32,
-    /// How long a batch that is not full waits for more records.
-    pub batching_window_seconds: u32,
     /// Maximum number of retries of a batch before it goes to quarantine.
     pub maximum_retry_attempts: u32,
     /// The age at which records go to quarantine instead of being retried; `None` when only the stream drops them.
@@ -59,7 +55,7 @@ pub enum TemplateError {
         count: usize,
     },
     /// A number is outside the range that the service accepts, or means "for ever" where this project needs an end.
-    #[error("{property} of the mapping for {function} is {value}, not in {least}..={most}")]
+    #[error("{property} of the mapping for {function} is {value}, not in {range:?}")]
     OutOfRange {
         /// The function's logical id.
         function: String,
@@ -67,10 +63,8 @@ pub enum TemplateError {
         property: &'static str,
         /// Its value.
         value: i64,
-        /// The least value.
-        least: u32,
-        /// The greatest value.
-        most: u32,
+        /// The accepted values.
+        range: RangeInclusive<u32>,
     },
     /// The mapping's filter cannot be used.
     #[error("the filter of the mapping for {function}: {source}")]
@@ -86,7 +80,6 @@ pub enum TemplateError {
 /// id, such as `StreamWriter`.
 ///
 /// # Errors
-///
 /// The template has no such mapping. Or the service would refuse the mapping, or the local stack cannot simulate it.
 pub fn mapping_settings(function_logical_id: &str) -> Result<MappingSettings, TemplateError> {
     mapping_settings_in(TEMPLATE, function_logical_id)
@@ -106,27 +99,22 @@ fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings
         return Err(TemplateError::Mappings { function: function.to_owned(), count });
     };
 
-    let in_range = |property, value: i64, least: u32, most: u32| {
-        let number = u32::try_from(value).ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| TemplateError::OutOfRange { function: function.to_owned(), property, value, least, most })
+    let in_range = |property, value: i64, range: RangeInclusive<u32>| {
+        let number = u32::try_from(value).ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| TemplateError::OutOfRange { function: function.to_owned(), property, value, range })
     };
     let patterns: Vec<String> = mapping.filter_criteria.filters.into_iter().map(|filter| filter.pattern).collect();
     // The ranges are those of the API reference, CreateEventSourceMapping, for DynamoDB streams.
+    in_range("MaximumBatchingWindowInSeconds", mapping.maximum_batching_window_in_seconds, 0..=300)?;
     Ok(MappingSettings {
-        batch_size: in_range("BatchSize", mapping.batch_size, 1, 10_000)?,
-        batching_window_seconds: in_range(
-            "MaximumBatchingWindowInSeconds",
-            mapping.maximum_batching_window_in_seconds,
-            0,
-            300,
-        )?,
+        batch_size: in_range("BatchSize", mapping.batch_size, 1..=10_000)?,
         // With the service's -1 ("for ever"), one bad batch would block its shard until the stream drops records.
-        maximum_retry_attempts: in_range("MaximumRetryAttempts", mapping.maximum_retry_attempts, 0, 10_000)?,
+        maximum_retry_attempts: in_range("MaximumRetryAttempts", mapping.maximum_retry_attempts, 0..=10_000)?,
         maximum_record_age_seconds: match mapping.maximum_record_age_in_seconds {
             None | Some(-1) => None,
-            Some(age) => Some(in_range("MaximumRecordAgeInSeconds", age, 60, 604_800)?),
+            Some(age) => Some(in_range("MaximumRecordAgeInSeconds", age, 60..=604_800)?),
         },
-        parallelization_factor: in_range("ParallelizationFactor", mapping.parallelization_factor, 1, 10)?,
+        parallelization_factor: in_range("ParallelizationFactor", mapping.parallelization_factor, 1..=10)?,
         bisect_batch_on_function_error: mapping.bisect_batch_on_function_error,
         report_batch_item_failures: mapping
             .function_response_types
@@ -134,7 +122,6 @@ fn mapping_settings_in(template: &str, function: &str) -> Result<MappingSettings
             .any(|kind| kind == "ReportBatchItemFailures"),
         filter: FilterPattern::parse(&patterns)
             .map_err(|source| TemplateError::Filter { function: function.to_owned(), source })?,
-        function: function.to_owned(),
     })
 }
 

@@ -6,8 +6,6 @@ use model::{CommentId, CommentText, Language, ProductId, Rating, Timestamp};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use table::NewComment;
 
-use crate::import::Source;
-
 /// The products, the most commented first.
 const PRODUCTS: [&str; 14] = [
     "espresso-machine",
@@ -112,11 +110,6 @@ pub fn top_product() -> Option<ProductId> {
 /// Some products, awkward ids among them.
 pub fn sample_products() -> Vec<ProductId> {
     PRODUCTS.iter().filter_map(|product| ProductId::parse(product).ok()).collect()
-}
-
-/// Makes `count` comments to import.
-pub fn demo_source(count: u64) -> Source {
-    Source::of_comments(demo_comments(count))
 }
 
 /// Makes `count` comments.

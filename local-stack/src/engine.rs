@@ -30,14 +30,16 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dynoxide::Database;
-use tokio::runtime::{Builder, Handle, Runtime};
+use futures_util::FutureExt;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 mod error;
@@ -46,6 +48,7 @@ mod stream_table;
 #[cfg(test)]
 mod tests;
 
+use crate::blocking::blocking;
 pub use error::EngineError;
 use stream_table::StreamTable;
 
@@ -75,54 +78,55 @@ pub struct Engine {
     address: SocketAddr,
     database: Database,
     stream_table: Arc<StreamTable>,
-    runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
-    finished: Option<oneshot::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// The parts that the engine's thread hands over once it serves.
-struct Started {
-    address: SocketAddr,
-    database: Database,
-    stream_table: Arc<StreamTable>,
-    runtime: Handle,
 }
 
 impl Engine {
     /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see [`Engine::address`].
     ///
     /// Only the engine may use the file, its `.lock` file, and the files that SQLite puts next to it (`-wal`, `-shm`).
-    /// Its folder must exist. Opening runs on the engine's thread, so that it does not stall the caller's runtime.
+    /// Its folder must exist.
     ///
     /// # Errors
-    ///
     /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken,
     /// may not be a data file of this engine, or may have a schema that the workarounds do not know. See
     /// [`EngineError`].
     pub async fn start(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
         let data_file = data_file.to_owned();
-        let (ready, started) = oneshot::channel();
-        let (stop, stopped) = oneshot::channel();
-        let (finish, finished) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn(move || {
-                run(&data_file, listen, ready, stopped);
-                // Fails when the engine was dropped instead of stopped, because then no receiver is left.
-                finish.send(()).ok();
-            })
+        blocking(move || Self::open(&data_file, listen)).await
+    }
+
+    fn open(data_file: &Path, listen: SocketAddr) -> Result<Engine, EngineError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKER_THREADS)
+            .thread_name("engine-worker")
+            .enable_all()
+            .build()
             .map_err(EngineError::Thread)?;
-        let started = started.await.map_err(|_| EngineError::Stopped)??;
-        Ok(Engine {
-            address: started.address,
-            database: started.database,
-            stream_table: started.stream_table,
-            runtime: started.runtime,
-            stop: Some(stop),
-            finished: Some(finished),
-            thread: Some(thread),
-        })
+        // The port and the lock come first: a second stack must fail before it touches the first one's file.
+        let listener = runtime.block_on(TcpListener::bind(listen)).map_err(|source| {
+            let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+            if is_taken { EngineError::PortInUse(listen) } else { EngineError::Bind(listen, source) }
+        })?;
+        let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
+        let lock = lock(data_file)?;
+        stream_table::refuse_foreign_file(data_file)?;
+        let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
+        let database =
+            Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
+        let stream_table = Arc::new(StreamTable::open(data_file)?);
+
+        let (stop, stopped) = oneshot::channel();
+        let served = database.clone();
+        let serve = move || {
+            runtime.block_on(serve(listener, served, stopped));
+            runtime.shutdown_timeout(THREADS_GRACE);
+            // Only now may another engine open the file.
+            drop(lock);
+        };
+        let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
+        Ok(Engine { address, database, stream_table, stop: Some(stop), thread: Some(thread) })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -143,34 +147,27 @@ impl Engine {
     /// position is in the trimmed range continues with the first remaining record.
     ///
     /// # Errors
-    ///
-    /// The text is not a sequence number of this engine, the file cannot be written, or the engine has stopped.
+    /// The text is not a sequence number of this engine, or the file cannot be written.
     pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> Result<u64, EngineError> {
         let up_to = stream_table::parse_sequence_number(up_to_sequence_number)?;
-        let table_name: Arc<str> = table_name.into();
-        let stream_table = Arc::clone(&self.stream_table);
-        let trim = async move {
-            let mut deleted_total = 0;
-            // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
-            loop {
-                let (chunk_of, name) = (Arc::clone(&stream_table), Arc::clone(&table_name));
-                let deleted = blocking(move || chunk_of.trim_chunk(&name, up_to)).await??;
-                deleted_total += deleted;
-                if deleted < stream_table::TRIM_CHUNK_RECORDS {
-                    return Ok(deleted_total);
-                }
-                tokio::time::sleep(TRIM_PAUSE).await;
+        let mut deleted_total = 0;
+        // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
+        loop {
+            let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
+            let deleted = blocking(move || stream_table.trim_chunk(&table_name, up_to)).await?;
+            deleted_total += deleted;
+            if deleted < stream_table::TRIM_CHUNK_RECORDS {
+                return Ok(deleted_total);
             }
-        };
-        self.runtime.spawn(trim).await.map_err(|_| EngineError::Stopped)?
+            tokio::time::sleep(TRIM_PAUSE).await;
+        }
     }
 
     /// The number of stream records of a table after a sequence number, or of all its stream records. The cost is in
     /// proportion to the answer, so trim.
     ///
     /// # Errors
-    ///
-    /// The text is not a sequence number of this engine, the file cannot be read, or the engine has stopped.
+    /// The text is not a sequence number of this engine, or the file cannot be read.
     pub async fn pending_stream_records(
         &self,
         table_name: &str,
@@ -178,47 +175,29 @@ impl Engine {
     ) -> Result<u64, EngineError> {
         let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
         let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        self.on_own_threads(move || stream_table.count_after(&table_name, after)).await?
+        blocking(move || stream_table.count_after(&table_name, after)).await
     }
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
     /// background from time to time; this is for callers that cannot wait.
     ///
     /// # Errors
-    ///
-    /// The engine fails, or has stopped.
+    /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let database = self.database.clone();
-        self.on_own_threads(move || database.sweep_ttl()).await?.map_err(|source| EngineError::Sweep(source.into()))
+        blocking(move || database.sweep_ttl()).await.map_err(|source| EngineError::Sweep(source.into()))
     }
 
     /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.
-    pub async fn stop(mut self) {
-        self.tell_to_stop();
-        if let Some(finished) = self.finished.take() {
-            // An error means that the thread ended without an answer, which also ends the wait.
-            finished.await.ok();
-        }
-    }
-
-    async fn on_own_threads<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, EngineError> {
-        self.runtime.spawn_blocking(work).await.map_err(|_| EngineError::Stopped)
-    }
-
-    fn tell_to_stop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // An error means that the engine has stopped already.
-            stop.send(()).ok();
-        }
+    pub async fn stop(self) {
+        blocking(move || drop(self)).await;
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.tell_to_stop();
+        // The end of the sender tells the thread to stop.
+        drop(self.stop.take());
         // Waiting keeps the promise that the file is free again; bounded by the two grace periods.
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -234,73 +213,9 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// The life of the engine's thread: open, report the result, serve, close.
-fn run(
-    data_file: &Path,
-    listen: SocketAddr,
-    ready: oneshot::Sender<Result<Started, EngineError>>,
-    stopped: oneshot::Receiver<()>,
-) {
-    let (runtime, listener, started, lock) = match open(data_file, listen) {
-        Ok(opened) => opened,
-        Err(error) => {
-            // Fails when the caller gave up waiting.
-            ready.send(Err(error)).ok();
-            return;
-        }
-    };
-    let database = started.database.clone();
-    if ready.send(Ok(started)).is_err() {
-        return;
-    }
-    runtime.block_on(serve(listener, database, stopped));
-    runtime.shutdown_timeout(THREADS_GRACE);
-    // Only now may another engine open the file.
-    drop(lock);
-}
-
-type Opened = (Runtime, tokio::net::TcpListener, Started, File);
-
-fn open(data_file: &Path, listen: SocketAddr) -> Result<Opened, EngineError> {
-    // The port and the lock come first: a second stack must fail before it touches the first one's file.
-    let listener = bind(listen)?;
-    let lock = lock(data_file)?;
-    stream_table::refuse_foreign_file(data_file)?;
-    let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
-    let database = Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
-    let stream_table = Arc::new(StreamTable::open(data_file)?);
-
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .thread_name("engine-worker")
-        .enable_all()
-        .build()
-        .map_err(EngineError::Thread)?;
-    let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
-    let listener = {
-        let _inside = runtime.enter();
-        tokio::net::TcpListener::from_std(listener).map_err(|source| EngineError::Bind(address, source))?
-    };
-    let started = Started { address, database, stream_table, runtime: runtime.handle().clone() };
-    Ok((runtime, listener, started, lock))
-}
-
-fn bind(address: SocketAddr) -> Result<TcpListener, EngineError> {
-    let bound = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    bound.map_err(|source| {
-        let is_taken = source.kind() == io::ErrorKind::AddrInUse;
-        if is_taken { EngineError::PortInUse(address) } else { EngineError::Bind(address, source) }
-    })
-}
-
 /// Takes the lock that marks the data file as used. The operating system frees it with the process, however it ends.
 fn lock(data_file: &Path) -> Result<File, EngineError> {
-    let mut name = data_file.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = data_file.with_added_extension("lock");
     let lock_failed = |source: io::Error| EngineError::Lock(path.clone(), source);
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(lock_failed)?;
     match file.try_lock() {
@@ -310,12 +225,11 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
     }
 }
 
-async fn serve(listener: tokio::net::TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
-    let (drain, draining) = oneshot::channel::<()>();
-    let server = proxy::serve(listener, database.clone(), draining);
+async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+    let stopped = stopped.map(drop).shared();
+    let server = proxy::serve(listener, database.clone(), stopped.clone());
     let stop = async {
-        stopped.await.ok();
-        drain.send(()).ok();
+        stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
     };
     tokio::select! {
@@ -331,7 +245,7 @@ async fn sweep_from_time_to_time(database: Database) {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
         let swept = database.clone();
-        match blocking(move || swept.sweep_ttl()).await {
+        match tokio::task::spawn_blocking(move || swept.sweep_ttl()).await {
             Ok(Ok(deleted)) => tracing::debug!(deleted, "swept expired items"),
             Ok(Err(error)) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
             // It panicked, or the engine is stopping, and then this loop ends too.
@@ -339,9 +253,4 @@ async fn sweep_from_time_to_time(database: Database) {
         }
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }
-}
-
-/// Runs blocking work beside the engine's workers; for code that is on the engine's runtime already.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| EngineError::Stopped)
 }

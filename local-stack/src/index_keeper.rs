@@ -35,83 +35,56 @@ pub enum IndexState {
     Refused(String),
 }
 
-/// Watches the page index and rebuilds it when readers must no longer believe it.
-#[derive(Debug)]
-pub(crate) struct IndexKeeper {
-    table: Table,
-    index: PageIndex,
-    table_id: String,
-    state: watch::Sender<IndexState>,
+/// Watches the page index of the table with this id, and rebuilds it when readers must no longer believe it. Runs until
+/// it is dropped.
+pub(crate) async fn keep_index(table: Table, index: PageIndex, table_id: String, state: watch::Sender<IndexState>) {
+    // A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first
+    // look always rebuilds.
+    let mut doubtful = true;
+    loop {
+        let looked = look(&table, &index, &table_id, &state, doubtful).await;
+        doubtful &= looked.is_err();
+        let (reached, pause) = match looked {
+            Ok(()) => (IndexState::Ready, LOOK_EVERY),
+            Err(error @ StoreError::Refused { .. }) => (IndexState::Refused(error.to_string()), ERROR_PAUSE),
+            Err(error) => (IndexState::Failing(error.to_string()), ERROR_PAUSE),
+        };
+        set(&state, reached);
+        tokio::time::sleep(pause).await;
+    }
 }
 
-impl IndexKeeper {
-    /// A keeper of the index of the table with this id.
-    pub(crate) fn new(table: Table, index: PageIndex, table_id: String) -> Self {
-        Self { table, index, table_id, state: watch::Sender::default() }
+async fn look(
+    table: &Table,
+    index: &PageIndex,
+    table_id: &str,
+    state: &watch::Sender<IndexState>,
+    doubtful: bool,
+) -> Result<(), StoreError> {
+    let partitions = index.readiness(table_id, now()).await?;
+    if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
+        return Ok(());
     }
-
-    /// The state of the page index.
-    pub(crate) fn state(&self) -> watch::Receiver<IndexState> {
-        self.state.subscribe()
+    set(state, IndexState::Rebuilding);
+    let report = repair_job::rebuild(table, index, SHARDS_AT_ONCE).await?;
+    let (comments, unresolved) = (report.comments, report.unresolved.len());
+    if comments > 0 || unresolved > 0 {
+        let seconds = report.took.as_secs_f64();
+        tracing::info!(comments, unresolved, seconds, "page index rebuilt");
     }
+    Ok(())
+}
 
-    /// Runs until it is dropped.
-    pub(crate) async fn run(self) {
-        // A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first
-        // look always rebuilds.
-        let mut doubtful = true;
-        loop {
-            let pause = match self.look(doubtful).await {
-                Ok(()) => {
-                    doubtful = false;
-                    self.set(IndexState::Ready);
-                    LOOK_EVERY
-                }
-                Err(error @ StoreError::Refused { .. }) => {
-                    self.set(IndexState::Refused(error.to_string()));
-                    ERROR_PAUSE
-                }
-                Err(error) => {
-                    self.set(IndexState::Failing(error.to_string()));
-                    ERROR_PAUSE
-                }
-            };
-            tokio::time::sleep(pause).await;
-        }
+/// Publishes a state, and logs it if it is new.
+fn set(state: &watch::Sender<IndexState>, new: IndexState) {
+    let old = state.send_replace(new.clone());
+    if old == new {
+        return;
     }
-
-    async fn look(&self, doubtful: bool) -> Result<(), StoreError> {
-        let partitions = self.index.readiness(&self.table_id, now()).await?;
-        if !doubtful && partitions.iter().all(|(_, answer)| answer.is_ok()) {
-            return Ok(());
-        }
-        self.set(IndexState::Rebuilding);
-        let report = repair_job::rebuild(&self.table, &self.index, SHARDS_AT_ONCE).await?;
-        let (comments, unresolved) = (report.comments, report.unresolved.len());
-        if comments > 0 || unresolved > 0 {
-            let seconds = report.took.as_secs_f64();
-            tracing::info!(comments, unresolved, seconds, "page index rebuilt");
-        }
-        Ok(())
-    }
-
-    fn set(&self, state: IndexState) {
-        self.state.send_if_modified(|current| {
-            let changed = *current != state;
-            if changed {
-                match &state {
-                    IndexState::Failing(error) | IndexState::Refused(error) => {
-                        tracing::warn!(error, "page index unavailable")
-                    }
-                    // At the start the index is empty, so a rebuild is not worth a log line.
-                    IndexState::Rebuilding if *current != IndexState::Unknown => {
-                        tracing::info!("page index not ready, rebuilding it");
-                    }
-                    IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
-                }
-                *current = state;
-            }
-            changed
-        });
+    match new {
+        IndexState::Failing(error) | IndexState::Refused(error) => tracing::warn!(error, "page index unavailable"),
+        // At the start the index is empty, so a rebuild is not worth a log line.
+        IndexState::Rebuilding if old != IndexState::Unknown => tracing::info!("page index not ready, rebuilding it"),
+        IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
     }
 }

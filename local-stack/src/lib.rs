@@ -7,10 +7,13 @@
 //! - [`import`], [`demo`]: comments from files, and generated ones.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
-//! - `running`: how other commands find the stack. [`memory`]: memory use.
+//! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
+//! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
 
+mod blocking;
 pub mod cli;
+mod data_dir;
 pub mod demo;
 pub mod engine;
 pub mod event_source_mapping;

@@ -11,7 +11,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::future::Future;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
@@ -21,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
+
+use crate::blocking::blocking;
 
 mod error;
 #[cfg(test)]
@@ -60,14 +61,9 @@ const RESTART_BACKOFF_RESET: Duration = Duration::from_secs(10);
 /// Number of log lines that an error shows.
 const LOG_TAIL_LINES: usize = 5;
 
-/// A running `redis-server`, or one that can be restarted at the same address.
+/// A running `redis-server`, or one that can be restarted at the same address. A drop stops it.
 #[derive(Debug)]
 pub struct RedisServer {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
     program: OsString,
     directory: PathBuf,
     arguments: Vec<OsString>,
@@ -84,117 +80,98 @@ struct State {
 
 impl RedisServer {
     /// Starts a server on a free loopback port and waits until it answers, at most 10 s. Its log goes to `redis.log` in
-    /// `directory`, which must exist.
+    /// `directory`, which must exist. The additional command-line arguments override the default ones.
     ///
     /// # Errors
-    ///
     /// [`RedisServerError::Missing`] says what to install; [`RedisServerError::NotReady`] shows the end of the log.
-    pub async fn start(directory: &Path) -> Result<RedisServer, RedisServerError> {
-        Self::start_with(directory, &[]).await
-    }
-
-    /// Starts a server with additional command-line arguments, which override the default ones.
-    ///
-    /// # Errors
-    ///
-    /// See [`RedisServer::start`].
-    pub async fn start_with(directory: &Path, arguments: &[&str]) -> Result<RedisServer, RedisServerError> {
+    pub async fn start(directory: &Path, arguments: &[&str]) -> Result<Arc<RedisServer>, RedisServerError> {
         let directory = directory.to_owned();
         let arguments = arguments.iter().map(OsString::from).collect();
-        let inner = blocking(move || Inner::start(&directory, &program(), arguments)).await?;
-        Ok(RedisServer { inner: Arc::new(inner) })
+        blocking(move || Self::start_program(&program(), &directory, arguments)).await.map(Arc::new)
     }
 
-    /// The address for clients, such as `redis://127.0.0.1:21379/`. A restart does not change it.
-    pub fn url(&self) -> String {
-        self.inner.url()
-    }
-
-    /// The process id of the server, if it is running.
-    pub fn pid(&self) -> Option<u32> {
-        self.inner.running_pid()
-    }
-
-    /// Whether the server's process is running.
-    pub fn is_running(&self) -> bool {
-        self.pid().is_some()
-    }
-
-    /// Kills the server if it is running, starts it again without data at the same address, and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// See [`RedisServer::start`]; also [`RedisServerError::Stopped`] after a stop.
-    pub async fn restart(&self) -> Result<(), RedisServerError> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.restart()).await
-    }
-
-    /// Restarts the server whenever its process ends, until `shutdown` completes or the server is stopped. It notices
-    /// an end within a tenth of a second. It restarts a server that keeps ending at growing intervals of up to 5 s.
-    pub async fn supervise(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
-        let watch = async {
-            let mut backoff = Duration::ZERO;
-            let mut started = Instant::now();
-            while !self.inner.is_stopped() {
-                tokio::time::sleep(SUPERVISION_INTERVAL).await;
-                if self.is_running() || self.inner.is_stopped() {
-                    continue;
-                }
-                if started.elapsed() > RESTART_BACKOFF_RESET {
-                    backoff = Duration::ZERO;
-                }
-                tracing::warn!(url = self.url(), ?backoff, "the Redis server has ended; it is started again");
-                tokio::time::sleep(backoff).await;
-                started = Instant::now();
-                backoff = (backoff * 2).clamp(SUPERVISION_INTERVAL, RESTART_BACKOFF_MAX);
-                match self.restart().await {
-                    Ok(()) => tracing::info!(url = self.url(), "the Redis server runs again, empty"),
-                    Err(RedisServerError::Stopped) => return,
-                    Err(error) => tracing::error!(%error, "the Redis server did not start"),
-                }
-            }
-        };
-        tokio::select! {
-            () = watch => {}
-            () = shutdown => {}
-        }
-    }
-
-    /// Kills the server for good and waits for its end. The server has nothing to save.
-    pub async fn stop(&self) {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.stop()).await;
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        // Stop here and not with the last `Arc`, because a running restart may hold one.
-        self.inner.stop();
-    }
-}
-
-impl Inner {
-    fn start(directory: &Path, program: &OsStr, arguments: Vec<OsString>) -> Result<Inner, RedisServerError> {
+    fn start_program(
+        program: &OsStr,
+        directory: &Path,
+        arguments: Vec<OsString>,
+    ) -> Result<RedisServer, RedisServerError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
             let watchdog = Watchdog::start().map_err(RedisServerError::Watchdog)?;
             let state = Mutex::new(State { child: None, watchdog: Some(watchdog), stopped: false });
             let (program, directory, arguments) = (program.into(), directory.into(), arguments.clone());
-            let inner = Inner { program, directory, arguments, port: free_port()?, state };
-            let Err(error) = inner.restart() else { return Ok(inner) };
-            inner.stop();
+            let server = RedisServer { program, directory, arguments, port: free_port()?, state };
+            let Err(error) = server.start_child() else { return Ok(server) };
+            server.kill_for_good();
             // When our child is gone, check whether another process took the port first.
-            let port_taken = TcpListener::bind(inner.address()).is_err();
+            let port_taken = TcpListener::bind(server.address()).is_err();
             if !port_taken || attempts == PORT_ATTEMPTS_MAX {
                 return Err(error);
             }
         }
     }
 
-    fn restart(&self) -> Result<(), RedisServerError> {
+    /// The address for clients, such as `redis://127.0.0.1:21379/`. A restart does not change it.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.address())
+    }
+
+    /// The process id of the server, if it is running.
+    pub fn pid(&self) -> Option<u32> {
+        let mut state = self.state();
+        let child = state.child.as_mut()?;
+        match child.try_wait() {
+            Ok(None) => Some(child.id()),
+            Ok(Some(_)) | Err(_) => {
+                state.kill();
+                None
+            }
+        }
+    }
+
+    /// Kills the server if it is running, starts it again without data at the same address, and waits until it answers.
+    ///
+    /// # Errors
+    /// See [`RedisServer::start`]; also [`RedisServerError::Stopped`] after a stop.
+    pub async fn restart(self: &Arc<Self>) -> Result<(), RedisServerError> {
+        let server = Arc::clone(self);
+        blocking(move || server.start_child()).await
+    }
+
+    /// Restarts the server whenever its process ends, until the server is stopped. It notices an end within a tenth of
+    /// a second. It restarts a server that keeps ending at growing intervals of up to 5 s.
+    pub async fn supervise(self: Arc<Self>) {
+        let mut backoff = Duration::ZERO;
+        let mut started = Instant::now();
+        while !self.is_stopped() {
+            tokio::time::sleep(SUPERVISION_INTERVAL).await;
+            if self.pid().is_some() || self.is_stopped() {
+                continue;
+            }
+            if started.elapsed() > RESTART_BACKOFF_RESET {
+                backoff = Duration::ZERO;
+            }
+            tracing::warn!(url = self.url(), ?backoff, "the Redis server has ended; it is started again");
+            tokio::time::sleep(backoff).await;
+            started = Instant::now();
+            backoff = (backoff * 2).clamp(SUPERVISION_INTERVAL, RESTART_BACKOFF_MAX);
+            match self.restart().await {
+                Ok(()) => tracing::info!(url = self.url(), "the Redis server runs again, empty"),
+                Err(RedisServerError::Stopped) => return,
+                Err(error) => tracing::error!(%error, "the Redis server did not start"),
+            }
+        }
+    }
+
+    /// Kills the server for good and waits for its end. The server has nothing to save.
+    pub async fn stop(self: &Arc<Self>) {
+        let server = Arc::clone(self);
+        blocking(move || server.kill_for_good()).await;
+    }
+
+    /// Kills the child, if there is one, starts another, and waits until it answers.
+    fn start_child(&self) -> Result<(), RedisServerError> {
         let pid = {
             let mut state = self.state();
             if state.stopped {
@@ -239,7 +216,7 @@ impl Inner {
     fn wait_until_ready(&self, pid: u32) -> Result<(), RedisServerError> {
         let begun = Instant::now();
         loop {
-            if self.running_pid() != Some(pid) {
+            if self.pid() != Some(pid) {
                 if self.is_stopped() {
                     return Err(RedisServerError::Stopped);
                 }
@@ -268,23 +245,11 @@ impl Inner {
         }
     }
 
-    fn stop(&self) {
+    fn kill_for_good(&self) {
         let mut state = self.state();
         state.stopped = true;
         state.kill();
         state.watchdog = None;
-    }
-
-    fn running_pid(&self) -> Option<u32> {
-        let mut state = self.state();
-        let child = state.child.as_mut()?;
-        match child.try_wait() {
-            Ok(None) => Some(child.id()),
-            Ok(Some(_)) | Err(_) => {
-                state.kill();
-                None
-            }
-        }
     }
 
     fn is_stopped(&self) -> bool {
@@ -293,10 +258,6 @@ impl Inner {
 
     fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
-    }
-
-    fn url(&self) -> String {
-        format!("redis://{}/", self.address())
     }
 
     fn log_path(&self) -> PathBuf {
@@ -319,7 +280,7 @@ impl State {
         // The process id may soon belong to another process. A watchdog that does not accept the message is dead and
         // kills nothing.
         if let Some(watchdog) = &mut self.watchdog {
-            watchdog.tell("").ok();
+            watchdog.watch("").ok();
         }
     }
 
@@ -327,11 +288,11 @@ impl State {
     fn guard(&mut self, pid: u32) -> io::Result<()> {
         let pid = pid.to_string();
         if let Some(watchdog) = &mut self.watchdog
-            && watchdog.tell(&pid).is_ok()
+            && watchdog.watch(&pid).is_ok()
         {
             return Ok(());
         }
-        self.watchdog.insert(Watchdog::start()?).tell(&pid)
+        self.watchdog.insert(Watchdog::start()?).watch(&pid)
     }
 }
 
@@ -364,7 +325,8 @@ impl Watchdog {
         Ok(Watchdog { shell, orders })
     }
 
-    fn tell(&mut self, pid: &str) -> io::Result<()> {
+    /// Sends the process id of the child to watch; empty for none.
+    fn watch(&mut self, pid: &str) -> io::Result<()> {
         writeln!(self.orders, "{pid}")
     }
 }
@@ -407,16 +369,4 @@ fn answering_pid(url: &str) -> redis::RedisResult<u32> {
     redis::cmd("PING").query::<()>(&mut connection)?;
     let info: redis::InfoDict = redis::cmd("INFO").arg("server").query(&mut connection)?;
     info.get("process_id").ok_or_else(|| (redis::ErrorKind::UnexpectedReturnType, "INFO names no process_id").into())
-}
-
-/// Runs blocking work off the caller's async threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime and this task are shutting down, so no caller waits for the result.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }

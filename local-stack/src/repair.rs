@@ -58,10 +58,9 @@ pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
 
 /// Runs `recent` until it is dropped.
 pub(crate) async fn repair(table: Table, index: PageIndex, schedule: RepairSchedule) {
-    let settings = JobSettings { settle: schedule.settle, ..settings() };
     loop {
         tokio::time::sleep(schedule.every).await;
-        log(&job(&table, &index, &settings).recent().await);
+        log(&job(&table, &index, schedule.settle).recent().await);
     }
 }
 
@@ -72,17 +71,14 @@ pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedul
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        log(&Box::pin(job(&table, &index, &settings()).audit(options)).await);
+        log(&Box::pin(job(&table, &index, SETTLE_DELAY).audit(options)).await);
         rest = schedule.every.max(begun.elapsed().saturating_mul(schedule.rest_factor));
     }
 }
 
-fn settings() -> JobSettings {
-    JobSettings { apply: true, ..JobSettings::default() }
-}
-
-fn job(table: &Table, index: &PageIndex, settings: &JobSettings) -> Job {
-    Job::new(table.clone(), index.clone(), settings.clone(), Meter::default(), Stop::default())
+fn job(table: &Table, index: &PageIndex, settle: Duration) -> Job {
+    let settings = JobSettings { apply: true, settle, ..JobSettings::default() };
+    Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default())
 }
 
 fn log(report: &Report) {

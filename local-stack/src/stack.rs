@@ -7,18 +7,16 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Context, bail};
 use api::{ApiSettings, Application, SiteSettings, WriteToken};
-use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 use functions::Quarantine;
 use futures_util::FutureExt;
+use infra::TemplateError;
 use model::{BlobFormat, ProductId};
 use page_index::{PageIndex, PageIndexConfig};
 use page_indexer::PageIndexer;
-use process::StoreError;
 use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
-use tempfile::TempDir;
-use thiserror::Error;
 use tokio::{
     sync::{oneshot, watch},
     task::{JoinHandle, JoinSet},
@@ -26,9 +24,10 @@ use tokio::{
 };
 
 use crate::{
+    data_dir::DataDir,
     engine::{Engine, EngineError},
-    event_source_mapping::{EventSourceMapping, Handler, MappingState},
-    index_keeper::{INDEX_MAX_AGE, IndexKeeper, IndexState},
+    event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
+    index_keeper::{INDEX_MAX_AGE, IndexState, keep_index},
     redis_server::{RedisServer, RedisServerError},
     repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
     running::RunningStack,
@@ -43,6 +42,9 @@ const WRITE_CONCURRENCY: usize = 4;
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Grace period for requests under way at a stop.
 const API_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
+/// relies on that bound.
+const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The settings of a stack.
 #[derive(Clone)]
@@ -76,13 +78,6 @@ pub struct StackSettings {
     pub audit: Option<AuditSchedule>,
 }
 
-impl std::fmt::Debug for StackSettings {
-    /// Omits the URL of Redis, which may hold a password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StackSettings").field("listen", &self.listen).finish_non_exhaustive()
-    }
-}
-
 impl StackSettings {
     /// A stack on free ports, which keeps no data; texts are written as maps.
     pub fn ephemeral(write_token: WriteToken) -> Self {
@@ -105,40 +100,6 @@ impl StackSettings {
     }
 }
 
-/// The reason why the stack does not start. Each message is one line and says what to do.
-#[derive(Debug, Error)]
-pub enum StackError {
-    /// The folder for data cannot be used.
-    #[error("the data folder {path} cannot be used: {source}")]
-    DataDir {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The engine does not start.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// Redis does not start.
-    #[error(transparent)]
-    Redis(#[from] RedisServerError),
-    /// The table cannot be made.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The template's mappings cannot be read.
-    #[error(transparent)]
-    Template(#[from] infra::TemplateError),
-    /// The table has no stream.
-    #[error("the table {0} has no stream")]
-    NoStream(String),
-    /// The page index cannot be made ready on this server.
-    #[error("{0}")]
-    IndexRefused(String),
-    /// The API does not start.
-    #[error(transparent)]
-    Api(#[from] api::StartError),
-}
-
 /// A running stack.
 #[derive(Debug)]
 pub struct Stack {
@@ -147,8 +108,6 @@ pub struct Stack {
     api_address: SocketAddr,
     dynamodb_url: String,
     redis_url: String,
-    quarantine: Quarantine,
-    data_dir: PathBuf,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
     tasks: JoinSet<()>,
@@ -156,26 +115,23 @@ pub struct Stack {
     stop_api: oneshot::Sender<()>,
     redis: Option<Arc<RedisServer>>,
     engine: Option<Arc<Engine>>,
-    temporary: Option<TempDir>,
+    data_dir: DataDir,
 }
 
 impl Stack {
     /// Starts everything. The stack serves at once; the page index is ready a moment later.
     ///
     /// # Errors
-    /// The part that could not be started, and why.
-    pub async fn start(settings: StackSettings) -> Result<Self, StackError> {
-        let (data_dir, temporary) = data_dir(settings.data_dir.as_deref())?;
+    /// The part that could not be started, and why: one line that says what to do.
+    pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
+        let data_dir = DataDir::open(settings.data_dir.as_deref())?;
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let table_config = TableConfig {
-            attempt_timeout: TABLE_TIMEOUT,
-            call_timeout: TABLE_TIMEOUT,
-            comment_blob: settings.comment_blob,
-            ..TableConfig::new(&settings.table, Some(dynamodb_url.clone()))
-        };
+        let table_config =
+            TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
         let table = Table::connect(&table_config).await;
         let description = table.create_if_missing().await?;
-        let stream_arn = description.stream_arn.ok_or_else(|| StackError::NoStream(settings.table.clone()))?;
+        let stream_arn = description.stream_arn;
+        let stream_arn = stream_arn.with_context(|| format!("the table {} has no stream", settings.table))?;
         begin_watermark(&table).await?;
         let (redis, redis_url) = start_redis(&settings, &data_dir).await?;
         let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
@@ -186,22 +142,25 @@ impl Stack {
         let index = PageIndex::connect(&index_config)?;
         index.ping().await?;
 
-        let quarantine_folder = data_dir.join("quarantine");
+        let quarantine = data_dir.path.join("quarantine");
         let own_redis_url = redis.as_ref().map(|redis| redis.url());
-        RunningStack::new(own_redis_url, index_config.prefix.clone(), &quarantine_folder).announce(&table).await?;
-        let quarantine = Quarantine::Folder(quarantine_folder);
-        let [fan_out, indexing] =
-            event_source_mappings(&settings, &dynamodb_url, stream_arn, &table, &index, &quarantine)?;
+        RunningStack::new(own_redis_url, index_config.prefix.clone(), &quarantine).announce(&table).await?;
+        let [fan_out, indexing] = event_source_mappings(
+            &settings,
+            &dynamodb_url,
+            stream_arn,
+            &table,
+            &index,
+            &Quarantine::Folder(quarantine),
+        )?;
         let mappings = [fan_out.state(), indexing.state()];
-        let keeper = IndexKeeper::new(table.clone(), index.clone(), description.id);
-        let index_state = keeper.state();
-
+        let (index_state_sender, index_state) = watch::channel(IndexState::default());
         let (api_address, api, stop_api) = start_api(&settings, &table_config, &index_config).await?;
 
         let mut tasks = JoinSet::new();
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
-        tasks.spawn(keeper.run());
+        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, index_state_sender));
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
@@ -212,7 +171,7 @@ impl Stack {
             tasks.spawn(audit(table.clone(), index.clone(), schedule));
         }
         if let Some(redis) = &redis {
-            tasks.spawn(redis.clone().supervise(std::future::pending()));
+            tasks.spawn(redis.clone().supervise());
         }
         Ok(Self {
             table,
@@ -220,8 +179,6 @@ impl Stack {
             api_address,
             dynamodb_url,
             redis_url,
-            quarantine,
-            data_dir,
             mappings,
             index_state,
             tasks,
@@ -229,7 +186,7 @@ impl Stack {
             stop_api,
             redis,
             engine,
-            temporary,
+            data_dir,
         })
     }
 
@@ -268,14 +225,9 @@ impl Stack {
         &self.dynamodb_url
     }
 
-    /// The folder for batches that a mapping or a handler gave up on.
-    pub fn quarantine(&self) -> &Quarantine {
-        &self.quarantine
-    }
-
     /// The folder of the data.
     pub fn data_dir(&self) -> &Path {
-        &self.data_dir
+        &self.data_dir.path
     }
 
     /// The progress of the two mappings: `stream-writer`'s, then `page-indexer`'s.
@@ -301,10 +253,10 @@ impl Stack {
     ///
     /// # Errors
     /// The reason why it cannot become ready: the server is not suitable.
-    pub async fn wait_until_index_ready(&mut self) -> Result<(), StackError> {
+    pub async fn wait_until_index_ready(&mut self) -> anyhow::Result<()> {
         let decided = |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
         match self.index_state.wait_for(decided).await.as_deref() {
-            Ok(IndexState::Refused(reason)) => Err(StackError::IndexRefused(reason.clone())),
+            Ok(IndexState::Refused(reason)) => bail!("{reason}"),
             _ => Ok(()),
         }
     }
@@ -321,11 +273,12 @@ impl Stack {
             self.api.abort();
         }
         self.tasks.shutdown().await;
-        let table_stays = self.temporary.is_none() || self.engine.is_none();
-        if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
-            tracing::warn!(%error, "the table still names this stack as running");
-        }
-        if self.redis.is_none() && self.temporary.is_some() && self.engine.is_some() {
+        let table_stays = !self.data_dir.is_temporary() || self.engine.is_none();
+        if table_stays {
+            if let Err(error) = RunningStack::withdraw(&self.table).await {
+                tracing::warn!(%error, "the table still names this stack as running");
+            }
+        } else if self.redis.is_none() {
             // The table is removed, so its page index would stay behind unused.
             if let Err(error) = self.index.clear().await {
                 tracing::warn!(%error, "the page index is left behind");
@@ -334,22 +287,32 @@ impl Stack {
         if let Some(redis) = &self.redis {
             redis.stop().await;
         }
-        match self.engine.map(Arc::try_unwrap) {
-            Some(Ok(engine)) => engine.stop().await,
-            // Dropping the last one stops it as well.
-            Some(Err(shared)) => drop(shared),
-            None => {}
+        // If a task still shares the engine, the last one to drop it stops it.
+        if let Some(engine) = self.engine.and_then(Arc::into_inner) {
+            engine.stop().await;
         }
-        drop(self.temporary);
+        drop(self.data_dir);
+    }
+}
+
+/// The settings with which a stack and its commands reach its table.
+pub(crate) fn table_config(table: &str, dynamodb_url: &str) -> TableConfig {
+    TableConfig {
+        attempt_timeout: TABLE_TIMEOUT,
+        call_timeout: TABLE_TIMEOUT,
+        ..TableConfig::new(table, Some(dynamodb_url.to_owned()))
     }
 }
 
 /// The given engine's URL, or an embedded engine and its URL.
-async fn start_engine(settings: &StackSettings, data_dir: &Path) -> Result<(Option<Arc<Engine>>, String), StackError> {
+async fn start_engine(
+    settings: &StackSettings,
+    data_dir: &DataDir,
+) -> Result<(Option<Arc<Engine>>, String), EngineError> {
     if let Some(url) = &settings.dynamodb_url {
         return Ok((None, url.clone()));
     }
-    let engine = Engine::start(&data_dir.join(DATA_FILE), settings.dynamodb_listen).await?;
+    let engine = Engine::start(&data_dir.data_file(), settings.dynamodb_listen).await?;
     let url = engine.endpoint_url();
     Ok((Some(Arc::new(engine)), url))
 }
@@ -357,14 +320,14 @@ async fn start_engine(settings: &StackSettings, data_dir: &Path) -> Result<(Opti
 /// The given server's URL, or a server of the stack's own and its URL.
 async fn start_redis(
     settings: &StackSettings,
-    data_dir: &Path,
-) -> Result<(Option<Arc<RedisServer>>, String), StackError> {
+    data_dir: &DataDir,
+) -> Result<(Option<Arc<RedisServer>>, String), RedisServerError> {
     if let Some(url) = &settings.redis_url {
         return Ok((None, url.clone()));
     }
-    let server = RedisServer::start(data_dir).await?;
+    let server = RedisServer::start(&data_dir.path, &[]).await?;
     let url = server.url();
-    Ok((Some(Arc::new(server)), url))
+    Ok((Some(server), url))
 }
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
@@ -375,7 +338,7 @@ fn event_source_mappings(
     table: &Table,
     index: &PageIndex,
     quarantine: &Quarantine,
-) -> Result<[EventSourceMapping; 2], StackError> {
+) -> Result<[EventSourceMapping; 2], TemplateError> {
     let writer = StreamWriter::new(table.clone(), quarantine.clone(), settings.fan_out, WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
     let fan_out: Handler = Arc::new(move |event, deadline| {
@@ -388,11 +351,8 @@ fn event_source_mappings(
     });
     let streams = streams_client(dynamodb_url);
     let is_embedded = settings.dynamodb_url.is_none();
-    let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, StackError> {
+    let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
         let mut settings = infra::mapping_settings(logical_id)?;
-        // A machine sleeps and a stack is stopped overnight, so old records may still be processed. Here the number of
-        // tries is the limit instead of the age.
-        settings.maximum_record_age_seconds = None;
         settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
         let (client, quarantine) = (streams.clone(), quarantine.clone());
         let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
@@ -411,7 +371,7 @@ async fn start_api(
     settings: &StackSettings,
     table_config: &TableConfig,
     index_config: &PageIndexConfig,
-) -> Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>), StackError> {
+) -> anyhow::Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>)> {
     let api_settings = ApiSettings {
         write_tokens: vec![settings.write_token.hash()],
         sample_products: settings.sample_products.clone(),
@@ -423,78 +383,10 @@ async fn start_api(
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();
     let api = tokio::spawn(async move {
-        let stopped = async move {
-            // A dropped sender stops the API as well.
-            stopped.await.ok();
-        };
-        if let Err(error) = application.run_until(stopped).await {
+        // A dropped sender stops the API as well.
+        if let Err(error) = application.run_until(stopped.map(drop)).await {
             tracing::error!(%error, "the API ended");
         }
     });
     Ok((address, api, stop))
-}
-
-fn streams_client(endpoint_url: &str) -> aws_sdk_dynamodbstreams::Client {
-    let config = aws_sdk_dynamodbstreams::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("local"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .endpoint_url(endpoint_url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    aws_sdk_dynamodbstreams::Client::from_conf(config)
-}
-
-/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
-/// relies on that bound.
-pub(crate) const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// The prefix of temporary data folders.
-const TEMPORARY_PREFIX: &str = "pagemark-";
-/// The engine's data file.
-const DATA_FILE: &str = "dynamodb.sqlite";
-
-/// The given folder for data, or else a temporary one, in memory where a file system for that exists.
-fn data_dir(given: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), StackError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| StackError::DataDir { path, source }
-    };
-    if let Some(path) = given {
-        std::fs::create_dir_all(path).map_err(failed(path))?;
-        return Ok((path.to_owned(), None));
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY_PREFIX);
-    let in_memory = Path::new("/dev/shm");
-    let directory = match builder.tempdir_in(in_memory) {
-        Ok(directory) => {
-            remove_abandoned(in_memory);
-            directory
-        }
-        Err(_) => builder.tempdir().map_err(failed(&std::env::temp_dir()))?,
-    };
-    Ok((directory.path().to_owned(), Some(directory)))
-}
-
-/// A stack that is just starting locks its folder within this time.
-const ABANDONED_AFTER: Duration = Duration::from_secs(60);
-
-/// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
-/// has a locked lock file.
-fn remove_abandoned(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX);
-        let old = entry
-            .metadata()
-            .and_then(|metadata| metadata.modified())
-            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
-        let Ok(lock) = std::fs::File::open(path.join(format!("{DATA_FILE}.lock"))) else { continue };
-        if ours && old && lock.try_lock().is_ok() {
-            tracing::info!(path = %path.display(), "removing what a killed stack left behind");
-            // Another stack may be removing it too.
-            std::fs::remove_dir_all(&path).ok();
-        }
-    }
 }

@@ -3,24 +3,22 @@
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
 mod config;
-mod error;
-mod plan;
 
 use aws_lambda_events::dynamodb::Event;
 use functions::{
     Quarantine,
-    invocation::{Handled, metrics_of},
+    invocation::{Handled, Invocation},
     metrics::{Metric, Metrics},
-    quarantine::PoisonRecord,
 };
-use model::{plan::IndexEdit, record::decode_batch};
+use model::{
+    plan::{IndexEdit, plan_index_edits},
+    record::CommentChange,
+};
 use page_index::PageIndex;
 use process::{Backoff, Remedy, Store, StoreError};
 use tokio::time::Instant;
 
 pub use config::Config;
-use error::FailedEdits;
-pub use plan::plan_edits;
 
 /// The name under which the function's records go to quarantine.
 pub const FUNCTION: &str = "page-indexer";
@@ -30,6 +28,12 @@ pub const FUNCTION: &str = "page-indexer";
 pub struct PageIndexer {
     index: PageIndex,
     quarantine: Quarantine,
+}
+
+/// Edits that are not known to be applied, and why.
+struct FailedEdits {
+    edits: Vec<IndexEdit>,
+    error: StoreError,
 }
 
 impl PageIndexer {
@@ -42,23 +46,14 @@ impl PageIndexer {
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
-        let began = Instant::now();
-        let mut metrics = metrics_of(event);
-        let batch = decode_batch(&event.records);
-        let edits = plan_edits(&batch.changes);
+        let mut invocation = Invocation::begin(FUNCTION, event, deadline);
+        let edits = plan_edits(&invocation.batch.changes);
         let planned = edits.len();
-
-        let failed = self.apply(edits, deadline, &mut metrics).await;
-        let not_applied: usize = failed.iter().map(|failed| failed.edits.len()).sum();
-        let failures = error::failures(&failed, &batch.changes);
-        let mut poison = PoisonRecord::malformed(&batch.malformed);
-        poison.extend(failures.poison);
-        let put = self.quarantine.put_poison_records(FUNCTION, event, &poison, deadline).await;
-
-        metrics.add(Metric::CommentsChanged, batch.changes.len());
-        metrics.add(Metric::Writes, planned.saturating_sub(not_applied));
-        metrics.add(Metric::Quarantined, put.stored);
-        Handled::new([put.retry, failures.retry].concat(), metrics, began)
+        let failed = self.apply(edits, deadline, &mut invocation.metrics).await;
+        let failed = failed
+            .iter()
+            .flat_map(|FailedEdits { edits, error }| edits.iter().map(move |edit| (&edit.id, &edit.product, error)));
+        invocation.end(&self.quarantine, planned, failed.collect()).await
     }
 
     /// Applies edits. Returns those that are not known to be applied.
@@ -100,4 +95,12 @@ impl PageIndexer {
             }
         }
     }
+}
+
+/// The edits that update the base sets of all changed comments.
+///
+/// **Invariant:** each primary item has one edit, because its changes in the batch are joined first. So the edits may
+/// be sent in any order.
+pub fn plan_edits(changes: &[CommentChange<'_>]) -> Vec<IndexEdit> {
+    changes.iter().flat_map(plan_index_edits).collect()
 }

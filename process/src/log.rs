@@ -103,38 +103,22 @@ fn text_of(event: &Event<'_>, name: &'static str) -> String {
 mod tests {
     use std::{
         io,
-        sync::{Arc, Mutex, PoisonError},
+        sync::{Mutex, PoisonError},
     };
 
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
-    /// The text that was logged.
-    #[derive(Debug, Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     /// The lines that events leave in a log which accepts everything from a level on. One log at a time: the rules ask
     /// for the lowest level of the whole process.
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = Log::default();
-        let writer = log.clone();
-        let lines = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_max_level(level);
+        let (log, writer) = io::pipe().unwrap();
+        let lines = tracing_subscriber::fmt().with_writer(Mutex::new(writer)).with_max_level(level);
         tracing::subscriber::with_default(lines.without_time().with_ansi(false).finish().with(log_rules()), events);
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let text = io::read_to_string(log).unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
 

@@ -3,19 +3,16 @@
 //! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
 
 mod config;
-mod error;
 mod plan;
 
 use aws_lambda_events::dynamodb::Event;
 use functions::{
     Quarantine,
-    invocation::{Handled, metrics_of},
+    invocation::{Handled, Invocation},
     metrics::Metric,
-    quarantine::PoisonRecord,
 };
 use futures_util::{StreamExt, stream};
-use model::record::decode_batch;
-use table::{DuplicatesWritten, Table};
+use table::{DuplicatesWritten, FailedWrites, Table};
 use tokio::time::Instant;
 
 pub use config::{Config, FanOut};
@@ -43,11 +40,9 @@ impl StreamWriter {
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
-        let began = Instant::now();
-        let mut metrics = metrics_of(event);
-        let batch = decode_batch(&event.records);
-        let calls = plan_calls(&batch.changes, self.fan_out);
-        let planned: usize = calls.iter().map(Call::len).sum();
+        let mut invocation = Invocation::begin(FUNCTION, event, deadline);
+        let calls = plan_calls(&invocation.batch.changes, self.fan_out);
+        let planned = calls.iter().map(|call| call.writes().len()).sum();
 
         let mut written = DuplicatesWritten::default();
         let mut results =
@@ -55,19 +50,13 @@ impl StreamWriter {
         while let Some(result) = results.next().await {
             written.join(result);
         }
+        invocation.metrics.add(Metric::Retries, written.retries);
+        invocation.metrics.add(Metric::Unprocessed, written.unprocessed);
 
-        let not_written: usize = written.failed.iter().map(|failed| failed.keys.len()).sum();
-        let failures = error::failures(&written.failed, &batch.changes);
-        let mut poison = PoisonRecord::malformed(&batch.malformed);
-        poison.extend(failures.poison);
-        let put = self.quarantine.put_poison_records(FUNCTION, event, &poison, deadline).await;
-
-        metrics.add(Metric::CommentsChanged, batch.changes.len());
-        metrics.add(Metric::Writes, planned.saturating_sub(not_written));
-        metrics.add(Metric::Retries, written.retries);
-        metrics.add(Metric::Unprocessed, written.unprocessed);
-        metrics.add(Metric::Quarantined, put.stored);
-        Handled::new([put.retry, failures.retry].concat(), metrics, began)
+        let failed = written.failed.iter().flat_map(|FailedWrites { keys, error }| {
+            keys.iter().map(move |key| (&key.id, &key.filter_key.product, error))
+        });
+        invocation.end(&self.quarantine, planned, failed.collect()).await
     }
 
     async fn write(&self, call: Call, deadline: Instant) -> DuplicatesWritten {

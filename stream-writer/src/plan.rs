@@ -23,16 +23,6 @@ pub enum Call {
 }
 
 impl Call {
-    /// The number of writes in the call.
-    pub fn len(&self) -> usize {
-        self.writes().len()
-    }
-
-    /// Whether the call has no writes; plans make no such call.
-    pub fn is_empty(&self) -> bool {
-        self.writes().is_empty()
-    }
-
     /// The writes.
     pub fn writes(&self) -> &[DuplicateWrite] {
         match self {
@@ -114,7 +104,7 @@ mod tests {
             let puts = call.writes().iter().filter(|write| matches!(write, DuplicateWrite::Put { .. })).count();
             let comments: BTreeSet<_> = call.writes().iter().map(|write| write.key().id.as_str()).collect();
             let kind = if matches!(call, Call::Batch(_)) { "batch" } else { "transaction" };
-            format!("{kind}: {puts} puts, {} deletes of {comments:?}\n", call.len() - puts)
+            format!("{kind}: {puts} puts, {} deletes of {comments:?}\n", call.writes().len() - puts)
         });
         expected.assert_eq(&lines.collect::<String>());
     }

@@ -22,41 +22,35 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn new(reason: &Reason, event: &Value) -> Self {
         let instant = now().to_string();
-        let record = invocation_record(reason, event, &instant, &process::new_ulid());
+        let records = event.get("Records").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let number = |record: Option<&Value>| record?.pointer("/dynamodb/SequenceNumber").cloned();
+        let (first, last) = (number(records.first()), number(records.last()));
+        let body = json!({
+            "requestContext": {
+                "requestId": process::new_ulid(),
+                "functionArn": reason.function,
+                "condition": reason.condition,
+                "approximateInvokeCount": reason.invoke_count,
+            },
+            "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": reason.detail },
+            "version": "1.0",
+            "timestamp": instant,
+            "DDBStreamBatchInfo": {
+                "startSequenceNumber": first,
+                "endSequenceNumber": last,
+                "batchSize": records.len(),
+                "streamArn": records.first().and_then(|record| record.get("eventSourceARN")).cloned(),
+            },
+            "payload": event.to_string(),
+        });
+
         // The service uses this layout: aws/lambda/<mapping>/YYYY/MM/DD/….
         let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
-        let number = |name: &str| record.pointer(name).and_then(Value::as_str).unwrap_or("none").to_owned();
-        let (first, last) =
-            (number("/DDBStreamBatchInfo/startSequenceNumber"), number("/DDBStreamBatchInfo/endSequenceNumber"));
+        let [first, last] = [&first, &last].map(|number| number.as_ref().and_then(Value::as_str).unwrap_or("none"));
         let event_id = event.pointer("/Records/0/eventID").and_then(Value::as_str).unwrap_or("none");
         // The id comes from the service, or from a record that the service did not make.
         let event_id: String = event_id.chars().filter(char::is_ascii_alphanumeric).take(EVENT_ID_MAX).collect();
         let name = format!("aws/lambda/{}/{day}/{first}-{last}-{event_id}", reason.function);
-        Self { name, body: record.to_string() }
+        Self { name, body: body.to_string() }
     }
-}
-
-/// The JSON document that describes a batch in quarantine.
-fn invocation_record(reason: &Reason, event: &Value, timestamp: &str, request_id: &str) -> Value {
-    let empty = Vec::new();
-    let records = event.get("Records").and_then(Value::as_array).unwrap_or(&empty);
-    let sequence_number = |record: Option<&Value>| record.and_then(|r| r.pointer("/dynamodb/SequenceNumber")).cloned();
-    json!({
-        "requestContext": {
-            "requestId": request_id,
-            "functionArn": reason.function,
-            "condition": reason.condition,
-            "approximateInvokeCount": reason.invoke_count,
-        },
-        "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": reason.detail },
-        "version": "1.0",
-        "timestamp": timestamp,
-        "DDBStreamBatchInfo": {
-            "startSequenceNumber": sequence_number(records.first()),
-            "endSequenceNumber": sequence_number(records.last()),
-            "batchSize": records.len(),
-            "streamArn": records.first().and_then(|record| record.get("eventSourceARN")).cloned(),
-        },
-        "payload": event.to_string(),
-    })
 }

@@ -1,12 +1,24 @@
 //! A quarantine in files.
 
-use std::{path::Path, time::SystemTime};
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+    time::SystemTime,
+};
 
 use process::{Store, StoreError};
 
 use super::{Document, RETENTION};
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> StoreError {
+/// The result of a call about a file; `None` when the file is not there.
+fn if_there<T>(path: &Path, result: io::Result<T>) -> Result<Option<T>, StoreError> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => result.map(Some).map_err(failed(path)),
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| StoreError::Unavailable {
         store: Store::Quarantine,
         detail: format!("{}: {error}", path.display()),
@@ -19,11 +31,8 @@ pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<V
     let mut names = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(below) = folders.pop() {
-        let entries = match std::fs::read_dir(&below) {
-            // The folder does not exist before the first batch.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(failed(&below))?,
-        };
+        // The folder does not exist before the first batch.
+        let Some(entries) = if_there(&below, std::fs::read_dir(&below))? else { continue };
         for entry in entries {
             let path = entry.map_err(failed(&below))?.path();
             if path.is_dir() {
@@ -45,31 +54,23 @@ pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<V
 /// A file's content; `None` when it is gone.
 pub(super) fn get(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let path = folder.join(name);
-    match std::fs::read(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(failed(&path)),
-    }
+    if_there(&path, std::fs::read(&path))
 }
 
 /// Removes a file, if it is there.
 pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     let path = folder.join(name);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(failed(&path)),
-    }
+    if_there(&path, std::fs::remove_file(&path)).map(drop)
 }
 
 /// Removes files written before `oldest`. A batch holds comment texts, which must not stay for ever.
 fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     for name in list(folder, None, usize::MAX)? {
         let path = folder.join(&name);
-        let written = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
-        match written {
-            Ok(written) if written < oldest => remove(folder, &name)?,
-            // Another process has just removed it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            written => drop(written.map_err(failed(&path))?),
+        // Another process may have just removed it.
+        let written = if_there(&path, std::fs::metadata(&path).and_then(|metadata| metadata.modified()))?;
+        if written.is_some_and(|written| written < oldest) {
+            remove(folder, &name)?;
         }
     }
     Ok(())

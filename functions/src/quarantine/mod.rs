@@ -19,10 +19,7 @@ mod folder;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use aws_lambda_events::dynamodb::Event;
-use model::Malformed;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use serde_json::Value;
 
 use bucket::Bucket;
 pub use contents::QuarantinedBatch;
@@ -90,7 +87,7 @@ pub enum Quarantine {
 pub struct Reason {
     /// The function that did not process it.
     pub function: String,
-    /// The condition, such as the service's `RetryAttemptsExhausted`, or a [`Condition`].
+    /// The condition, such as the service's `RetryAttemptsExhausted`, or `MalformedRecord` of a handler.
     pub condition: String,
     /// The answer to the last try.
     pub detail: String,
@@ -157,101 +154,6 @@ impl Quarantine {
             Self::Mapping => Ok(()),
         }
     }
-
-    /// Stores poison records of a batch, each as a separate document, before `deadline`.
-    pub async fn put_poison_records(
-        &self,
-        function: &str,
-        event: &Event,
-        poison: &[PoisonRecord],
-        deadline: Instant,
-    ) -> Put {
-        let mut outcome = Put::default();
-        for poison in poison {
-            let Some(record) = event.records.get(poison.place) else { continue };
-            let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
-            let condition = poison.condition;
-            let reason = Reason {
-                function: function.to_owned(),
-                condition: condition.to_string(),
-                detail: poison.detail.clone(),
-                invoke_count: 1,
-            };
-            let detail = &poison.detail;
-            tracing::error!(function, sequence_number, %condition, detail, "a record can never be processed");
-            if Instant::now() >= deadline {
-                outcome.retry.push(sequence_number);
-                continue;
-            }
-            let put = match serde_json::to_value(record) {
-                Ok(record) => {
-                    let event = json!({ "Records": [record] });
-                    let put = tokio::time::timeout_at(deadline, self.put(&reason, &event)).await;
-                    put.unwrap_or_else(|_| Err(StoreError::past_deadline(Store::Quarantine)))
-                }
-                Err(error) => Err(StoreError::unavailable(Store::Quarantine, error.to_string())),
-            };
-            match put {
-                Ok(()) => outcome.stored += 1,
-                Err(error) => {
-                    tracing::warn!(function, sequence_number, %error, "the record is reported for retry instead");
-                    outcome.retry.push(sequence_number);
-                }
-            }
-        }
-        outcome
-    }
-}
-
-/// The reason why a record is a poison record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-pub enum Condition {
-    /// The record has the wrong shape.
-    MalformedRecord,
-    /// A store rejects the record's data.
-    RejectedByStore,
-}
-
-/// A record that can never be processed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoisonRecord {
-    /// Its index in the batch.
-    pub place: usize,
-    /// The reason.
-    pub condition: Condition,
-    /// The problem, without any comment text.
-    pub detail: String,
-}
-
-impl PoisonRecord {
-    /// The malformed records of a batch: their indexes, and their problems.
-    pub fn malformed(malformed: &[(usize, Malformed)]) -> Vec<Self> {
-        let poison = |(place, malformed): &(usize, Malformed)| Self {
-            place: *place,
-            condition: Condition::MalformedRecord,
-            detail: malformed.to_string(),
-        };
-        malformed.iter().map(poison).collect()
-    }
-
-    /// The records of a comment whose data a store rejects.
-    pub fn rejected<'place>(places: &'place [usize], error: &StoreError) -> impl Iterator<Item = Self> + use<'place> {
-        let detail = error.to_string();
-        places.iter().map(move |place| Self {
-            place: *place,
-            condition: Condition::RejectedByStore,
-            detail: detail.clone(),
-        })
-    }
-}
-
-/// The result of putting records into quarantine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Put {
-    /// Number of records stored.
-    pub stored: usize,
-    /// Sequence numbers of the other records, which the handler must report for retry.
-    pub retry: Vec<String>,
 }
 
 #[cfg(test)]

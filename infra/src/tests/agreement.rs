@@ -2,33 +2,36 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clap::{CommandFactory, Parser};
-use serde_json::Value;
+use clap::CommandFactory;
+use serde_json::{Value, json};
 
-use super::{TEMPLATE, file, resources};
+use super::{TEMPLATE, assert_properties, file, resources};
 
 #[test]
-fn the_template_and_the_code_describe_the_same_table() {
+fn the_template_and_the_code_describe_the_table_of_the_design() {
     use model::{
         item::attribute::{CD, EXPIRES_AT, PCD, PK, SHARD, SK},
         primaries::PRIMARIES_PROJECTED,
     };
-    let table = &resources()["CommentsTable"]["Properties"];
-    let keys = |schema: &Value| -> Vec<(String, String)> {
-        let text = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
-        schema.as_array().unwrap().iter().map(|key| (text(key, "AttributeName"), text(key, "KeyType"))).collect()
-    };
-    let expected =
-        |hash: &str, range: &str| vec![(hash.to_owned(), "HASH".to_owned()), (range.to_owned(), "RANGE".to_owned())];
-    assert_eq!(keys(&table["KeySchema"]), expected(PK, SK));
-    let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
-    assert_eq!(indexes.len(), 2);
-    assert_eq!(indexes[0]["IndexName"], table::GSI);
-    assert_eq!(keys(&indexes[0]["KeySchema"]), expected(SK, CD));
-    assert_eq!(indexes[1]["IndexName"], table::PRIMARIES);
-    assert_eq!(keys(&indexes[1]["KeySchema"]), expected(SHARD, PCD));
-    assert_eq!(indexes[1]["Projection"]["NonKeyAttributes"], serde_json::json!(PRIMARIES_PROJECTED));
-    assert_eq!(table["TimeToLiveSpecification"]["AttributeName"], EXPIRES_AT);
+    let of_code = [PK, SK, CD, SHARD, PCD, EXPIRES_AT, table::GSI, table::PRIMARIES];
+    assert_eq!(of_code, ["pk", "sk", "cd", "shard", "pcd", "expires_at", "gsi", "primaries"]);
+    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
+    let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
+    let properties = json!({
+        "KeySchema": keys(PK, SK),
+        "GlobalSecondaryIndexes": [
+            {"IndexName": table::GSI, "KeySchema": keys(SK, CD), "Projection": {"ProjectionType": "ALL"}},
+            {
+                "IndexName": table::PRIMARIES,
+                "KeySchema": keys(SHARD, PCD),
+                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED},
+            },
+        ],
+        "BillingMode": "PAY_PER_REQUEST",
+        "StreamSpecification": {"StreamViewType": "NEW_AND_OLD_IMAGES"},
+        "TimeToLiveSpecification": {"AttributeName": EXPIRES_AT, "Enabled": true},
+    });
+    assert_properties("CommentsTable", &properties);
 }
 
 /// The variables of a process, with their values in a stack.
@@ -88,23 +91,15 @@ fn named(name: &str) -> String {
     }
 }
 
-/// Parses settings from flags.
-type Parsed = fn(&[String]) -> Result<(), clap::Error>;
-
 #[test]
 fn each_process_gets_every_variable_that_it_needs_and_no_other() {
-    let processes: [(&str, clap::Command, Parsed); 5] = [
-        ("StreamWriter", stream_writer::Config::command(), |flags| {
-            stream_writer::Config::try_parse_from(flags).map(drop)
-        }),
-        ("PageIndexer", page_indexer::Config::command(), |flags| page_indexer::Config::try_parse_from(flags).map(drop)),
-        ("RepairJob", repair_job::FunctionConfig::command(), |flags| {
-            repair_job::FunctionConfig::try_parse_from(flags).map(drop)
-        }),
-        ("RepairTask", repair_job::Config::command(), |flags| repair_job::Config::try_parse_from(flags).map(drop)),
-        ("ApiTask", api::Settings::command(), |flags| api::Settings::try_parse_from(flags).map(drop)),
-    ];
-    for (logical_id, command, parse) in processes {
+    for (logical_id, command) in [
+        ("StreamWriter", stream_writer::Config::command()),
+        ("PageIndexer", page_indexer::Config::command()),
+        ("RepairJob", repair_job::FunctionConfig::command()),
+        ("RepairTask", repair_job::Config::command()),
+        ("ApiTask", api::Settings::command()),
+    ] {
         let given = given(logical_id);
         // Without a subcommand, the repair job started by hand prints the status.
         let below = command.find_subcommand("status");
@@ -129,7 +124,7 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
             flags.extend(below.get_arguments().filter_map(flag));
         }
         assert_eq!(flags.len(), 1 + usize::from(below.is_some()) + given.len(), "{logical_id}: {flags:?}");
-        parse(&flags).unwrap_or_else(|error| panic!("{logical_id}: {error}"));
+        command.try_get_matches_from(flags).unwrap_or_else(|error| panic!("{logical_id}: {error}"));
     }
     assert!(given("PageIndexer")["PAGEMARK_REDIS_URL"].starts_with("rediss://page-indexer:x9@"));
 }

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{file, of_type, resources};
+use super::{assert_each, file, of_type, resources};
 
 /// The namespace of a stack's own metrics.
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
 /// The anchor by which links name a heading.
 fn anchor(heading: &str) -> String {
-    let kept = |c: char| match c {
+    let in_anchor = |c: char| match c {
         ' ' | '-' => Some('-'),
         other if other.is_alphanumeric() => Some(other.to_ascii_lowercase()),
         _ => None,
     };
-    heading.trim_start_matches('#').trim().chars().filter_map(kept).collect()
+    heading.trim_start_matches('#').trim().chars().filter_map(in_anchor).collect()
 }
 
 /// The section of the runbook that each alarm's description names.
@@ -84,17 +84,14 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
         .map(|metric| metric.name().to_owned())
         .chain(of_repair.map(|metric| metric["Name"].as_str().unwrap().to_owned()))
         .collect();
-    let filters: BTreeSet<String> = resources()
-        .values()
-        .filter(|resource| resource["Type"] == "AWS::Logs::MetricFilter")
-        .map(|filter| {
-            let transformation = &filter["Properties"]["MetricTransformations"][0];
-            assert_eq!(transformation["MetricNamespace"], json!({ "Fn::Sub": NAMESPACE }));
-            transformation["MetricName"].as_str().unwrap().to_owned()
-        })
+    let from_logs = ("/Properties/MetricTransformations/0/MetricNamespace", json!({ "Fn::Sub": NAMESPACE }));
+    assert_each("AWS::Logs::MetricFilter", &[from_logs]);
+    let filters: BTreeSet<String> = of_type("AWS::Logs::MetricFilter")
+        .into_iter()
+        .map(|(_, filter)| filter["Properties"]["MetricTransformations"][0]["MetricName"].as_str().unwrap().to_owned())
         .collect();
     let check = |name: &str| assert!(sent.contains(name) || filters.contains(name), "nobody sends {name}");
-    for alarm in resources().values().filter(|resource| resource["Type"] == "AWS::CloudWatch::Alarm") {
+    for (_, alarm) in of_type("AWS::CloudWatch::Alarm") {
         let properties = &alarm["Properties"];
         if properties["Namespace"] == json!({ "Fn::Sub": NAMESPACE }) {
             check(properties["MetricName"].as_str().unwrap());
@@ -122,11 +119,9 @@ fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
 }
 
 #[test]
-fn every_process_that_sends_metrics_is_told_the_stack_s_namespace() {
-    for (name, function) in of_type("AWS::Serverless::Function") {
-        let variables = &function["Properties"]["Environment"]["Variables"];
-        assert_eq!(variables["PAGEMARK_METRICS_NAMESPACE"], json!({ "Fn::Sub": NAMESPACE }), "{name}");
-    }
+fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
+    let namespace = ("/Properties/Environment/Variables/PAGEMARK_METRICS_NAMESPACE", json!({ "Fn::Sub": NAMESPACE }));
+    assert_each("AWS::Serverless::Function", &[namespace]);
 }
 
 #[test]

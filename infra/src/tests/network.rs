@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{of_type, resources};
+use super::{assert_each, assert_properties, of_type, resources};
 
 #[test]
 fn only_the_load_balancer_is_open_to_the_world() {
@@ -20,9 +20,7 @@ fn only_the_load_balancer_is_open_to_the_world() {
     }
     assert!(resources()["StreamWriter"]["Properties"].get("VpcConfig").is_none(), "it needs nothing in the network");
     // A private subnet has only the routes of the gateway endpoints.
-    for (name, route) in of_type("AWS::EC2::Route") {
-        assert_eq!(route["Properties"]["RouteTableId"], json!({"Ref": "PublicRoutes"}), "{name}");
-    }
+    assert_each("AWS::EC2::Route", &[("/Properties/RouteTableId", json!({"Ref": "PublicRoutes"}))]);
 }
 
 fn references(names: &[&str]) -> Value {
@@ -31,12 +29,11 @@ fn references(names: &[&str]) -> Value {
 
 #[test]
 fn redis_admits_the_processes_that_need_it_and_has_no_way_out() {
+    let groups = references(&["RedisSecurityGroup"]);
+    let redis = json!({"CacheSubnetGroupName": {"Ref": "RedisSubnets"}, "SecurityGroupIds": groups});
+    assert_properties("Redis", &redis);
+    assert_properties("RedisSubnets", &json!({"SubnetIds": references(&["PrivateSubnetA", "PrivateSubnetB"])}));
     let resources = resources();
-    let redis = &resources["Redis"]["Properties"];
-    assert_eq!(redis["CacheSubnetGroupName"], json!({"Ref": "RedisSubnets"}));
-    assert_eq!(redis["SecurityGroupIds"], references(&["RedisSecurityGroup"]));
-    let private = references(&["PrivateSubnetA", "PrivateSubnetB"]);
-    assert_eq!(resources["RedisSubnets"]["Properties"]["SubnetIds"], private);
     let rules = resources["RedisSecurityGroup"]["Properties"]["SecurityGroupIngress"].as_array().unwrap();
     let admitted: Vec<&str> = rules.iter().map(|rule| rule["SourceSecurityGroupId"]["Ref"].as_str().unwrap()).collect();
     assert_eq!(admitted, ["FunctionSecurityGroup", "ApiSecurityGroup", "RepairTaskSecurityGroup"]);
@@ -79,13 +76,10 @@ fn each_subnet_has_the_routes_of_its_kind_and_both_reach_table_and_bucket() {
 
 #[test]
 fn a_load_balancer_that_is_open_to_the_internet_waits_for_the_gateway() {
-    for (name, balancer) in of_type("AWS::ElasticLoadBalancingV2::LoadBalancer") {
-        assert_eq!(balancer["Properties"]["Scheme"], "internet-facing");
-        assert_eq!(balancer["DependsOn"], "InternetGatewayAttachment", "{name}");
-    }
-    for (name, route) in of_type("AWS::EC2::Route") {
-        assert_eq!(route["DependsOn"], "InternetGatewayAttachment", "{name}");
-    }
+    let after_the_gateway = ("/DependsOn", json!("InternetGatewayAttachment"));
+    let open = ("/Properties/Scheme", json!("internet-facing"));
+    assert_each("AWS::ElasticLoadBalancingV2::LoadBalancer", &[open, after_the_gateway.clone()]);
+    assert_each("AWS::EC2::Route", &[after_the_gateway]);
 }
 
 #[test]
@@ -115,25 +109,26 @@ fn health_is_asked_where_the_api_answers_it() {
 
 #[test]
 fn only_autoscaling_decides_how_many_tasks_run() {
-    let resources = resources();
-    assert!(resources["ApiService"]["Properties"].get("DesiredCount").is_none(), "each deployment would reset it");
-    let scaling = &resources["ApiScaling"]["Properties"];
-    assert_eq!(scaling["ResourceId"], json!({"Fn::Sub": "service/${ApiCluster}/${ApiService.Name}"}));
-    assert_eq!(scaling["MinCapacity"], json!({"Ref": "ApiTasksMin"}));
-    assert_eq!(scaling["MaxCapacity"], json!({"Ref": "ApiTasksMax"}));
-    let policy = &resources["ApiScalingPolicy"]["Properties"];
-    assert_eq!(policy["ScalingTargetId"], json!({"Ref": "ApiScaling"}));
-    assert_eq!(policy["PolicyType"], "TargetTrackingScaling");
+    assert!(resources()["ApiService"]["Properties"].get("DesiredCount").is_none(), "each deployment would reset it");
+    let scaling = json!({
+        "ResourceId": {"Fn::Sub": "service/${ApiCluster}/${ApiService.Name}"},
+        "MinCapacity": {"Ref": "ApiTasksMin"},
+        "MaxCapacity": {"Ref": "ApiTasksMax"},
+    });
+    assert_properties("ApiScaling", &scaling);
+    let policy = json!({"ScalingTargetId": {"Ref": "ApiScaling"}, "PolicyType": "TargetTrackingScaling"});
+    assert_properties("ApiScalingPolicy", &policy);
 }
 
 #[test]
 fn shards_are_added_to_the_cluster_that_is_there() {
-    let redis = &resources()["Redis"];
-    assert_eq!(redis["UpdatePolicy"], json!({"UseOnlineResharding": true}));
-    let properties = &redis["Properties"];
-    assert_eq!(properties["NumNodeGroups"], json!({"Ref": "RedisShards"}));
-    assert_eq!(properties["ReplicasPerNodeGroup"], json!({"Ref": "RedisReplicas"}));
-    // CloudFormation refuses two zones without a replica, and a cluster without fail-over.
-    assert_eq!(properties["MultiAZEnabled"], json!({"Fn::If": ["HasRedisReplica", true, false]}));
-    assert_eq!(properties["AutomaticFailoverEnabled"], true);
+    assert_eq!(resources()["Redis"]["UpdatePolicy"], json!({"UseOnlineResharding": true}));
+    let properties = json!({
+        "NumNodeGroups": {"Ref": "RedisShards"},
+        "ReplicasPerNodeGroup": {"Ref": "RedisReplicas"},
+        // CloudFormation refuses two zones without a replica, and a cluster without fail-over.
+        "MultiAZEnabled": {"Fn::If": ["HasRedisReplica", true, false]},
+        "AutomaticFailoverEnabled": true,
+    });
+    assert_properties("Redis", &properties);
 }

@@ -2,28 +2,27 @@
 
 use serde_json::json;
 
-use super::{of_type, resources};
+use super::{assert_each, assert_properties, of_type, resources};
 
 #[test]
-fn whatever_is_kept_is_encrypted_and_so_is_every_way_to_it() {
-    let table = &resources()["CommentsTable"]["Properties"];
-    assert_eq!(table["SSESpecification"]["SSEEnabled"], true);
-    for (name, bucket) in of_type("AWS::S3::Bucket") {
-        let rules = &bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"];
-        assert_eq!(rules[0]["ServerSideEncryptionByDefault"]["SSEAlgorithm"], "AES256", "{name}");
-        let blocked = &bucket["Properties"]["PublicAccessBlockConfiguration"];
-        for block in ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"] {
-            assert_eq!(blocked[block], true, "{name}: {block}");
-        }
-    }
-    for (name, redis) in of_type("AWS::ElastiCache::ReplicationGroup") {
-        for encryption in ["TransitEncryptionEnabled", "AtRestEncryptionEnabled"] {
-            assert_eq!(redis["Properties"][encryption], true, "{name}: {encryption}");
-        }
-    }
-    for (name, queue) in of_type("AWS::SQS::Queue") {
-        assert_eq!(queue["Properties"]["SqsManagedSseEnabled"], true, "{name}");
-    }
+fn all_stored_data_and_every_connection_to_it_are_encrypted() {
+    assert_properties("CommentsTable", &json!({"SSESpecification": {"SSEEnabled": true}}));
+    let encrypted_by = "/Properties/BucketEncryption/ServerSideEncryptionConfiguration/0/ServerSideEncryptionByDefault";
+    assert_each(
+        "AWS::S3::Bucket",
+        &[
+            (&format!("{encrypted_by}/SSEAlgorithm"), json!("AES256")),
+            ("/Properties/PublicAccessBlockConfiguration/BlockPublicAcls", json!(true)),
+            ("/Properties/PublicAccessBlockConfiguration/BlockPublicPolicy", json!(true)),
+            ("/Properties/PublicAccessBlockConfiguration/IgnorePublicAcls", json!(true)),
+            ("/Properties/PublicAccessBlockConfiguration/RestrictPublicBuckets", json!(true)),
+        ],
+    );
+    assert_each(
+        "AWS::ElastiCache::ReplicationGroup",
+        &[("/Properties/TransitEncryptionEnabled", json!(true)), ("/Properties/AtRestEncryptionEnabled", json!(true))],
+    );
+    assert_each("AWS::SQS::Queue", &[("/Properties/SqsManagedSseEnabled", json!(true))]);
     for (name, listener) in of_type("AWS::ElasticLoadBalancingV2::Listener") {
         let properties = &listener["Properties"];
         let action = &properties["DefaultActions"][0];
@@ -44,22 +43,22 @@ fn no_comment_stays_in_quarantine_for_ever() {
 
 #[test]
 fn redis_never_evicts() {
-    let (_, parameters) = of_type("AWS::ElastiCache::ParameterGroup").remove(0);
-    assert_eq!(parameters["Properties"]["Properties"]["maxmemory-policy"], "noeviction");
+    let policy = ("/Properties/Properties/maxmemory-policy", json!("noeviction"));
+    assert_each("AWS::ElastiCache::ParameterGroup", &[policy]);
 }
 
 #[test]
 fn what_cannot_be_made_again_outlives_the_stack() {
     for name in ["CommentsTable", "QuarantineBucket"] {
-        let resource = &resources()[name];
-        assert_eq!(
-            (&resource["DeletionPolicy"], &resource["UpdateReplacePolicy"]),
-            (&json!("Retain"), &json!("Retain"))
-        );
+        for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
+            assert_eq!(resources()[name][policy], "Retain", "{name}: {policy}");
+        }
     }
-    let table = &resources()["CommentsTable"]["Properties"];
-    assert_eq!(table["DeletionProtectionEnabled"], true);
-    assert_eq!(table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], true);
+    let table = json!({
+        "DeletionProtectionEnabled": true,
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true},
+    });
+    assert_properties("CommentsTable", &table);
 }
 
 #[test]
@@ -79,17 +78,15 @@ fn no_secret_stands_in_the_template_or_in_a_container_s_settings() {
 }
 
 #[test]
-fn every_log_ends_some_day() {
-    for (name, group) in of_type("AWS::Logs::LogGroup") {
-        assert_eq!(group["Properties"]["RetentionInDays"], json!({"Ref": "LogRetentionDays"}), "{name}");
-    }
+fn every_log_expires() {
+    assert_each("AWS::Logs::LogGroup", &[("/Properties/RetentionInDays", json!({"Ref": "LogRetentionDays"}))]);
     for (name, function) in of_type("AWS::Serverless::Function") {
         assert!(function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"].is_string(), "{name} logs for ever");
     }
 }
 
 #[test]
-fn a_changed_password_reaches_redis_first_and_then_whoever_uses_it() {
+fn a_changed_password_reaches_redis_before_the_processes_that_use_it() {
     for (name, user) in of_type("AWS::ElastiCache::User") {
         let password = name.replace("User", "Password");
         let reference = |stage: &str| json!({"Fn::Sub": format!("{{{{resolve:secretsmanager:${{{password}}}:SecretString::{stage}}}}}")});

@@ -1,7 +1,7 @@
 //! `pagemark import`.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{
         Arc,
@@ -14,8 +14,8 @@ use repair_job::Display;
 use table::{CommentBlobArgs, Table, TableConfig};
 
 use super::{
-    interrupt::{INTERRUPTED, Interrupt},
-    progress::{report_text, say},
+    interrupt::{INTERRUPTED, interrupt},
+    progress::{report_text, say, share},
 };
 use crate::{
     import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines},
@@ -55,11 +55,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => format!("no table {:?}", table.name()),
     })?;
     let files = open_all(&args.files)?;
-    let interrupt = Interrupt::listen()?;
+    let interrupt = interrupt()?;
     let mut bad = 0;
     for (path, reader) in files {
-        let source = |source: Source| source.until(interrupt.clone().asked());
-        match import_file(&table, &path, reader, source).await {
+        match import_file(&table, &path, reader, interrupt.clone()).await {
             Ok(report) => bad += report.bad,
             Err(ended) => {
                 eprintln!("pagemark: {} was not imported to its end: {ended}", path.display());
@@ -83,21 +82,35 @@ pub(super) fn open_all(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, LineRe
 /// Imports a file, and shows its progress and its outcome, even when it ends early.
 pub(super) async fn import_file(
     table: &Table,
-    path: &std::path::Path,
+    path: &Path,
     reader: LineReader,
-    source: impl FnOnce(Source) -> Source,
+    interrupted: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ImportReport, Unfinished> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let progress = reader.progress.clone();
+    import_shown(table, &name, read_lines(reader).until(interrupted), move |_| {
+        share(progress.position(), progress.length().unwrap_or(0))
+    })
+    .await
+}
+
+/// Imports comments, and shows their progress and their outcome under a name, even when the import ends early. `share`
+/// is the share that is done, from 0 to 1, after so many comments.
+pub(super) async fn import_shown(
+    table: &Table,
+    name: &str,
+    source: Source,
+    share: impl Fn(u64) -> f64 + Send + 'static,
+) -> Result<ImportReport, Unfinished> {
     let done: Arc<AtomicU64> = Arc::default();
-    let display = {
-        let (done, read) = (Arc::clone(&done), reader.progress.clone());
-        Display::show(name.clone(), move || (done.load(Ordering::Relaxed), read.share()))
-    };
-    let imported = import(table, source(read_lines(reader)), &done).await;
+    let shown = done.clone();
+    let display = Display::show(name.to_owned(), move || {
+        let done = shown.load(Ordering::Relaxed);
+        (done, share(done))
+    });
+    let imported = import(table, source, &done).await;
     drop(display);
-    match &imported {
-        Ok(report) => say(&report_text(&name, report)),
-        Err(ended) => say(&report_text(&name, &ended.report)),
-    }
+    let report = imported.as_ref().unwrap_or_else(|ended| &ended.report);
+    say(&report_text(name, report));
     imported
 }

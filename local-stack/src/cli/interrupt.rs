@@ -2,9 +2,10 @@
 
 use std::io;
 
+use futures_util::{FutureExt, future::Shared};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    sync::oneshot,
 };
 
 /// The exit code of an interrupted import: 128 and the number of SIGINT, as in shells.
@@ -18,9 +19,6 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Listens; from then on these signals alone do not end the process.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
@@ -34,31 +32,17 @@ impl Signals {
     }
 }
 
-/// The first signal ends an import after the work under way. The second one ends the process at once.
-#[derive(Clone)]
-pub(super) struct Interrupt(watch::Receiver<bool>);
-
-impl Interrupt {
-    /// Listens for signals.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(super) fn listen() -> io::Result<Self> {
-        let mut signals = Signals::listen()?;
-        let (sender, asked) = watch::channel(false);
-        tokio::spawn(async move {
-            signals.next().await;
-            sender.send_replace(true);
-            eprintln!("finishing what is under way; once more ends it at once");
-            signals.next().await;
-            std::process::exit(INTERRUPTED.into());
-        });
-        Ok(Self(asked))
-    }
-
-    /// Waits for the first signal.
-    pub(super) async fn asked(mut self) {
-        // The sender lives as long as the process.
-        self.0.wait_for(|asked| *asked).await.ok();
-    }
+/// Listens for signals. The first one completes the future, which ends an import after the work under way. The second
+/// one ends the process at once.
+pub(super) fn interrupt() -> io::Result<Shared<impl Future<Output = ()>>> {
+    let mut signals = Signals::listen()?;
+    let (interrupt, interrupted) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        signals.next().await;
+        drop(interrupt);
+        eprintln!("finishing what is under way; once more ends it at once");
+        signals.next().await;
+        std::process::exit(INTERRUPTED.into());
+    });
+    Ok(interrupted.map(drop).shared())
 }

@@ -7,11 +7,11 @@ use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
 use page_index::PageIndex;
 use repair_job::{Command, RunArgs, run_command};
-use table::{Table, TableConfig};
+use table::Table;
 
 use crate::{
     running::RunningStack,
-    stack::{TABLE, TABLE_TIMEOUT},
+    stack::{TABLE, table_config},
 };
 
 #[derive(Debug, clap::Args)]
@@ -48,12 +48,7 @@ pub(super) fn in_one_part(command: clap::Command) -> clap::Command {
 }
 
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    let config = TableConfig {
-        attempt_timeout: TABLE_TIMEOUT,
-        call_timeout: TABLE_TIMEOUT,
-        ..TableConfig::new(&args.table, Some(args.dynamodb_url.clone()))
-    };
-    let table = Table::connect(&config).await;
+    let table = Table::connect(&table_config(&args.table, &args.dynamodb_url)).await;
     let none = || {
         let (table, url) = (&args.table, &args.dynamodb_url);
         format!(

@@ -4,10 +4,6 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     time::{Duration, Instant},
 };
 
@@ -15,18 +11,17 @@ use anyhow::Context;
 use api::{PublicUrl, SiteArgs, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
-use repair_job::Display;
 use stream_writer::FanOut;
 use table::CommentBlobArgs;
 
 use super::{
-    import::{import_file, open_all},
+    import::{import_file, import_shown, open_all},
     interrupt::Signals,
-    progress::{per_second, report_text, say, share},
+    progress::{per_second, say, share},
 };
 use crate::{
-    demo::{demo_source, sample_products, top_product},
-    import::{LineReader, import},
+    demo::{demo_comments, sample_products, top_product},
+    import::{ImportError, LineReader, Source},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
     stack::{Stack, StackSettings, TABLE},
@@ -139,7 +134,7 @@ async fn serve(
     };
     let mut product = (demo > 0).then(top_product).flatten();
     for (path, reader) in files {
-        let imported = import_file(stack.table(), &path, reader, |source| source).await;
+        let imported = import_file(stack.table(), &path, reader, std::future::pending()).await;
         let report = imported.with_context(|| format!("{} was not imported to its end", path.display()))?;
         product = product.or(report.first_product);
         created += report.created;
@@ -179,27 +174,16 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 /// Generates comments, and returns how many of them are new. `None` when not all could be written, for example because
 /// the disk is full; then the stack says so and serves what it has.
 async fn generate(stack: &Stack, count: u64) -> Option<u64> {
-    let done: Arc<AtomicU64> = Arc::default();
-    let display = {
-        let done = done.clone();
-        Display::show("demo".to_owned(), move || {
-            let done = done.load(Ordering::Relaxed);
-            (done, share(done, count))
-        })
-    };
-    let imported = import(stack.table(), demo_source(count), &done).await;
-    drop(display);
-    match imported {
-        Ok(report) => {
-            say(&report_text("demo", &report));
-            Some(report.created)
-        }
+    let source = Source::of_comments(demo_comments(count));
+    match import_shown(stack.table(), "demo", source, move |done| share(done, count)).await {
+        Ok(report) => Some(report.created),
         Err(ended) => {
-            say(&report_text("demo", &ended.report));
-            eprintln!(
-                "pagemark: not all demo comments were written: {}; the stack serves those that are there",
-                ended.reason
-            );
+            let reason = match ended.reason {
+                // Its advice is about files.
+                ImportError::Store(error) => error.to_string(),
+                reason @ (ImportError::Source(_) | ImportError::Worker(_)) => reason.to_string(),
+            };
+            eprintln!("pagemark: not all demo comments were written: {reason}; the stack serves those that are there");
             None
         }
     }

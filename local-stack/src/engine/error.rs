@@ -40,14 +40,11 @@ pub enum EngineError {
     SequenceNumber(String),
     /// Stream records could not be counted or deleted.
     #[error("the engine's stream records cannot be reached: {0}")]
-    StreamRecords(#[source] rusqlite::Error),
+    StreamRecords(#[from] rusqlite::Error),
     /// The sweep for expired items failed.
     #[error("expired items cannot be deleted: {0}")]
     Sweep(#[source] Box<dyn Error + Send + Sync>),
     /// The operating system could not create a thread.
     #[error("cannot start the engine's threads: {0}")]
     Thread(#[source] io::Error),
-    /// The engine has stopped.
-    #[error("the engine has stopped")]
-    Stopped,
 }

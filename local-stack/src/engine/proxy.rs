@@ -25,6 +25,7 @@ use std::{
 };
 
 use dynoxide::Database;
+use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Version,
@@ -38,7 +39,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Mutex, oneshot, watch},
+    sync::Mutex,
     task::JoinSet,
 };
 
@@ -50,18 +51,21 @@ type Body = Either<Incoming, Full<Bytes>>;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Serves until `stopped` completes, or its sender is dropped. Then it accepts no more connections, and returns when
-/// the requests under way have been answered.
-pub(super) async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
-    let (stop, stopping) = watch::channel(());
+/// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
+/// been answered.
+pub(super) async fn serve(
+    listener: TcpListener,
+    database: Database,
+    stopped: impl Future<Output = ()> + Clone + Send + 'static,
+) {
     let mut connections = JoinSet::new();
-    let mut stopped = pin!(stopped);
+    let mut stop = pin!(stopped.clone());
     loop {
         tokio::select! {
-            _ = &mut stopped => break,
+            () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, database.clone(), stopping.clone()));
+                    connections.spawn(serve_connection(stream, database.clone(), stopped.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the engine cannot take a connection; it tries again");
@@ -71,11 +75,11 @@ pub(super) async fn serve(listener: TcpListener, database: Database, stopped: on
             Some(_) = connections.join_next() => {}
         }
     }
-    drop((listener, stop));
+    drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_connection(stream: TcpStream, database: Database, mut stopping: watch::Receiver<()>) {
+async fn serve_connection(stream: TcpStream, database: Database, stopped: impl Future<Output = ()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection to the engine was lost at once");
         return;
@@ -89,8 +93,7 @@ async fn serve_connection(stream: TcpStream, database: Database, mut stopping: w
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The sender is gone: this is how `serve` announces the stop.
-        _ = stopping.changed() => {
+        () = stopped => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -154,15 +157,15 @@ impl EngineConnection {
         // These headers concern the client's connection.
         request.headers_mut().remove(CONNECTION);
         *request.version_mut() = Version::HTTP_11;
-        let mut kept = self.sender.take();
-        if let Some(sender) = &mut kept
+        let mut open = self.sender.take();
+        if let Some(sender) = &mut open
             && sender.ready().await.is_err()
         {
-            kept = None;
+            open = None;
         }
-        let mut sender = match kept {
+        let mut sender = match open {
             Some(sender) => sender,
-            None => connect(self.database.clone()).await?,
+            None => connect(listen()?, self.database.clone()).await?,
         };
         let answer = sender.send_request(request.map(Either::Left)).await;
         self.sender = Some(sender);
@@ -174,25 +177,17 @@ impl EngineConnection {
 ///
 /// Its listener is closed as soon as the server has answered a health check, so its port is open for a moment only. On
 /// Linux its address cannot be guessed either.
-async fn connect(database: Database) -> Result<SendRequest<Body>, Error> {
-    connect_through(listen()?, database).await
-}
-
-async fn connect_through(listener: TcpListener, database: Database) -> Result<SendRequest<Body>, Error> {
+async fn connect(listener: TcpListener, database: Database) -> Result<SendRequest<Body>, Error> {
     let stream = TcpStream::connect(listener.local_addr()?).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let (ended, end) = oneshot::channel::<()>();
-    tokio::spawn(async move {
+    let connection = tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection within the engine broke off");
         }
-        drop(ended);
     });
     // The server must not be asked to end before the connection has ended.
-    let server = dynoxide::server::serve_with_shutdown(listener, database, async {
-        end.await.ok();
-    });
+    let server = dynoxide::server::serve_with_shutdown(listener, database, connection.map(drop));
     let check = Request::get("/").header(HOST, "localhost").body(Either::Right(Full::default()))?;
     let checked = async {
         let answer = sender.send_request(check).await?;
@@ -231,7 +226,7 @@ mod tests {
         let database = Database::new(folder.path().join("data.db").to_str().unwrap()).unwrap();
         let listener = listen().unwrap();
         let address = listener.local_addr().unwrap();
-        let mut sender = connect_through(listener, database).await.unwrap();
+        let mut sender = connect(listener, database).await.unwrap();
         let refused = TcpStream::connect(address).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         for _ in 0..3 {

@@ -71,9 +71,9 @@ impl StreamTable {
     pub(super) fn open(data_file: &Path) -> Result<StreamTable, EngineError> {
         let connection = connect(data_file).map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))?;
         check_columns(&connection)?;
-        connection.execute_batch(CREATE_INDEXES).map_err(EngineError::StreamRecords)?;
+        connection.execute_batch(CREATE_INDEXES)?;
         for (query, index) in ENGINE_QUERIES {
-            let plan = query_plan(&connection, query).map_err(EngineError::StreamRecords)?;
+            let plan = query_plan(&connection, query)?;
             // The plan must search the index in the required order: no scan and no sort.
             if !plan.contains(&format!("INDEX {index} (")) || plan.contains("TEMP B-TREE") {
                 return Err(EngineError::UnexpectedSchema(format!("{index} is not used: {plan}")));
@@ -98,20 +98,17 @@ impl StreamTable {
                             (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)
                     ORDER BY CAST(sequence_number AS INTEGER)
                     LIMIT ?3)",
-            )
-            .and_then(|mut statement| statement.execute(params![table_name, up_to, TRIM_CHUNK_RECORDS]))
-            .map_err(EngineError::StreamRecords)?;
+            )?
+            .execute(params![table_name, up_to, TRIM_CHUNK_RECORDS])?;
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     }
 
     /// Number of records of a table after a stored sequence number.
     pub(super) fn count_after(&self, table_name: &str, after: i64) -> Result<u64, EngineError> {
-        self.connection()
-            .prepare_cached(
-                "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2",
-            )
-            .and_then(|mut statement| statement.query_one(params![table_name, after], |row| row.get(0)))
-            .map_err(EngineError::StreamRecords)
+        let count =
+            "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2";
+        let connection = self.connection();
+        Ok(connection.prepare_cached(count)?.query_one(params![table_name, after], |row| row.get(0))?)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -169,9 +166,9 @@ fn connect(data_file: &Path) -> rusqlite::Result<Connection> {
 
 fn check_columns(connection: &Connection) -> Result<(), EngineError> {
     let found: Vec<String> = connection
-        .prepare("SELECT name || ' ' || type FROM pragma_table_info('_stream_records') ORDER BY cid")
-        .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
-        .map_err(EngineError::StreamRecords)?;
+        .prepare("SELECT name || ' ' || type FROM pragma_table_info('_stream_records') ORDER BY cid")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     if found == COLUMNS {
         return Ok(());
     }

@@ -1,87 +1,64 @@
 //! The engine as the AWS SDK sees it, on a file in a temporary folder.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, PutRequest, ScalarAttributeType,
-    StreamSpecification, StreamViewType, TimeToLiveSpecification, WriteRequest,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
 use rusqlite::Connection;
+use table::{Table, TableConfig};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Engine, EngineError};
+use crate::event_source_mapping::streams_client;
 
 const TABLE: &str = "comments";
-
-struct Clients {
-    items: Client,
-    streams: aws_sdk_dynamodbstreams::Client,
-}
 
 fn any_free_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-async fn start(data_file: &Path) -> (Engine, Clients) {
-    let engine = Engine::start(data_file, any_free_port()).await.unwrap();
-    let credentials = Credentials::new("any", "any", None, None, "the tests");
-    let items = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(engine.endpoint_url())
-        .region(Region::new("eu-west-3"))
-        .credentials_provider(credentials.clone())
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    let streams = aws_sdk_dynamodbstreams::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(engine.endpoint_url())
-        .region(Region::new("eu-west-3"))
-        .credentials_provider(credentials)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    let clients =
-        Clients { items: Client::from_conf(items), streams: aws_sdk_dynamodbstreams::Client::from_conf(streams) };
-    (engine, clients)
+/// A folder for data files. It is removed after the engine has ended.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn data_file(&self) -> PathBuf {
+        self.file("data.db")
+    }
+
+    async fn start(&self) -> Result<Engine, EngineError> {
+        Engine::start(&self.data_file(), any_free_port()).await
+    }
+
+    /// An engine with the table.
+    async fn start_with_table(&self) -> (Engine, Clients) {
+        let engine = self.start().await.unwrap();
+        let url = engine.endpoint_url();
+        let table = Table::connect(&TableConfig::new(TABLE, Some(url.clone()))).await;
+        let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
+        (engine, Clients { table, stream_arn, streams: streams_client(&url) })
+    }
+}
+
+struct Clients {
+    table: Table,
+    stream_arn: String,
+    streams: aws_sdk_dynamodbstreams::Client,
 }
 
 impl Clients {
-    async fn create_table(&self) {
-        let attribute = |name: &str| {
-            AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build().unwrap()
-        };
-        let key =
-            |name: &str, of: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(of).build().unwrap();
-        self.items
-            .create_table()
-            .table_name(TABLE)
-            .attribute_definitions(attribute("pk"))
-            .attribute_definitions(attribute("sk"))
-            .key_schema(key("pk", KeyType::Hash))
-            .key_schema(key("sk", KeyType::Range))
-            .billing_mode(BillingMode::PayPerRequest)
-            .stream_specification(
-                StreamSpecification::builder()
-                    .stream_enabled(true)
-                    .stream_view_type(StreamViewType::NewAndOldImages)
-                    .build()
-                    .unwrap(),
-            )
-            .send()
-            .await
-            .unwrap();
-    }
-
     async fn put(&self, pk: &str, more: &[(&str, AttributeValue)]) {
-        let mut put = self
-            .items
-            .put_item()
-            .table_name(TABLE)
-            .item("pk", AttributeValue::S(pk.to_owned()))
-            .item("sk", AttributeValue::S("x".to_owned()));
+        let put = self.table.client().put_item().table_name(TABLE);
+        let mut put = put.item("pk", AttributeValue::S(pk.to_owned())).item("sk", AttributeValue::S("x".to_owned()));
         for (name, value) in more {
             put = put.item(*name, value.clone());
         }
@@ -102,17 +79,15 @@ impl Clients {
                     WriteRequest::builder().put_request(put).build()
                 })
                 .collect();
-            self.items.batch_write_item().request_items(TABLE, requests).send().await.unwrap();
+            self.table.client().batch_write_item().request_items(TABLE, requests).send().await.unwrap();
         }
     }
 
     /// A reader that has read nothing yet.
     async fn iterator(&self, of: ShardIteratorType, number: Option<&str>) -> Option<String> {
-        let table = self.items.describe_table().table_name(TABLE).send().await.unwrap();
-        let arn = table.table.unwrap().latest_stream_arn.unwrap();
-        let stream = self.streams.describe_stream().stream_arn(&arn).send().await.unwrap();
-        let shards = stream.stream_description.unwrap().shards.unwrap();
-        let request = self.streams.get_shard_iterator().stream_arn(&arn).shard_id(shards[0].shard_id.clone().unwrap());
+        let stream = self.streams.describe_stream().stream_arn(&self.stream_arn).send().await.unwrap();
+        let shard_id = stream.stream_description.unwrap().shards.unwrap()[0].shard_id.clone().unwrap();
+        let request = self.streams.get_shard_iterator().stream_arn(&self.stream_arn).shard_id(shard_id);
         let request = request.shard_iterator_type(of).set_sequence_number(number.map(str::to_owned));
         request.send().await.unwrap().shard_iterator
     }
@@ -148,9 +123,8 @@ fn key_of(record: &Record) -> String {
 
 #[tokio::test]
 async fn a_reader_goes_on_right_after_a_trim() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, clients) = start(&folder.path().join("data.db")).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
     clients.put_many(0..2_000).await;
     assert_eq!(engine.pending_stream_records(TABLE, None).await.unwrap(), 2_000);
 
@@ -180,10 +154,8 @@ async fn a_reader_goes_on_right_after_a_trim() {
 
 #[tokio::test]
 async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let data_file = folder.path().join("data.db");
-    let (engine, clients) = start(&data_file).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
     clients.put_many(0..30).await;
     let newest = number_of(clients.read_all().await.last().unwrap());
 
@@ -194,13 +166,10 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
 
     // As if the clock had been set back by a year: without this, the engine would continue from the clock.
     let later = 365 * 24 * 3600 * 1_000_000_i64;
-    let ahead = Connection::open(&data_file).unwrap();
-    ahead
-        .execute("UPDATE _stream_records SET sequence_number = CAST(sequence_number AS INTEGER) + ?1", [later])
-        .unwrap();
-    drop(ahead);
+    let ahead = "UPDATE _stream_records SET sequence_number = CAST(sequence_number AS INTEGER) + ?1";
+    Connection::open(folder.data_file()).unwrap().execute(ahead, [later]).unwrap();
 
-    let (engine, clients) = start(&data_file).await;
+    let (engine, clients) = folder.start_with_table().await;
     let newest_ahead = number_of(&clients.read_all().await[0]);
     assert!(newest_ahead > newest);
     clients.put("later", &[]).await;
@@ -214,9 +183,8 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
 
 #[tokio::test]
 async fn writes_are_answered_while_a_long_trim_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, clients) = start(&folder.path().join("data.db")).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
     clients.put_many(0..3_000).await;
     let newest = number_of(clients.read_all().await.last().unwrap());
     let (trimmed, ()) = tokio::join!(engine.trim_stream(TABLE, &newest), async {
@@ -231,11 +199,8 @@ async fn writes_are_answered_while_a_long_trim_runs() {
 
 #[tokio::test]
 async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, clients) = start(&folder.path().join("data.db")).await;
-    clients.create_table().await;
-    let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name("expires_at").build().unwrap();
-    clients.items.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
     clients.put("old", &[("expires_at", AttributeValue::N("1000000000".to_owned()))]).await;
     clients.put("new", &[("expires_at", AttributeValue::N("32503680000".to_owned()))]).await;
 
@@ -250,32 +215,31 @@ async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
 
 #[tokio::test]
 async fn a_taken_port_is_one_clear_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, _clients) = start(&folder.path().join("data.db")).await;
-    let error = Engine::start(&folder.path().join("other.db"), engine.address()).await.unwrap_err();
+    let folder = Folder::new();
+    let engine = folder.start().await.unwrap();
+    let error = Engine::start(&folder.file("other.db"), engine.address()).await.unwrap_err();
     assert!(matches!(error, EngineError::PortInUse(address) if address == engine.address()), "{error:?}");
     assert_eq!(error.to_string().lines().count(), 1);
-    assert!(!folder.path().join("other.db").exists(), "nothing was touched");
+    assert!(!folder.file("other.db").exists(), "nothing was touched");
 }
 
 #[tokio::test]
 async fn a_data_file_has_one_engine_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let data_file = folder.path().join("data.db");
-    let (engine, _clients) = start(&data_file).await;
-    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    let folder = Folder::new();
+    let engine = folder.start().await.unwrap();
+    let error = folder.start().await.unwrap_err();
     assert!(matches!(error, EngineError::FileInUse { .. }), "{error:?}");
     drop(engine);
-    Engine::start(&data_file, any_free_port()).await.expect("free after a drop").stop().await;
-    Engine::start(&data_file, any_free_port()).await.expect("free after a stop").stop().await;
+    folder.start().await.expect("free after a drop").stop().await;
+    folder.start().await.expect("free after a stop").stop().await;
 }
 
 #[tokio::test]
 async fn a_foreign_file_is_refused_and_left_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = folder.path().join("notes.txt");
+    let folder = Folder::new();
+    let text = folder.file("notes.txt");
     std::fs::write(&text, "not a database, but long enough to look like one: ".repeat(50)).unwrap();
-    let other = folder.path().join("other.db");
+    let other = folder.file("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
     for path in [&text, &other] {
         let before = std::fs::read(path).unwrap();
@@ -283,46 +247,41 @@ async fn a_foreign_file_is_refused_and_left_as_it_was() {
         assert!(matches!(error, EngineError::ForeignFile { .. }), "{error:?}");
         assert_eq!(std::fs::read(path).unwrap(), before);
     }
-    let missing_folder = folder.path().join("nowhere/data.db");
-    let error = Engine::start(&missing_folder, any_free_port()).await.unwrap_err();
+    let error = Engine::start(&folder.file("nowhere/data.db"), any_free_port()).await.unwrap_err();
     assert!(error.to_string().contains("nowhere"), "{error}");
 }
 
 #[tokio::test]
 async fn a_broken_file_is_one_clear_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let data_file = folder.path().join("data.db");
-    let (engine, clients) = start(&data_file).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, _) = folder.start_with_table().await;
     engine.stop().await;
-    let mut bytes = std::fs::read(&data_file).unwrap();
+    let mut bytes = std::fs::read(folder.data_file()).unwrap();
     // The first page lists the tables; this overwrites everything after its 100 bytes of header.
     bytes[100..4096].fill(0xEE);
-    std::fs::write(&data_file, bytes).unwrap();
-    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    std::fs::write(folder.data_file(), bytes).unwrap();
+    let error = folder.start().await.unwrap_err();
     assert!(matches!(error, EngineError::Open { .. }), "{error:?}");
     assert_eq!(error.to_string().lines().count(), 1, "{error}");
 }
 
 #[tokio::test]
 async fn a_schema_that_the_workarounds_do_not_know_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let data_file = folder.path().join("data.db");
-    start(&data_file).await.0.stop().await;
-    Connection::open(&data_file).unwrap().execute_batch("ALTER TABLE _stream_records ADD COLUMN mood TEXT").unwrap();
-    let error = Engine::start(&data_file, any_free_port()).await.unwrap_err();
+    let folder = Folder::new();
+    folder.start().await.unwrap().stop().await;
+    let changed = Connection::open(folder.data_file()).unwrap();
+    changed.execute_batch("ALTER TABLE _stream_records ADD COLUMN mood TEXT").unwrap();
+    let error = folder.start().await.unwrap_err();
     assert!(matches!(error, EngineError::UnexpectedSchema { .. }), "{error:?}");
     assert!(error.to_string().contains("3.2.0") && error.to_string().contains("mood TEXT"), "{error}");
 }
 
 #[tokio::test]
 async fn the_indexes_serve_the_engines_own_queries() {
-    let folder = tempfile::tempdir().unwrap();
-    let data_file = folder.path().join("data.db");
-    let (engine, clients) = start(&data_file).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
     clients.put_many(0..100).await;
-    let connection = Connection::open(&data_file).unwrap();
+    let connection = Connection::open(folder.data_file()).unwrap();
     for (query, index) in super::stream_table::ENGINE_QUERIES {
         let plan = super::stream_table::query_plan(&connection, query).unwrap();
         assert!(plan.starts_with("SEARCH _stream_records USING") && plan.contains(index), "{plan}");
@@ -336,8 +295,8 @@ async fn the_indexes_serve_the_engines_own_queries() {
 
 #[tokio::test]
 async fn a_sequence_number_that_was_never_given_out_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, _clients) = start(&folder.path().join("data.db")).await;
+    let folder = Folder::new();
+    let engine = folder.start().await.unwrap();
     for text in ["", "5", "-1", "abc", "999999999999999999999999999999"] {
         let error = engine.trim_stream(TABLE, text).await.unwrap_err();
         assert!(matches!(error, EngineError::SequenceNumber { .. }), "{text}: {error:?}");
@@ -365,9 +324,8 @@ fn list_tables(lines: &str) -> String {
 
 #[tokio::test]
 async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_answer() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, clients) = start(&folder.path().join("data.db")).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, _) = folder.start_with_table().await;
     let port = engine.address().port();
     let preflight = format!(
         "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:8080\r\nConnection: close\r\n\
@@ -399,9 +357,8 @@ async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_an
 
 #[tokio::test]
 async fn every_request_of_a_connection_is_looked_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let (engine, clients) = start(&folder.path().join("data.db")).await;
-    clients.create_table().await;
+    let folder = Folder::new();
+    let (engine, _) = folder.start_with_table().await;
     let good = list_tables("Host: localhost\r\n");
     let bad = list_tables("Host: localhost\r\nOrigin: http://evil.example\r\n");
     let last = list_tables("Host: localhost\r\nConnection: close\r\n");

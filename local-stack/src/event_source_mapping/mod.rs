@@ -1,15 +1,17 @@
 //! An event source mapping: polls the stream and calls a handler the way the Lambda service does.
 //!
 //! - Records that the template's filter does not accept never reach the handler.
-//! - Records of one item stay in order. The records of a poll are spread over `parallelization_factor` lanes by
-//!   partition and sort key, and a lane invokes the handler with one batch after the other. Records of different items
-//!   come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda still
-//!   ensures in-order processing at the item (partition and sort key) level").
-//! - Each shard of the stream is read separately; `shards` ensures that its parent was read to the end before.
+//! - Records of one item stay in order. The records of a poll are spread over `parallelization_factor` workers by
+//!   partition and sort key, and a worker invokes the handler with one batch after the other. Records of different
+//!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
+//!   still ensures in-order processing at the item (partition and sort key) level").
+//! - `shards` selects the shards to read: each is read separately, after its parent was read to the end.
+//! - `records` converts stream records to the form that the handlers get.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
 //!   to quarantine.
 //!
-//! The batching window is not imitated, because it only makes people wait on their own machine.
+//! Two settings are not imitated. The batching window only makes people wait on their own machine. The maximum age of a
+//! record would put records into quarantine after a machine slept: here the number of tries is the only limit.
 //!
 //! **Invariant:** the position in a shard advances only when every record of a poll was processed or is in quarantine.
 //! The position is not stored: after a restart, all records that were not trimmed are delivered again.
@@ -19,13 +21,16 @@ mod records;
 mod shards;
 
 use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodbstreams::{
-    Client,
+    Client, Config,
+    config::{BehaviorVersion, Credentials, Region},
     error::{ProvideErrorMetadata, SdkError},
     types::ShardIteratorType,
 };
@@ -36,13 +41,13 @@ use futures_util::{
     stream::{self, FuturesUnordered},
 };
 use infra::MappingSettings;
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
-use plan::{Attempt, Next, Record, judge, next, sequence_number};
+use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
-use shards::{Described, Shards};
+use shards::Shards;
 
 /// A function that processes a batch. It also gets the time until which the invocation may start calls.
 pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
@@ -113,12 +118,6 @@ pub struct EventSourceMapping {
     state: watch::Sender<MappingState>,
 }
 
-impl std::fmt::Debug for EventSourceMapping {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EventSourceMapping").field("function", &self.function).finish_non_exhaustive()
-    }
-}
-
 impl EventSourceMapping {
     /// A mapping from a stream to a handler; `quarantine` is its on-failure destination.
     pub fn new(
@@ -169,16 +168,16 @@ impl EventSourceMapping {
         }
     }
 
-    /// The shards of the stream.
-    async fn describe(&self) -> Result<Vec<Described>, MappingError> {
-        let (mut described, mut start) = (Vec::new(), None);
+    /// The shards of the stream, with their parents.
+    async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, MappingError> {
+        let (mut described, mut start) = (BTreeMap::new(), None);
         for _ in 0..DESCRIBE_CALLS_MAX {
             let call = self.client.describe_stream().stream_arn(&self.stream_arn).set_exclusive_start_shard_id(start);
             let stream = call.send().await.map_err(stream_error)?.stream_description;
             let stream = stream.ok_or_else(|| MappingError::Stream("it has no description".to_owned()))?;
             for shard in stream.shards.unwrap_or_default() {
                 let id = shard.shard_id.ok_or_else(|| MappingError::Stream("a shard has no id".to_owned()))?;
-                described.push(Described { id, parent: shard.parent_shard_id });
+                described.insert(id, shard.parent_shard_id);
             }
             start = stream.last_evaluated_shard_id;
             if start.is_none() {
@@ -283,22 +282,18 @@ impl EventSourceMapping {
         answer.shard_iterator.ok_or_else(|| MappingError::Stream("it gave no shard iterator".to_owned()))
     }
 
-    /// Delivers the records of a poll, with all lanes running concurrently.
+    /// Delivers the records of a poll, with all workers running concurrently.
     async fn deliver(&self, records: Vec<Record>) {
-        let lanes = usize::try_from(self.settings.parallelization_factor).unwrap_or(1).max(1);
-        let mut by_lane: Vec<Vec<Record>> = vec![Vec::new(); lanes];
         let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
+        let mut by_worker: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
         for record in records {
-            let lane = lane_of(&record, lanes);
-            if let Some(lane) = by_lane.get_mut(lane) {
-                lane.push(record);
-            }
+            by_worker.entry(worker_of(&record, self.settings.parallelization_factor)).or_default().push(record);
         }
-        stream::iter(by_lane).for_each_concurrent(None, |lane| self.deliver_lane(lane)).await;
+        stream::iter(by_worker.into_values()).for_each_concurrent(None, |records| self.deliver_in_order(records)).await;
         self.state.send_modify(|state| state.records += count);
     }
 
-    async fn deliver_lane(&self, records: Vec<Record>) {
+    async fn deliver_in_order(&self, records: Vec<Record>) {
         let batch_size = usize::try_from(self.settings.batch_size).unwrap_or(1).max(1);
         // The next attempt is the last of the list.
         let mut attempts: Vec<Attempt> =
@@ -308,58 +303,35 @@ impl EventSourceMapping {
                 let doublings = attempt.failures.saturating_sub(1).min(10);
                 tokio::time::sleep((RETRY_PAUSE * 2_u32.pow(doublings)).min(RETRY_PAUSE_MAX)).await;
             }
-            if self.is_too_old(&attempt) {
-                self.give_up(attempt, "RecordAgeExceeded").await;
-                continue;
-            }
             let answer = self.invoke(&attempt.records).await;
-            let verdict = judge(&attempt.records, answer.as_ref(), &self.settings);
-            match next(attempt, verdict, &self.settings) {
-                Next::Done => {}
+            let Some(failed_from) = first_failed(&attempt.records, answer.as_ref(), &self.settings) else { continue };
+            match next(attempt, failed_from, &self.settings) {
                 Next::Again(again) => attempts.extend(again.into_iter().rev()),
-                Next::GiveUp(attempt) => self.give_up(attempt, "RetryAttemptsExhausted").await,
+                Next::GiveUp(attempt) => self.give_up(attempt).await,
             }
         }
     }
 
-    fn is_too_old(&self, attempt: &Attempt) -> bool {
-        let (Some(maximum), Some(first)) = (self.settings.maximum_record_age_seconds, attempt.records.first()) else {
-            return false;
-        };
-        let created = first.pointer("/dynamodb/ApproximateCreationDateTime").and_then(serde_json::Value::as_f64);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        created.is_some_and(|created| now.as_secs_f64() - created > f64::from(maximum))
-    }
-
     /// Calls the handler; `None` when it fails as a whole.
     async fn invoke(&self, records: &[Record]) -> Option<DynamoDbEventResponse> {
-        let event: Event = match serde_json::from_value(json!({ "Records": records })) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!(function = self.function, %error, "the runtime cannot read the event");
-                return None;
-            }
-        };
+        let event: Event = serde_json::from_value(json!({ "Records": records }))
+            .inspect_err(|error| tracing::error!(function = self.function, %error, "the runtime cannot read the event"))
+            .ok()?;
         let deadline = Instant::now() + INVOCATION_TIMEOUT;
         // As in the service: in a separate task, so that a panic ends the invocation and not the stack. And in a set,
         // so that an invocation that timed out is ended.
         let mut invocation = JoinSet::new();
         invocation.spawn((self.handler)(event, deadline - INVOCATION_RESERVE));
-        match tokio::time::timeout_at(deadline, invocation.join_next()).await {
-            Ok(Some(Ok(answer))) => Some(answer),
-            Ok(Some(Err(error))) => {
-                tracing::error!(function = self.function, %error, "the function failed");
-                None
-            }
-            Ok(None) | Err(_) => {
-                tracing::error!(function = self.function, "the function timed out");
-                None
-            }
-        }
+        let Ok(Some(answered)) = tokio::time::timeout_at(deadline, invocation.join_next()).await else {
+            tracing::error!(function = self.function, "the function timed out");
+            return None;
+        };
+        answered.inspect_err(|error| tracing::error!(function = self.function, %error, "the function failed")).ok()
     }
 
-    /// Puts a batch into quarantine. While that fails, the lane stands still: nothing is dropped.
-    async fn give_up(&self, attempt: Attempt, condition: &str) {
+    /// Puts a batch into quarantine. While that fails, the worker waits: nothing is dropped.
+    async fn give_up(&self, attempt: Attempt) {
+        let condition = "RetryAttemptsExhausted";
         let reason = Reason {
             function: self.function.to_owned(),
             condition: condition.to_owned(),
@@ -382,14 +354,23 @@ impl EventSourceMapping {
     }
 }
 
-/// The lane of a record, by the key of its item: the partition key and the sort key.
-fn lane_of(record: &Record, lanes: usize) -> usize {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    for key in ["/dynamodb/Keys/pk/S", "/dynamodb/Keys/sk/S"] {
-        record.pointer(key).and_then(serde_json::Value::as_str).hash(&mut hasher);
-    }
-    usize::try_from(hasher.finish() % u64::try_from(lanes).unwrap_or(1)).unwrap_or(0)
+/// The worker for a record, by the key of its item: the partition key and the sort key.
+fn worker_of(record: &Record, workers: u32) -> u64 {
+    let key = |name| record.pointer(name).and_then(Value::as_str);
+    let keys = (key("/dynamodb/Keys/pk/S"), key("/dynamodb/Keys/sk/S"));
+    BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
+}
+
+/// A client of a stream on a local engine.
+pub(crate) fn streams_client(endpoint_url: &str) -> Client {
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(endpoint_url)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    Client::from_conf(config)
 }
 
 /// The result of a poll, after its records have been delivered.
@@ -424,14 +405,14 @@ mod tests {
 
     use super::*;
 
-    fn lane(pk: &str, sk: &str) -> usize {
-        lane_of(&json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }), 10)
-    }
-
     #[test]
-    fn an_item_has_one_lane_and_the_items_of_a_partition_key_have_several() {
-        let items = || (0..100).map(|number| lane("COMMENT#c1", &format!("PRODUCT#{number}/~/~")));
-        assert_eq!(items().collect::<Vec<_>>(), items().collect::<Vec<_>>());
-        assert!(items().collect::<BTreeSet<_>>().len() > 1);
+    fn an_item_has_one_worker_and_the_items_of_a_partition_key_have_several() {
+        let worker = |number: u32| {
+            let (pk, sk) = ("COMMENT#c1", format!("PRODUCT#{number}/~/~"));
+            worker_of(&json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }), 10)
+        };
+        let workers = || (0..100).map(worker);
+        assert!(workers().eq(workers()));
+        assert!(workers().collect::<BTreeSet<_>>().len() > 1);
     }
 }

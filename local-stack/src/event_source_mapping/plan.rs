@@ -22,19 +22,9 @@ pub(super) struct Attempt {
     pub(super) failures: u32,
 }
 
-/// The result of an invocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Every record was processed.
-    Done,
-    /// Every record before this index was processed.
-    FailedFrom(usize),
-}
-
-/// The next step.
+/// The next step for a batch that failed.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    Done,
     /// Invoke again with these batches, in this order.
     Again(Vec<Attempt>),
     /// Put the batch into quarantine and continue.
@@ -46,30 +36,25 @@ pub(super) fn sequence_number(record: &Record) -> Option<&str> {
     record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str)
 }
 
-/// Evaluates a handler's answer; `None` means an error or a time-out. A mapping that does not request item failures
-/// ignores them.
-pub(super) fn judge(records: &[Record], answer: Option<&DynamoDbEventResponse>, settings: &MappingSettings) -> Verdict {
-    let Some(answer) = answer else { return Verdict::FailedFrom(0) };
+/// The index of the first record that a handler did not process, by its answer; `None` when it processed all. No
+/// answer means an error or a time-out. A mapping that does not request item failures ignores them.
+pub(super) fn first_failed(
+    records: &[Record],
+    answer: Option<&DynamoDbEventResponse>,
+    settings: &MappingSettings,
+) -> Option<usize> {
+    let Some(answer) = answer else { return Some(0) };
     if !settings.report_batch_item_failures {
-        return Verdict::Done;
+        return None;
     }
-    answer
-        .batch_item_failures
-        .iter()
-        .map(|failure| {
-            let named = failure.item_identifier.as_deref();
-            records.iter().position(|record| named.is_some() && sequence_number(record) == named).unwrap_or(0)
-        })
-        .min()
-        .map_or(Verdict::Done, Verdict::FailedFrom)
+    let place = |named: Option<&str>| {
+        records.iter().position(|record| named.is_some() && sequence_number(record) == named).unwrap_or(0)
+    };
+    answer.batch_item_failures.iter().map(|failure| place(failure.item_identifier.as_deref())).min()
 }
 
-/// Decides the next step for a batch.
-pub(super) fn next(mut attempt: Attempt, verdict: Verdict, settings: &MappingSettings) -> Next {
-    let failed_from = match verdict {
-        Verdict::Done => return Next::Done,
-        Verdict::FailedFrom(place) => place,
-    };
+/// Decides the next step for a batch whose records failed from this index on.
+pub(super) fn next(mut attempt: Attempt, failed_from: usize, settings: &MappingSettings) -> Next {
     if failed_from > 0 {
         let records = attempt.records.split_off(failed_from.min(attempt.records.len()));
         return Next::Again(vec![Attempt { records, failures: 0 }]);
@@ -107,41 +92,39 @@ mod tests {
     #[test]
     fn the_lowest_reported_record_is_the_checkpoint() {
         let records = attempt(&["1", "2", "3"], 0).records;
-        let judged = |numbers: &[&str]| judge(&records, Some(&answer(numbers)), &settings(true));
-        assert_eq!(judged(&[]), Verdict::Done);
-        assert_eq!(judged(&["3", "2"]), Verdict::FailedFrom(1));
-        assert_eq!(judged(&["9"]), Verdict::FailedFrom(0), "an unknown number fails the batch");
-        assert_eq!(judged(&[""]), Verdict::FailedFrom(0));
-        assert_eq!(judge(&records, None, &settings(true)), Verdict::FailedFrom(0));
+        for (numbers, expected) in [
+            (&[][..], None),
+            (&["3", "2"], Some(1)),
+            // An unknown number fails the batch.
+            (&["9"], Some(0)),
+            (&[""], Some(0)),
+        ] {
+            assert_eq!(first_failed(&records, Some(&answer(numbers)), &settings(true)), expected, "{numbers:?}");
+        }
+        assert_eq!(first_failed(&records, None, &settings(true)), Some(0));
     }
 
     #[test]
     fn a_mapping_that_does_not_ask_for_item_failures_takes_any_answer_for_success() {
         let mut settings = settings(true);
         settings.report_batch_item_failures = false;
-        assert_eq!(judge(&attempt(&["1"], 0).records, Some(&answer(&["1"])), &settings), Verdict::Done);
+        assert_eq!(first_failed(&attempt(&["1"], 0).records, Some(&answer(&["1"])), &settings), None);
     }
 
     #[test]
-    fn what_was_processed_is_not_sent_again() {
-        let next = next(attempt(&["1", "2", "3"], 2), Verdict::FailedFrom(1), &settings(true));
-        assert_eq!(next, Next::Again(vec![attempt(&["2", "3"], 0)]));
-    }
-
-    #[test]
-    fn a_failed_batch_is_split_and_the_first_half_goes_first() {
-        let next = next(attempt(&["1", "2", "3"], 1), Verdict::FailedFrom(0), &settings(true));
-        assert_eq!(next, Next::Again(vec![attempt(&["1"], 1), attempt(&["2", "3"], 1)]));
-    }
-
-    #[test]
-    fn a_batch_that_cannot_be_split_is_given_up_after_the_last_try() {
-        let fails = |failures, bisect, numbers: &[&str]| {
-            next(attempt(numbers, failures), Verdict::FailedFrom(0), &settings(bisect))
+    fn a_failed_batch_is_retried_from_its_first_failure_split_or_given_up() {
+        let again = |attempts: &[(&[&str], u32)]| {
+            Next::Again(attempts.iter().map(|(numbers, failures)| attempt(numbers, *failures)).collect())
         };
-        assert_eq!(fails(0, true, &["1"]), Next::Again(vec![attempt(&["1"], 1)]));
-        assert_eq!(fails(1, true, &["1"]), Next::Again(vec![attempt(&["1"], 2)]));
-        assert_eq!(fails(2, true, &["1"]), Next::GiveUp(attempt(&["1"], 3)));
-        assert_eq!(fails(2, false, &["1", "2"]), Next::GiveUp(attempt(&["1", "2"], 3)));
+        for (numbers, failures, failed_from, bisect, expected) in [
+            (&["1", "2", "3"][..], 2, 1, true, again(&[(&["2", "3"], 0)])),
+            (&["1", "2", "3"], 1, 0, true, again(&[(&["1"], 1), (&["2", "3"], 1)])),
+            (&["1"], 0, 0, true, again(&[(&["1"], 1)])),
+            (&["1"], 1, 0, true, again(&[(&["1"], 2)])),
+            (&["1"], 2, 0, true, Next::GiveUp(attempt(&["1"], 3))),
+            (&["1", "2"], 2, 0, false, Next::GiveUp(attempt(&["1", "2"], 3))),
+        ] {
+            assert_eq!(next(attempt(numbers, failures), failed_from, &settings(bisect)), expected);
+        }
     }
 }

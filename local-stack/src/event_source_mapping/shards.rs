@@ -11,13 +11,6 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// A shard as `DescribeStream` describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Described {
-    pub(super) id: String,
-    pub(super) parent: Option<String>,
-}
-
 /// The known shards of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
@@ -44,14 +37,13 @@ enum Progress {
 }
 
 impl Shards {
-    /// Applies a description of the stream that was requested at `began`. Returns the shards to start reading.
+    /// Applies a description of the stream that was requested at `began`: each shard, and its parent if it has one.
+    /// Returns the shards to start reading.
     ///
     /// A shard that the stream no longer lists is removed, unless it is being read: then it ends normally.
-    pub(super) fn describe(&mut self, described: Vec<Described>, began: Instant) -> Vec<String> {
-        self.known.retain(|id, shard| {
-            matches!(shard.progress, Progress::Reading(_)) || described.iter().any(|described| described.id == *id)
-        });
-        for Described { id, parent } in described {
+    pub(super) fn describe(&mut self, described: BTreeMap<String, Option<String>>, began: Instant) -> Vec<String> {
+        self.known.retain(|id, shard| matches!(shard.progress, Progress::Reading(_)) || described.contains_key(id));
+        for (id, parent) in described {
             self.known.entry(id).or_insert(Shard { parent, progress: Progress::Waiting });
         }
         self.described_at = Some(began);
@@ -114,10 +106,10 @@ mod tests {
     use super::*;
 
     /// Parses shards written as `child<parent`.
-    fn described(shards: &[&str]) -> Vec<Described> {
+    fn described(shards: &[&str]) -> BTreeMap<String, Option<String>> {
         let shard = |text: &&str| match text.split_once('<') {
-            Some((id, parent)) => Described { id: id.to_owned(), parent: Some(parent.to_owned()) },
-            None => Described { id: (*text).to_owned(), parent: None },
+            Some((id, parent)) => (id.to_owned(), Some(parent.to_owned())),
+            None => ((*text).to_owned(), None),
         };
         shards.iter().map(shard).collect()
     }

@@ -2,6 +2,10 @@
 //!
 //! An import is idempotent: an existing comment is left as it is. So an interrupted import is simply run again.
 //!
+//! - `line`: a line of a file, parsed.
+//! - `reader`: the lines of a file, compressed or not.
+//! - `source`: where comments come from, and the reasons why they may end early.
+//!
 //! **Invariant:** an import whose lines were not all read is an error, for any reason (`source`).
 
 mod line;
@@ -9,7 +13,7 @@ mod reader;
 mod source;
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -27,18 +31,17 @@ use tokio::{
 };
 
 pub use line::parse_line;
-pub use reader::{LineReader, Progress, read_lines};
+pub use reader::{LineReader, read_lines};
 pub use source::{Numbered, Source, SourceError};
 
-/// How many comments are written concurrently. Lines with one id use one lane, so they stay in order.
-const LANES: usize = 16;
-/// How many comments wait in each lane.
-const LANE_QUEUE: usize = 32;
+/// How many workers write comments concurrently. Lines with one id go to one worker, so they stay in order.
+const WORKERS: usize = 16;
+/// How many comments wait for each worker.
+const WORKER_QUEUE: usize = 32;
 /// How many bad lines are kept with their reasons; the rest is only counted.
 const BAD_LINES_KEPT: usize = 100;
 /// Maximum number of retries for a comment while the table is unavailable. The SDK retries within each of them.
-const TRIES_MAX: usize = 5;
-
+const RETRIES_MAX: usize = 5;
 /// Pause before each of these retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of look-ups of a comment, the first included. Each further one follows a faster writer.
@@ -94,34 +97,25 @@ impl ImportReport {
     }
 }
 
-/// The reason why an import ended early.
+/// The reason why an import ended early, with advice for the user.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The comments were not read to their end.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The table's error.
-    #[error(transparent)]
+    #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
-    /// A lane panicked.
-    #[error("a comment could not be imported by a mistake of this program: {0}")]
-    Lane(#[source] JoinError),
-}
-
-impl ImportError {
-    /// Advice for the user.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::Source(error) => error.advice(),
-            Self::Store(_) => "run it again to go on, which leaves what was imported as it is",
-            Self::Lane(_) => "please report this; what was imported stays",
-        }
-    }
+    /// A worker panicked.
+    #[error(
+        "a comment could not be imported by a mistake of this program: {0}; please report this; what was imported stays"
+    )]
+    Worker(#[source] JoinError),
 }
 
 /// An import that ended early. The comments that were already imported stay.
 #[derive(Debug, Error)]
-#[error("{reason}; {}", reason.advice())]
+#[error("{reason}")]
 pub struct Unfinished {
     /// The outcome until then.
     pub report: Box<ImportReport>,
@@ -136,24 +130,23 @@ pub struct Unfinished {
 /// The source's or the table's, with the outcome until then.
 pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) -> Result<ImportReport, Unfinished> {
     let began = Instant::now();
-    let mut lanes = Vec::with_capacity(LANES);
+    let mut queues = Vec::with_capacity(WORKERS);
     let mut workers = JoinSet::new();
-    for _ in 0..LANES {
-        let (sender, lane) = mpsc::channel(LANE_QUEUE);
-        lanes.push(sender);
-        workers.spawn(work(table.clone(), lane, done.clone()));
+    for _ in 0..WORKERS {
+        let (sender, queue) = mpsc::channel(WORKER_QUEUE);
+        queues.push(sender);
+        workers.spawn(work(table.clone(), queue, done.clone()));
     }
     let mut report = ImportReport::default();
-    let mut ended = distribute(&mut source, &lanes, &mut report, done).await.err().map(ImportError::Source);
-    drop((lanes, source));
+    let mut ended = distribute(&mut source, &queues, &mut report, done).await.err().map(ImportError::Source);
+    drop((queues, source));
     while let Some(worked) = workers.join_next().await {
         match worked {
-            Ok((part, Ok(()))) => report.add(part),
-            Ok((part, Err(error))) => {
+            Ok((part, failed)) => {
                 report.add(part);
-                ended = Some(ImportError::Store(error));
+                ended = failed.map(ImportError::Store).or(ended);
             }
-            Err(error) => ended = Some(ImportError::Lane(error)),
+            Err(error) => ended = Some(ImportError::Worker(error)),
         }
     }
     report.took = began.elapsed();
@@ -163,10 +156,10 @@ pub async fn import(table: &Table, mut source: Source, done: &Arc<AtomicU64>) ->
     }
 }
 
-/// Sends each comment to the lane of its id.
+/// Sends each comment to the worker for its id.
 async fn distribute(
     source: &mut Source,
-    lanes: &[mpsc::Sender<(u64, NewComment)>],
+    queues: &[mpsc::Sender<(u64, NewComment)>],
     report: &mut ImportReport,
     done: &AtomicU64,
 ) -> Result<(), SourceError> {
@@ -178,12 +171,11 @@ async fn distribute(
             }
             (number, Ok(comment)) => {
                 report.first_product.get_or_insert_with(|| comment.product.clone());
-                let mut hasher = DefaultHasher::new();
-                comment.id.hash(&mut hasher);
-                let lane = usize::try_from(hasher.finish() % LANES as u64).unwrap_or(0);
-                let Some(sender) = lanes.get(lane) else { continue };
-                // A lane that accepts no more comments has failed; the join returns its error.
-                if sender.send((number, comment)).await.is_err() {
+                let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(&comment.id);
+                let worker = usize::try_from(hash % WORKERS as u64).unwrap_or(0);
+                let Some(queue) = queues.get(worker) else { continue };
+                // A worker that accepts no more comments has failed; the join returns its error.
+                if queue.send((number, comment)).await.is_err() {
                     return Ok(());
                 }
             }
@@ -192,76 +184,66 @@ async fn distribute(
     Ok(())
 }
 
+/// Imports the comments of a queue. Returns the outcome, and the error that ended it early.
 async fn work(
     table: Table,
-    mut lane: mpsc::Receiver<(u64, NewComment)>,
+    mut queue: mpsc::Receiver<(u64, NewComment)>,
     done: Arc<AtomicU64>,
-) -> (ImportReport, Result<(), StoreError>) {
+) -> (ImportReport, Option<StoreError>) {
     let mut report = ImportReport::default();
-    while let Some((number, comment)) = lane.recv().await {
-        let mut tries = 0;
-        let outcome = loop {
-            match import_comment(&table, &comment).await {
-                Err(error) if error.is_unavailable() && tries < TRIES_MAX => {
-                    tries += 1;
+    while let Some((number, comment)) = queue.recv().await {
+        let mut retries = 0;
+        loop {
+            match import_comment(&table, number, &comment).await {
+                Ok(outcome) => break report.add(outcome),
+                Err(error) if error.is_unavailable() && retries < RETRIES_MAX => {
+                    retries += 1;
                     tracing::warn!(%error, id = %comment.id, "trying again");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
-                outcome => break outcome,
+                Err(error) => return (report, Some(error)),
             }
-        };
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => return (report, Err(error)),
-        };
-        match outcome {
-            Outcome::Created => report.created += 1,
-            Outcome::Unchanged => report.unchanged += 1,
-            Outcome::Differing => report.differing += 1,
-            Outcome::Refused(reason) => report.add(ImportReport::bad(number, reason)),
         }
         done.fetch_add(1, Ordering::Relaxed);
     }
-    (report, Ok(()))
+    (report, None)
 }
 
-enum Outcome {
-    Created,
-    Unchanged,
-    Differing,
-    Refused(String),
-}
-
-/// Creates a comment unless its id is in use. An id is used only once, and an existing comment is left as it is.
-async fn import_comment(table: &Table, comment: &NewComment) -> Result<Outcome, StoreError> {
+/// Creates a comment unless its id is in use. An id is used only once, and an existing comment is left as it is. Returns
+/// the outcome of this line.
+async fn import_comment(table: &Table, number: u64, comment: &NewComment) -> Result<ImportReport, StoreError> {
+    let refused = |reason: String| Ok(ImportReport::bad(number, reason));
     for _ in 0..LOOKUPS_MAX {
         match table.comment(&comment.id).await {
-            Ok(Some(present)) => return Ok(compare(comment, &present)),
+            Ok(Some(present)) if present.product != comment.product => {
+                let product = present.product.as_str();
+                return refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
+            }
+            Ok(Some(present)) if is_same(comment, &present) => {
+                return Ok(ImportReport { unchanged: 1, ..ImportReport::default() });
+            }
+            Ok(Some(_)) => return Ok(ImportReport { differing: 1, ..ImportReport::default() }),
             Ok(None) => {}
             Err(StoreError::Malformed(malformed)) => {
-                return Ok(Outcome::Refused(format!("id: {} is in use: {malformed}", comment.id)));
+                return refused(format!("id: {} is in use: {malformed}", comment.id));
             }
             Err(error) => return Err(error),
         }
         match table.create_comment(comment.clone(), None).await {
-            Ok(_) => return Ok(Outcome::Created),
+            Ok(_) => return Ok(ImportReport { created: 1, ..ImportReport::default() }),
             // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
             Err(WriteError::AlreadyExists | WriteError::Contended) => {}
             Err(WriteError::Store(error)) => return Err(error),
-            Err(other) => return Ok(Outcome::Refused(other.to_string())),
+            Err(other) => return refused(other.to_string()),
         }
     }
-    Ok(Outcome::Refused(format!("id: {} is in use and being changed; import it again later", comment.id)))
+    refused(format!("id: {} is in use and being changed; import it again later", comment.id))
 }
 
-fn compare(comment: &NewComment, present: &Comment) -> Outcome {
-    if present.product != comment.product {
-        let product = present.product.as_str();
-        return Outcome::Refused(format!("id: {} is in use by a comment of product {product:?}", comment.id));
-    }
-    let same = present.language == comment.language
+/// Whether a comment of the same id and product has the same content.
+fn is_same(comment: &NewComment, present: &Comment) -> bool {
+    present.language == comment.language
         && present.rating == comment.rating
         && present.created_at == comment.created_at
-        && present.text == comment.text;
-    if same { Outcome::Unchanged } else { Outcome::Differing }
+        && present.text == comment.text
 }

@@ -4,13 +4,10 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek},
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
 };
 
 use flate2::bufread::MultiGzDecoder;
+use indicatif::ProgressBar;
 
 use super::{
     line::{NOT_LINES, begins_an_array, parse_line},
@@ -27,34 +24,9 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub struct LineReader {
     lines: Box<dyn BufRead + Send>,
     is_gzip: bool,
-    /// Bytes of the file, and how many of them have been read.
-    pub progress: Progress,
+    /// The bytes of the file, and how many of them have been read. It is not shown.
+    pub progress: ProgressBar,
     number: u64,
-}
-
-/// How far a file has been read.
-#[derive(Debug, Clone, Default)]
-pub struct Progress {
-    read: Arc<AtomicU64>,
-    total: u64,
-}
-
-impl Progress {
-    /// The share of the file that has been read, from 0 to 1.
-    #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
-    pub fn share(&self) -> f64 {
-        self.read.load(Ordering::Relaxed) as f64 / self.total.max(1) as f64
-    }
-}
-
-struct Counted<R>(R, Arc<AtomicU64>);
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.0.read(buffer)?;
-        self.1.fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
-        Ok(count)
-    }
 }
 
 /// One line: its number from 1, and its bytes, or why it cannot be read.
@@ -71,8 +43,9 @@ impl LineReader {
         let mut magic = Vec::new();
         file.by_ref().take(2).read_to_end(&mut magic)?;
         file.rewind()?;
-        let progress = Progress { read: Arc::default(), total };
-        let counted = BufReader::new(Counted(file, progress.read.clone()));
+        let progress = ProgressBar::hidden();
+        progress.set_length(total);
+        let counted = BufReader::new(progress.wrap_read(file));
         // RFC 1952, section 2.3.1.
         let is_gzip = magic == [0x1f, 0x8b];
         let lines: Box<dyn BufRead + Send> =
@@ -112,30 +85,13 @@ impl LineReader {
             let text = marked.unwrap_or(&line).trim_ascii();
             if line.last() != Some(&b'\n') && u64::try_from(count).unwrap_or(0) >= LINE_MAX_BYTES {
                 let is_array = text.starts_with(b"[");
-                self.skip_line()?;
+                self.lines.skip_until(b'\n')?;
                 let reason =
                     if is_array { NOT_LINES.to_owned() } else { format!("is longer than {LINE_MAX_BYTES} bytes") };
                 return Ok(Some((self.number, Err(reason))));
             }
             if !text.is_empty() {
                 return Ok(Some((self.number, Ok(text.to_vec()))));
-            }
-        }
-    }
-
-    fn skip_line(&mut self) -> io::Result<()> {
-        loop {
-            let buffer = self.lines.fill_buf()?;
-            if buffer.is_empty() {
-                return Ok(());
-            }
-            let (used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
-                Some(place) => (place + 1, true),
-                None => (buffer.len(), false),
-            };
-            self.lines.consume(used);
-            if ended {
-                return Ok(());
             }
         }
     }
@@ -170,9 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_numbers_and_blank_ones_are_left_out() {
-        let line = |number, text: &str| (number, Ok(text.as_bytes().to_vec()));
-        assert_eq!(lines_of(b"a\r\n\n  \nb"), [line(1, "a"), line(4, "b")]);
+    fn lines_keep_their_numbers_without_blank_lines_and_a_byte_order_mark() {
+        for (content, expected) in [
+            ("a\r\n\n  \nb", &[(1, "a"), (4, "b")][..]),
+            ("\u{feff}a\nb", &[(1, "a"), (2, "b")]),
+            ("\u{feff}\nb", &[(2, "b")]),
+            ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
+        ] {
+            let expected: Vec<NumberedLine> =
+                expected.iter().map(|(number, text)| (*number, Ok(text.as_bytes().to_vec()))).collect();
+            assert_eq!(lines_of(content.as_bytes()), expected);
+        }
     }
 
     #[test]
@@ -182,27 +146,6 @@ mod tests {
         let lines = lines_of(&content);
         assert!(lines[0].1.is_err());
         assert_eq!(lines[1], (2, Ok(b"b".to_vec())));
-    }
-
-    #[test]
-    fn gzip_is_noticed_by_its_content() {
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(b"a\nb\n").unwrap();
-        let compressed = gzip.finish().unwrap();
-        assert_eq!(lines_of(&compressed).len(), 2);
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(&compressed[..compressed.len() - 9]).unwrap();
-        let mut reader = LineReader::open(file.path()).unwrap();
-        let error = std::iter::from_fn(|| reader.next_line().transpose()).find_map(Result::err);
-        assert!(matches!(error, Some(SourceError::BrokenGzip(..))), "{error:?}");
-    }
-
-    #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line() {
-        let line = |number, text: &str| (number, Ok(text.as_bytes().to_vec()));
-        assert_eq!(lines_of("\u{feff}a\nb".as_bytes()), [line(1, "a"), line(2, "b")]);
-        assert_eq!(lines_of("\u{feff}\nb".as_bytes()), [line(2, "b")]);
-        assert_eq!(lines_of("a\n\u{feff}b".as_bytes()), [line(1, "a"), line(2, "\u{feff}b")]);
     }
 
     #[test]

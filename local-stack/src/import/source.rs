@@ -14,44 +14,38 @@ const READ_AHEAD: usize = 512;
 /// One comment to import, with the number of its line, or the reason why the line is not a comment.
 pub type Numbered = (u64, Result<NewComment, String>);
 
-/// The reason why the comments of a source were not read to their end.
+/// The reason why the comments of a source were not read to their end, with advice for the user.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// A broken or truncated gzip stream, after this line.
-    #[error("its gzip data is broken or cut off after line {0} ({1})")]
+    #[error(
+        "its gzip data is broken or cut off after line {0} ({1}); `gzip -t` checks a file; import a whole copy of it, \
+         which leaves what was imported as it is"
+    )]
     BrokenGzip(u64, #[source] io::Error),
     /// The file system's error, after this line.
-    #[error("it cannot be read beyond line {0}: {1}")]
+    #[error(
+        "it cannot be read beyond line {0}: {1}; import it again when that is solved, which leaves what was imported \
+         as it is"
+    )]
     File(u64, #[source] io::Error),
     /// The file begins, in this line, with a JSON array that continues behind the line.
-    #[error("line {0} {NOT_LINES}")]
+    #[error("line {0} {NOT_LINES}; nothing of it was imported")]
     Array(u64),
     /// The thread that reads panicked.
-    #[error("the thread that reads it ended by a mistake of this program: {0}")]
+    #[error(
+        "the thread that reads it ended by a mistake of this program: {0}; please report this; what was imported stays"
+    )]
     Reader(String),
     /// No thread could be started to read.
-    #[error("no thread could be started to read it: {0}")]
+    #[error(
+        "no thread could be started to read it: {0}; import it again when that is solved, which leaves what was \
+         imported as it is"
+    )]
     Thread(#[source] io::Error),
     /// An interrupt ended the import.
-    #[error("it was interrupted")]
+    #[error("it was interrupted; import it again for the rest, which leaves what was imported as it is")]
     Interrupted,
-}
-
-impl SourceError {
-    /// Advice for the user.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::BrokenGzip(..) => {
-                "`gzip -t` checks a file; import a whole copy of it, which leaves what was imported as it is"
-            }
-            Self::File(..) | Self::Thread(_) => {
-                "import it again when that is solved, which leaves what was imported as it is"
-            }
-            Self::Array(_) => "nothing of it was imported",
-            Self::Reader(_) => "please report this; what was imported stays",
-            Self::Interrupted => "import it again for the rest, which leaves what was imported as it is",
-        }
-    }
 }
 
 type Line = Result<Numbered, SourceError>;
@@ -61,12 +55,6 @@ pub struct Source {
     lines: mpsc::Receiver<Line>,
     reader: Option<io::Result<thread::JoinHandle<()>>>,
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
-    }
 }
 
 impl Source {

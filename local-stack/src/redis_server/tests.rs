@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Inner, RedisServer, RedisServerError, answering_pid, program};
+use super::{RedisServer, RedisServerError, answering_pid, program};
 
 /// Set in the process that plays the parent in `a_killed_parent_leaves_no_server_behind`. It names that test's folder.
 const PARENT_VARIABLE: &str = "PAGEMARK_TEST_PARENT";
@@ -48,8 +48,8 @@ fn run(server: &RedisServer, command: &[&str]) -> String {
 #[tokio::test]
 async fn a_started_server_answers_and_is_set_up_as_an_index() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path()).await.unwrap();
-    assert!(server.is_running());
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
+    assert!(server.pid().is_some());
     assert_eq!(answering_pid(&server.url()).unwrap(), server.pid().unwrap());
     assert_eq!(run(&server, &["CONFIG", "GET", "maxmemory-policy"]), "maxmemory-policy noeviction");
     assert_eq!(run(&server, &["CONFIG", "GET", "appendonly"]), "appendonly no");
@@ -58,7 +58,7 @@ async fn a_started_server_answers_and_is_set_up_as_an_index() {
 
     let (url, pid) = (server.url(), server.pid().unwrap());
     server.stop().await;
-    assert!(!server.is_running() && !process_exists(pid));
+    assert!(server.pid().is_none() && !process_exists(pid));
     assert!(answering_pid(&url).is_err());
     assert!(matches!(server.restart().await, Err(RedisServerError::Stopped)));
 }
@@ -66,7 +66,7 @@ async fn a_started_server_answers_and_is_set_up_as_an_index() {
 #[tokio::test]
 async fn a_restart_keeps_the_address_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path()).await.unwrap();
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
     let (url, pid) = (server.url(), server.pid().unwrap());
     assert_eq!(run(&server, &["SET", "a", "1"]), "OK");
     server.restart().await.unwrap();
@@ -74,54 +74,43 @@ async fn a_restart_keeps_the_address_and_nothing_else() {
     assert_ne!(server.pid().unwrap(), pid);
     assert!(!process_exists(pid));
     assert_eq!(run(&server, &["KEYS", "*"]), "");
+
+    let pid = server.pid().unwrap();
+    drop(server);
+    assert!(!process_exists(pid), "a drop kills it");
 }
 
 #[tokio::test]
 async fn without_a_supervisor_a_killed_server_stays_down() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path()).await.unwrap();
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
     kill(server.pid().unwrap());
-    wait_for("the end of the server", || (!server.is_running()).then_some(()));
+    wait_for("the end of the server", || server.pid().is_none().then_some(()));
     assert_eq!(server.pid(), None);
     server.restart().await.unwrap();
-    assert!(server.is_running());
+    assert!(server.pid().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_supervised_server_comes_back_each_time_it_is_killed() {
+async fn a_supervised_server_comes_back_each_time_it_is_killed_until_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Arc::new(RedisServer::start(folder.path()).await.unwrap());
-    let (shut_down, shutdown) = tokio::sync::oneshot::channel::<()>();
-    let supervisor = tokio::spawn(Arc::clone(&server).supervise(async {
-        shutdown.await.ok();
-    }));
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
+    let supervisor = tokio::spawn(Arc::clone(&server).supervise());
     for _ in 0..3 {
         let pid = server.pid().unwrap();
         kill(pid);
         let again = wait_for("another process", || server.pid().filter(|again| *again != pid));
         wait_for("its answer", || answering_pid(&server.url()).ok().filter(|answering| *answering == again));
     }
-    shut_down.send(()).unwrap();
-    supervisor.await.unwrap();
-    let pid = server.pid().unwrap();
-    drop(server);
-    assert!(!process_exists(pid), "a drop kills it");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_supervisor_ends_with_its_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Arc::new(RedisServer::start(folder.path()).await.unwrap());
-    let supervisor = tokio::spawn(Arc::clone(&server).supervise(std::future::pending()));
     server.stop().await;
-    tokio::time::timeout(Duration::from_secs(5), supervisor).await.expect("it ends").unwrap();
-    assert!(!server.is_running());
+    tokio::time::timeout(Duration::from_secs(5), supervisor).await.expect("it ends with its server").unwrap();
+    assert_eq!(server.pid(), None);
 }
 
 #[test]
 fn a_missing_program_is_one_line_that_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Inner::start(folder.path(), "no-such-redis-server".as_ref(), Vec::new()).unwrap_err();
+    let error = RedisServer::start_program("no-such-redis-server".as_ref(), folder.path(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::Missing { .. }), "{error:?}");
     let line = error.to_string();
     assert_eq!(line.lines().count(), 1, "{line}");
@@ -134,7 +123,7 @@ fn a_missing_program_is_one_line_that_says_what_to_install() {
 fn a_server_that_ends_at_once_shows_its_log() {
     let folder = tempfile::tempdir().unwrap();
     // The program `ls` does not know the option --port, reports that and ends.
-    let error = Inner::start(folder.path(), "ls".as_ref(), Vec::new()).unwrap_err();
+    let error = RedisServer::start_program("ls".as_ref(), folder.path(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::NotReady { .. }), "{error:?}");
     assert!(error.to_string().contains("redis.log: ls: "), "{error}");
     assert_eq!(error.to_string().lines().count(), 1);
@@ -143,17 +132,17 @@ fn a_server_that_ends_at_once_shows_its_log() {
 #[tokio::test]
 async fn another_server_at_the_port_is_not_taken_for_ours() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path()).await.unwrap();
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
     // The situation of a restart when another server has taken the port meanwhile.
     let pid = server.pid().unwrap();
-    let intruder = Inner {
+    let intruder = RedisServer {
         arguments: Vec::new(),
         program: program(),
         directory: folder.path().to_owned(),
-        port: server.inner.port,
+        port: server.port,
         state: std::sync::Mutex::new(super::State { child: None, watchdog: None, stopped: false }),
     };
-    let error = intruder.restart().unwrap_err();
+    let error = intruder.start_child().unwrap_err();
     assert!(error.to_string().contains("Address already in use"), "{error}");
     assert_eq!(answering_pid(&server.url()).unwrap(), pid);
 }
@@ -161,25 +150,25 @@ async fn another_server_at_the_port_is_not_taken_for_ours() {
 #[tokio::test]
 async fn a_killed_watchdog_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(folder.path()).await.unwrap();
-    let first = server.inner.state().watchdog.as_ref().unwrap().shell.id();
+    let server = RedisServer::start(folder.path(), &[]).await.unwrap();
+    let first = server.state().watchdog.as_ref().unwrap().shell.id();
     kill(first);
     // The pipe shows the end of a process only after the kernel has collected it, so ask repeatedly.
     let second = wait_for("another watchdog", || {
-        let mut state = server.inner.state();
+        let mut state = server.state();
         let pid = state.child.as_ref().unwrap().id();
         state.guard(pid).unwrap();
         let shell = state.watchdog.as_ref().unwrap().shell.id();
         (shell != first).then_some(shell)
     });
-    assert!(process_exists(second) && server.is_running());
+    assert!(process_exists(second) && server.pid().is_some());
 }
 
 #[test]
 fn a_killed_parent_leaves_no_server_behind() {
     if let Some(folder) = std::env::var_os(PARENT_VARIABLE) {
         let folder = Path::new(&folder);
-        let server = Inner::start(folder, &program(), Vec::new()).unwrap();
+        let server = RedisServer::start_program(&program(), folder, Vec::new()).unwrap();
         std::fs::write(folder.join("url.new"), server.url()).unwrap();
         // Write and rename, so that the other process never reads an incomplete text.
         std::fs::rename(folder.join("url.new"), folder.join("url")).unwrap();
