@@ -61,16 +61,16 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     let cd = Cd { created_at: created_at(50), id: id(50) };
     index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
     index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
-    index.catalog(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
+    index.product_totals(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
     Ok(())
 }
 
-/// The calls of the repair job outside a rebuild. It reads the places of comments, sweeps the index, advances the
+/// The calls of the repair job outside a rebuild. It reads the places of comments, scans the index, advances the
 /// watermarks, and vouches for the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     index.ranks(&id(1), &Places::of([&placement(1)])).await?;
-    let mut position = index.sweep().await?;
-    while index.sweep_on(&mut position).await?.is_some() {}
+    let mut position = index.begin_index_scan().await?;
+    while index.next_index_part(&mut position).await?.is_some() {}
     index.forget_if_empty(&product(), None).await?;
     let servers = index.server_identity().await?;
     let marked = index.watermarks(TABLE_ID).await?.into_iter().filter_map(|(partition, marked)| match marked {

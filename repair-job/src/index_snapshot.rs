@@ -115,7 +115,7 @@ impl IndexSnapshot {
             products.into_iter().map(|product| index.partition_of(product)).collect();
         let since: Vec<(IndexPartition, Timestamp)> =
             partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
-        index.assert_kept(&self.table_id, &since, servers).await
+        index.assert_up_to_date(&self.table_id, &since, servers).await
     }
 
     /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.

@@ -1,6 +1,6 @@
 //! Writes to the page index.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use model::{BaseSet, ProductId, plan::IndexEdit};
 use process::StoreError;
@@ -102,32 +102,6 @@ impl PageIndex {
     /// The partition of a product.
     pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
         self.keys.partition_of(product)
-    }
-
-    /// The members and scores of a base set, oldest first. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn members(&self, set: &BaseSet) -> Result<Vec<(String, f64)>, StoreError> {
-        let mut range = Routed::new("ZRANGE", &self.keys.base_set(set));
-        range.arg(0).arg(-1).arg("WITHSCORES");
-        self.ask(range).await
-    }
-
-    /// The product names in a partition, escaped as in filter keys. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn products(&self, partition: IndexPartition) -> Result<BTreeSet<String>, StoreError> {
-        self.ask(Routed::new("SMEMBERS", &self.keys.products(partition))).await
-    }
-
-    /// The languages of a product. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn languages(&self, product: &ProductId) -> Result<BTreeSet<String>, StoreError> {
-        self.ask(Routed::new("SMEMBERS", &self.keys.languages(product))).await
     }
 
     /// The key of a base set.

@@ -18,9 +18,6 @@ const SETS_TOGETHER: usize = 256;
 impl PageIndex {
     /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
     /// and the languages that the index names. Also lists the names from `places` that have no members.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
         let mut names = self.names(places.products()).await?;
         let sets = Ranks::base_sets(places, &names);
@@ -40,10 +37,7 @@ impl PageIndex {
     }
 
     /// The names that the index holds for each product, without checking whether they have members. Omits names that
-    /// are not valid languages: the sweep finds those.
-    ///
-    /// # Errors
-    /// The store's.
+    /// are not valid languages: the index scan finds those.
     pub async fn names<'product>(
         &self,
         products: impl IntoIterator<Item = &'product ProductId>,
@@ -67,9 +61,6 @@ impl PageIndex {
     }
 
     /// The scores of members in base sets; `None` for a member that a set does not have.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
         let mut scores = Vec::with_capacity(asked.len());
         for together in asked.chunks(SETS_TOGETHER) {
@@ -84,9 +75,6 @@ impl PageIndex {
     }
 
     /// The sizes of base sets.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
         let mut sizes = Vec::with_capacity(sets.len());
         for together in sets.chunks(SETS_TOGETHER) {
@@ -98,9 +86,6 @@ impl PageIndex {
 
     /// Removes the name of a product (`None`), or of one of its languages, if it has no comments. One script checks and
     /// removes.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
         let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
         let partition = self.keys.partition_of(product);
@@ -114,7 +99,7 @@ impl PageIndex {
 }
 
 /// The whole sets of names that are both in `expected` and in the index. The comment did not cause other names; the
-/// sweep checks those.
+/// index scan checks those.
 fn wholes(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
     let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
     languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()

@@ -18,7 +18,7 @@ use futures_util::future::try_join_all;
 use model::Timestamp;
 use process::{Store, StoreError};
 
-use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
+use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed, keys::Keys};
 
 /// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
 const REDIS_VERSION_MIN: u32 = 7;
@@ -71,16 +71,18 @@ impl PageIndex {
             keys.retain(|key| !Keys::is_rebuild_token(key));
             // Keys of partitions that do not exist, for example after their number changed. A rebuild never fills
             // those.
-            let strays: Vec<String> = keys.extract_if(.., |key| self.keys.split(key).is_none()).collect();
-            self.ask_all::<()>(strays.iter().map(|key| Routed::new("UNLINK", key))).await?;
-            let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            let mut strays = Vec::new();
+            let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
             for key in keys {
-                if let Some(token) = self.keys.rebuild_token_beside(&key) {
-                    by_token.entry(token.clone()).or_insert_with(|| vec![token]).push(key);
+                match self.keys.split(&key).map(|(partition, _)| partition) {
+                    Some(partition) => by_partition.entry(partition).or_default().push(key),
+                    None => strays.push(Routed::new("UNLINK", &key)),
                 }
             }
-            let calls = by_token.values().map(|keys| {
-                let mut call = Routed::call(&self.scripts.empty, keys);
+            self.ask_all::<()>(strays).await?;
+            let calls = by_partition.into_iter().map(|(partition, mut keys)| {
+                keys.insert(0, self.keys.rebuild_token(partition));
+                let mut call = Routed::call(&self.scripts.empty, &keys);
                 call.arg(&rebuild.token);
                 call
             });

@@ -10,7 +10,6 @@ use model::Timestamp;
 use process::StoreError;
 
 use super::{IndexPartition, PageIndex, connection::Routed};
-use crate::readiness::Marker;
 
 /// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,31 +35,18 @@ pub enum VouchTime {
 
 impl PageIndex {
     /// The markers of all partitions that belong to this table.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {
         let owner = self.keys.owner(table_id);
-        let command = |partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark").arg("vouched").arg("token");
-            command
-        };
-        type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
-        let markers: Vec<Answer> = self.ask_all(self.keys.partitions().map(command)).await?;
-        let marks =
-            self.keys.partitions().zip(markers).filter_map(|(partition, (table, watermark, vouched, token))| {
-                let (watermark, vouched) = Marker::of(table, watermark, vouched).of_owner(&owner)?;
-                Some((partition, Mark { watermark, vouched, token: token.unwrap_or_default() }))
-            });
+        let markers = self.markers(self.keys.partitions()).await?;
+        let marks = self.keys.partitions().zip(markers).filter_map(|(partition, (marker, token))| {
+            let (watermark, vouched) = marker.of_owner(&owner)?;
+            Some((partition, Mark { watermark, vouched, token: token.unwrap_or_default() }))
+        });
         Ok(marks.collect())
     }
 
     /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
     /// partitions where that was done. A partition that is being rebuilt is skipped.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn leave_token(
         &self,
         table_id: &str,

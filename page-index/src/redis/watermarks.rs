@@ -43,21 +43,12 @@ pub struct Advance {
 
 impl PageIndex {
     /// The instant up to which each partition is reconciled.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn watermarks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Marked)>, StoreError> {
         let owner = self.keys.owner(table_id);
-        let command = |partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark");
-            command
-        };
-        let markers: Vec<(Option<String>, Option<i64>)> = self.ask_all(self.keys.partitions().map(command)).await?;
-        let marked = markers.into_iter().map(|(table, watermark)| match (table, watermark) {
-            (Some(table), Some(ms)) if table == owner => Timestamp::from_epoch_ms(ms).map_or(Marked::Not, Marked::UpTo),
-            _ => Marked::Not,
-        });
+        let markers = self.markers(self.keys.partitions()).await?;
+        let marked = markers
+            .into_iter()
+            .map(|(marker, _)| marker.of_owner(&owner).map_or(Marked::Not, |(watermark, _)| Marked::UpTo(watermark)));
         Ok(self.keys.partitions().zip(marked).collect())
     }
 
@@ -102,9 +93,6 @@ impl PageIndex {
 
     /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
     /// the journal up to `to` may call this.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
         let done = self.step(&advance, Some(to)).await?;
         let advanced = advance.from.into_iter().zip(done).filter(|(_, done)| *done);

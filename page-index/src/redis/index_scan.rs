@@ -1,7 +1,8 @@
-//! Sweeps everything that the page index holds, in steps that can resume later.
+//! Reads everything that the page index holds, in steps that can resume later.
 
-use model::{BaseSet, FilterKey, Language, ProductId, Rating};
+use model::{BaseSet, FilterKey, ProductId};
 use process::{Remedy, StoreError};
+use redis::FromRedisValue;
 use serde::{Deserialize, Serialize};
 
 use super::{IndexPartition, PageIndex, connection::Routed, walk::moving, watermarks::ServerIdentity};
@@ -12,12 +13,12 @@ const KEYS_COUNT: u32 = 100;
 /// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
 const MEMBERS_COUNT: u32 = 500;
 
-/// A resume position of a sweep.
+/// The position from which an index scan resumes.
 ///
 /// A cursor is valid only on the server that gave it, and not after a restart of that server. A key whose slot moved
-/// may now be on a server that the sweep has already visited. In these cases the sweep starts anew.
+/// may now be on a server that the scan has already visited. In these cases the scan starts anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SweepPosition {
+pub struct IndexScanPosition {
     servers: ServerIdentity,
     /// Which server serves which slots.
     #[serde(default)]
@@ -36,7 +37,7 @@ pub struct SweepPosition {
 
 /// A part of the page index's content.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Swept {
+pub enum IndexPart {
     /// Members of a base set with their scores.
     Members(BaseSet, Vec<(String, f64)>),
     /// Names of products, escaped as in filter keys.
@@ -61,13 +62,10 @@ enum KeyKind {
 }
 
 impl PageIndex {
-    /// The position at the start of a sweep.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn sweep(&self) -> Result<SweepPosition, StoreError> {
+    /// The position at the start of an index scan.
+    pub async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
         let (servers, slots) = (self.server_identity().await?, self.slots().await?.ok_or_else(moving)?);
-        Ok(SweepPosition {
+        Ok(IndexScanPosition {
             servers,
             slots,
             master: 0,
@@ -78,11 +76,8 @@ impl PageIndex {
         })
     }
 
-    /// Whether a sweep can resume from a position.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn is_sweep_valid(&self, position: &SweepPosition) -> Result<bool, StoreError> {
+    /// Whether an index scan can resume from a position.
+    pub async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
         let is_same = self.server_identity().await? == position.servers;
         Ok(is_same && self.slots().await?.is_some_and(|slots| slots == position.slots))
     }
@@ -93,73 +88,68 @@ impl PageIndex {
         Ok(layout.is_at_rest.then(|| layout.serving()))
     }
 
-    /// The next step. `None` when the sweep has returned every key that existed during the whole sweep, unless the
-    /// servers changed meanwhile ([`PageIndex::is_sweep_valid`]). Something may come more than once.
+    /// The next step. `None` when the scan has returned every key that existed during the whole scan, unless the
+    /// servers changed meanwhile ([`PageIndex::is_index_scan_valid`]). Something may come more than once.
     ///
     /// # Errors
     /// The store's. The position is then unchanged.
-    pub async fn sweep_on(&self, position: &mut SweepPosition) -> Result<Option<Swept>, StoreError> {
+    pub async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
         if position.pending.is_empty() {
             return self.next_pending(position).await;
         }
         let Some(key) = position.pending.last().cloned() else { return Ok(None) };
-        let (next, swept) = match self.read_from(&key, position.member_cursor).await {
-            Err(error) if error.remedy() == Remedy::Quarantine => (0, Swept::Unreadable(key, error.to_string())),
+        let (next, part) = match self.read_from(&key, position.member_cursor).await {
+            Err(error) if error.remedy() == Remedy::Quarantine => (0, IndexPart::Unreadable(key, error.to_string())),
             read => read?,
         };
         position.member_cursor = next;
         if position.member_cursor == 0 {
             position.pending.pop();
         }
-        Ok(Some(swept))
+        Ok(Some(part))
     }
 
-    async fn next_pending(&self, position: &mut SweepPosition) -> Result<Option<Swept>, StoreError> {
+    async fn next_pending(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
         if position.is_last {
             (position.master, position.cursor, position.is_last) = (position.master + 1, 0, false);
         }
-        let layout = self.bounded(self.connection.layout()).await?;
-        if !layout.is_at_rest {
-            return Err(moving());
-        }
+        let layout = self.layout().await?;
         let Some(master) = layout.masters.get(position.master) else { return Ok(None) };
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(position.cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(KEYS_COUNT);
-        let (next, mut keys): (u64, Vec<String>) = self.bounded(master.query(&scan)).await?;
+        let (next, mut keys) = self.scan_keys(master, position.cursor, KEYS_COUNT).await?;
         keys.sort_unstable();
         keys.dedup();
         (position.cursor, position.is_last) = (next, next == 0);
         (position.pending, position.member_cursor) = (keys, 0);
-        Ok(Some(Swept::Nothing))
+        Ok(Some(IndexPart::Nothing))
     }
 
-    async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, Swept), StoreError> {
+    async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, IndexPart), StoreError> {
         Ok(match self.kind(key) {
-            KeyKind::Bookkeeping => (0, Swept::Nothing),
-            KeyKind::Unknown => (0, Swept::Unknown(key.to_owned())),
+            KeyKind::Bookkeeping => (0, IndexPart::Nothing),
+            KeyKind::Unknown => (0, IndexPart::Unknown(key.to_owned())),
             KeyKind::Base(set) => {
-                let (next, members) = self.members_from(key, cursor).await?;
-                (next, Swept::Members(set, members))
+                let (next, members) = self.members_from("ZSCAN", key, cursor).await?;
+                (next, IndexPart::Members(set, members))
             }
             KeyKind::Products(partition) => {
-                let (next, names) = self.names_from(key, cursor).await?;
-                (next, Swept::Products(partition, names))
+                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
+                (next, IndexPart::Products(partition, names))
             }
             KeyKind::Languages(product) => {
-                let (next, names) = self.names_from(key, cursor).await?;
-                (next, Swept::Languages(product, names))
+                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
+                (next, IndexPart::Languages(product, names))
             }
         })
     }
 
-    async fn members_from(&self, key: &str, cursor: u64) -> Result<(u64, Vec<(String, f64)>), StoreError> {
-        let mut scan = Routed::new("ZSCAN", key);
-        scan.arg(cursor).arg("COUNT").arg(MEMBERS_COUNT);
-        self.ask(scan).await
-    }
-
-    async fn names_from(&self, key: &str, cursor: u64) -> Result<(u64, Vec<String>), StoreError> {
-        let mut scan = Routed::new("SSCAN", key);
+    /// Some members of a set, read by `command`, and the cursor that follows.
+    async fn members_from<T: FromRedisValue>(
+        &self,
+        command: &str,
+        key: &str,
+        cursor: u64,
+    ) -> Result<(u64, T), StoreError> {
+        let mut scan = Routed::new(command, key);
         scan.arg(cursor).arg("COUNT").arg(MEMBERS_COUNT);
         self.ask(scan).await
     }
@@ -174,24 +164,17 @@ impl PageIndex {
         }
         let read = || {
             let (product, rest) = name.strip_prefix("PRODUCT#")?.split_once(':')?;
-            // The product is escaped as in a filter key, so the filter key's parser reads it.
-            let product = FilterKey::parse(&format!("PRODUCT#{product}/~/~")).ok()?.product;
-            if self.keys.partition_of(&product) != partition {
+            // Product and filter are written as in a filter key, so the filter key's parser reads them.
+            let filter = if rest == "languages" { "~/~" } else { rest };
+            let key = FilterKey::parse(&format!("PRODUCT#{product}/{filter}")).ok()?;
+            if self.keys.partition_of(&key.product) != partition {
                 return None;
             }
             if rest == "languages" {
-                return Some(KeyKind::Languages(product));
+                return Some(KeyKind::Languages(key.product));
             }
-            let (language, rating) = rest.split_once('/')?;
-            let language = match language {
-                model::ANY => None,
-                tag => Some(Language::parse(tag).ok().filter(|language| language.as_str() == tag)?),
-            };
-            let rating = match rating {
-                model::ANY => None,
-                digit => Some(Rating::parse(digit).ok()?),
-            };
-            Some(KeyKind::Base(BaseSet { product, language, rating }))
+            let [set] = key.filter.base_sets(&key.product).try_into().ok()?;
+            Some(KeyKind::Base(set))
         };
         read().unwrap_or(KeyKind::Unknown)
     }
