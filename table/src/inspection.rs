@@ -1,14 +1,12 @@
 //! Reads for the repair job only: unfiltered item collections, primary items by key and by the index `primaries`, scans,
 //! the journal in parts.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, KeysAndAttributes};
 use model::{
-    CommentId, FilterKey, Malformed, ProductId, Timestamp,
-    item::{PlacedComment, attribute, comment_pk},
+    CommentId, Malformed, ProductId, Timestamp,
+    item::{CommentItem, PlacedComment, attribute},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
-    primaries::{PrimaryEntry, primaries_shard},
+    primaries::primaries_shard,
 };
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
@@ -16,8 +14,9 @@ use tokio::time::Instant as Deadline;
 
 use super::{
     PRIMARIES, SdkItem, Table, from_sdk_item,
-    item_key::{InvalidEntry, ItemKey},
-    page_answer::{QueryReader, StoredEntry},
+    guarded::deciding_names,
+    item_key::{InvalidEntry, ItemKey, item_key, primary_key},
+    page_answer::{QueryReader, StoredItem},
 };
 use crate::error::{refused, store_error};
 
@@ -76,14 +75,6 @@ pub struct JournalPart {
     pub next: Option<JournalPosition>,
 }
 
-fn item_key(pk: String, sk: String) -> SdkItem {
-    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
-}
-
-fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
-    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
-}
-
 /// The error of a query of `primaries`. Such a query has no data that could be at fault: only its index can be missing.
 fn without_primaries(error: StoreError) -> StoreError {
     match error {
@@ -106,9 +97,6 @@ impl Table {
 
     /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
     /// units.
-    ///
-    /// # Errors
-    /// Like [`Table::items_of`].
     pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
         let mut items = Vec::new();
         let mut start = None;
@@ -129,38 +117,30 @@ impl Table {
     }
 
     /// The primary item of this id and product, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
-        self.admit_read().await;
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(primary_item_key(id, product)));
-        let get = get.consistent_read(true).set_return_consumed_capacity(self.wants_capacity());
-        let answer = get.send().await.map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
-        Ok(answer.item.map(Item::from))
+        Ok(self.item(primary_key(id, product)).await?.map(Item::from))
     }
 
     /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
     /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn primary_items_of(
         &self,
         comments: &[(CommentId, ProductId)],
         deadline: Deadline,
     ) -> Result<Vec<Item>, StoreError> {
+        let names = deciding_names();
+        let projection =
+            ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
         let mut items = Vec::with_capacity(comments.len());
         for part in comments.chunks(BATCH_GET_MAX) {
-            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_item_key(id, product)).collect();
+            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_key(id, product)).collect();
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
                 self.admit_read().await;
                 let wanted = KeysAndAttributes::builder()
                     .set_keys(Some(std::mem::take(&mut keys)))
-                    .projection_expression(PLACEMENT)
-                    .set_expression_attribute_names(Some(placement_names()));
+                    .projection_expression(&projection)
+                    .set_expression_attribute_names(Some(names.clone()));
                 let wanted = wanted.build().map_err(refused)?;
                 let get = self.client.batch_get_item().request_items(&self.name, wanted);
                 let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
@@ -180,9 +160,6 @@ impl Table {
 
     /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent. Callers look again
     /// before they conclude anything.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn scan_segment(
         &self,
         from: Option<ItemKey>,
@@ -228,7 +205,7 @@ impl Table {
         limit: u32,
     ) -> Result<PrimariesPart, StoreError> {
         self.admit_read().await;
-        let reader = QueryReader::<PrimaryEntry>::default();
+        let reader = QueryReader::<CommentItem>::default();
         self.client
             .query()
             .table_name(&self.name)
@@ -244,16 +221,13 @@ impl Table {
             .send()
             .await
             .map_err(|error| without_primaries(store_error(error)))?;
-        let answer = reader.take_readable()?.into_entries();
-        self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
+        let answer = reader.take_readable()?.into_items();
+        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
+        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
+        // A foreign tool may have put other items into the index.
+        let entries = answer.items.into_iter().filter(StoredItem::is_primary);
         Ok(PrimariesPart {
-            // A foreign tool may have put other items into the index.
-            comments: answer
-                .items
-                .into_iter()
-                .filter(StoredEntry::is_of_primary_item)
-                .map(StoredEntry::placed)
-                .collect(),
+            comments: entries.map(StoredItem::placed).collect(),
             read: answer.scanned_count,
             next: answer.last_evaluated_key.map(|key| PrimariesPosition(key.into())),
         })
@@ -261,9 +235,6 @@ impl Table {
 
     /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
     /// (exclusive), strongly consistent.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn journal_part(
         &self,
         shard: u32,
@@ -302,20 +273,4 @@ impl Table {
         });
         Ok(JournalPart { rows: rows.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(JournalPosition) })
     }
-}
-
-/// The attributes that [`model::item::Image::of_primary`] reads. Some of the names are reserved words.
-const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto, #shard, pcd";
-
-fn placement_names() -> HashMap<String, String> {
-    [
-        ("#language", attribute::LANGUAGE),
-        ("#rating", attribute::RATING),
-        ("#revision", attribute::REVISION),
-        ("#comment_blob", attribute::COMMENT_BLOB),
-        ("#auto", attribute::AUTO),
-        ("#shard", attribute::SHARD),
-    ]
-    .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
-    .into()
 }

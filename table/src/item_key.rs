@@ -1,7 +1,13 @@
 //! The key of an item.
 
-use model::Malformed;
+use aws_sdk_dynamodb::types::AttributeValue;
+use model::{
+    CommentId, FilterKey, Malformed, ProductId,
+    item::{attribute, comment_pk},
+};
 use serde::{Deserialize, Serialize};
+
+use crate::SdkItem;
 
 /// The position from which a scan continues: the key of the last item that is already done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,4 +25,14 @@ pub struct InvalidEntry {
     pub key: ItemKey,
     /// The problem.
     pub problem: Malformed,
+}
+
+/// A key in the SDK's types.
+pub(crate) fn item_key(pk: String, sk: String) -> SdkItem {
+    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
+}
+
+/// The key of the primary item of a comment.
+pub(crate) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
+    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
 }
