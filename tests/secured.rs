@@ -7,7 +7,7 @@ use model::{
     Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{Marked, PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
+use page_index::{PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
 use process::{StoreError, now};
 
 use crate::fixture::{
@@ -73,11 +73,8 @@ async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     while index.next_index_part(&mut position).await?.is_some() {}
     index.forget_if_empty(&product(), None).await?;
     let servers = index.server_identity().await?;
-    let marked = index.watermarks(TABLE_ID).await?.into_iter().filter_map(|(partition, marked)| match marked {
-        Marked::UpTo(watermark) => Some((partition, watermark)),
-        Marked::Not => None,
-    });
-    let prepared = index.prepare_advance(TABLE_ID, &marked.collect_vec(), &servers).await?;
+    let watermarks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.watermark));
+    let prepared = index.prepare_advance(TABLE_ID, &watermarks.collect_vec(), &servers).await?;
     index.advance(prepared, now().plus_ms(1)).await?;
     let marks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.token)).collect_vec();
     let left = index.leave_token(TABLE_ID, &marks, "a token", VouchTime::At(now())).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{BaseSet, Timestamp, journal::JOURNAL_RETENTION_DAYS};
-use page_index::{IndexPartition, Marked, PageIndex, PageIndexConfig};
+use page_index::{IndexPartition, PageIndex, PageIndexConfig};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
@@ -32,12 +32,8 @@ async fn table_id(stores: &Stores) -> String {
 
 /// The partitions that have a watermark, each with its watermark.
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
-    let marked = index.watermarks(&table_id(stores).await).await.unwrap();
-    let up_to = marked.into_iter().filter_map(|(partition, marked)| match marked {
-        Marked::UpTo(at) => Some((partition, at)),
-        Marked::Not => None,
-    });
-    up_to.collect()
+    let marks = index.marks(&table_id(stores).await).await.unwrap();
+    marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
 }
 
 #[tokio::test]

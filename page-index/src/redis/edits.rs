@@ -86,17 +86,14 @@ impl PageIndex {
             vec![self.keys.products(self.keys.partition_of(&edit.product)), self.keys.languages(&edit.product)];
         keys.extend(edit.add.iter().chain(&edit.remove).map(|set| self.keys.base_set(set)));
         let language = edit.add.iter().find_map(|set| set.language.as_ref());
-        let mut command = Routed::call(&self.scripts.edit, &keys);
-        command
+        let emptied: Vec<&str> = edit.remove.iter().map(whole_of).collect();
+        Routed::call(&self.scripts.edit, &keys)
             .arg(edit.id.as_str())
             .arg(edit.created_at.map_or(0, |created_at| created_at.epoch_ms()))
             .arg(edit.add.len())
             .arg(edit.product.escaped())
-            .arg(language.map_or("", |language| language.as_str()));
-        for set in &edit.remove {
-            command.arg(whole_of(set));
-        }
-        command
+            .arg(language.map_or("", |language| language.as_str()))
+            .arg(emptied)
     }
 
     /// The partition of a product.

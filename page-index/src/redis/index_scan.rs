@@ -5,7 +5,7 @@ use process::{Remedy, StoreError};
 use redis::FromRedisValue;
 use serde::{Deserialize, Serialize};
 
-use super::{IndexPartition, PageIndex, connection::Routed, walk::moving, watermarks::ServerIdentity};
+use super::{IndexPartition, PageIndex, connection::Routed, watermarks::ServerIdentity};
 
 /// How many keys one step reads: few, because a position stores the names of the keys that are left.
 const KEYS_COUNT: u32 = 100;
@@ -64,10 +64,9 @@ enum KeyKind {
 impl PageIndex {
     /// The position at the start of an index scan.
     pub async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
-        let (servers, slots) = (self.server_identity().await?, self.slots().await?.ok_or_else(moving)?);
         Ok(IndexScanPosition {
-            servers,
-            slots,
+            servers: self.server_identity().await?,
+            slots: self.layout().await?.serving(),
             master: 0,
             cursor: 0,
             is_last: false,
@@ -79,13 +78,8 @@ impl PageIndex {
     /// Whether an index scan can resume from a position.
     pub async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
         let is_same = self.server_identity().await? == position.servers;
-        Ok(is_same && self.slots().await?.is_some_and(|slots| slots == position.slots))
-    }
-
-    /// Which server serves which slots; `None` while slots are moving.
-    async fn slots(&self) -> Result<Option<String>, StoreError> {
         let layout = self.bounded(self.connection.layout()).await?;
-        Ok(layout.is_at_rest.then(|| layout.serving()))
+        Ok(is_same && layout.is_at_rest && layout.serving() == position.slots)
     }
 
     /// The next step. `None` when the scan has returned every key that existed during the whole scan, unless the
@@ -149,9 +143,7 @@ impl PageIndex {
         key: &str,
         cursor: u64,
     ) -> Result<(u64, T), StoreError> {
-        let mut scan = Routed::new(command, key);
-        scan.arg(cursor).arg("COUNT").arg(MEMBERS_COUNT);
-        self.ask(scan).await
+        self.ask(Routed::new(command, key).arg(cursor).arg("COUNT").arg(MEMBERS_COUNT)).await
     }
 
     /// Classifies a key by its name. A product's key in a wrong partition is unknown.

@@ -8,7 +8,7 @@
 //! - `known_languages`: a cache that saves a call.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
-//! - `watermarks`: reads and advances the instants up to which partitions are reconciled.
+//! - `watermarks`: advances the instants up to which partitions are reconciled.
 //! - `vouches`: the repair job's confirmations that readers may believe partitions.
 //! - `ranks`: reads the positions of comments, for callers that compare the index with the table.
 //! - `index_scan`: reads everything that the index holds, in steps that can resume later.
@@ -52,7 +52,7 @@ use known_languages::KnownLanguages;
 pub use rebuild::Rebuild;
 use scripts::Scripts;
 pub use vouches::{Mark, VouchTime};
-pub use watermarks::{Advance, Marked, ServerIdentity};
+pub use watermarks::{Advance, ServerIdentity};
 
 /// The page index.
 ///
@@ -125,11 +125,9 @@ impl PageIndex {
         &self,
         partitions: impl IntoIterator<Item = IndexPartition>,
     ) -> Result<Vec<(Marker, Option<String>)>, StoreError> {
-        let commands = partitions.into_iter().map(|partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark").arg("vouched").arg("token");
-            command
-        });
+        let fields = ["table", "watermark", "vouched", "token"];
+        let commands =
+            partitions.into_iter().map(|partition| Routed::new("HMGET", &self.keys.marker(partition)).arg(&fields));
         type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
         let answers: Vec<Answer> = self.ask_all(commands).await?;
         let markers = answers

@@ -64,14 +64,14 @@ impl PageIndex {
     fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
         let mut keys = vec![self.marker_of(query.product)];
         keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
-        let mut call = Routed::call(&self.scripts.page_start, &keys);
-        call.arg(query.skip).arg(query.order.to_string());
-        call.arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()));
-        call.arg(match reach {
-            Reach::JustBefore => 1,
-            Reach::First => 0,
-        });
-        call
+        Routed::call(&self.scripts.page_start, &keys)
+            .arg(query.skip)
+            .arg(query.order.to_string())
+            .arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()))
+            .arg(match reach {
+                Reach::JustBefore => 1,
+                Reach::First => 0,
+            })
     }
 
     fn read_start(
@@ -125,8 +125,7 @@ impl PageIndex {
     ) -> Result<IndexAnswer<Position>, StoreError> {
         let mut keys = vec![self.marker_of(product)];
         keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
-        let mut call = Routed::call(&self.scripts.position, &keys);
-        call.arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
+        let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
         type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
         let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
         Ok(self.judge(Marker::of(table, watermark, vouched), table_id, now).map(|_| {

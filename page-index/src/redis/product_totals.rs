@@ -41,8 +41,7 @@ impl PageIndex {
             let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);
             loop {
                 let keys = [self.keys.marker(partition), self.keys.products(partition)];
-                let mut call = Routed::call(&self.scripts.products, &keys);
-                call.arg(&cursor).arg(STEP);
+                let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(STEP);
                 type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
                 let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
                 match self.judge(Marker::of(table, watermark, vouched), table_id, now) {

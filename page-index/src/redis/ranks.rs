@@ -44,9 +44,8 @@ impl PageIndex {
     ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
         let products: Vec<&ProductId> = products.into_iter().collect();
         let is_named = products.iter().map(|product| {
-            let mut command = Routed::new("SISMEMBER", &self.keys.products(self.keys.partition_of(product)));
-            command.arg(product.escaped());
-            command
+            let names = self.keys.products(self.keys.partition_of(product));
+            Routed::new("SISMEMBER", &names).arg(product.escaped())
         });
         let languages = products.iter().map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
         let (is_named, languages) =
@@ -64,11 +63,8 @@ impl PageIndex {
     pub async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
         let mut scores = Vec::with_capacity(asked.len());
         for together in asked.chunks(SETS_TOGETHER) {
-            let commands = together.iter().map(|(set, members)| {
-                let mut command = Routed::new("ZMSCORE", &self.keys.base_set(set));
-                command.arg(members);
-                command
-            });
+            let commands =
+                together.iter().map(|(set, members)| Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members));
             scores.extend(self.ask_all::<Vec<Option<f64>>>(commands).await?);
         }
         Ok(scores)
@@ -90,11 +86,9 @@ impl PageIndex {
         let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
         let partition = self.keys.partition_of(product);
         let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
-        let mut call = Routed::call(&self.scripts.edit, &keys);
         // Comment ids are never empty, so this removes no member.
-        call.arg("").arg(0).arg(0).arg(product.escaped()).arg("");
-        call.arg(language.map_or(model::ANY, Language::as_str));
-        self.ask(call).await
+        let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(product.escaped()).arg("");
+        self.ask(call.arg(language.map_or(model::ANY, Language::as_str))).await
     }
 }
 

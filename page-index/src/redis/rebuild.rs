@@ -51,11 +51,8 @@ impl PageIndex {
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
         let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await? };
         // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
-        let tokens = self.keys.partitions().map(|partition| {
-            let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
-            command.arg(&rebuild.token);
-            command
-        });
+        let tokens = self.keys.partitions().map(|partition| self.keys.rebuild_token(partition));
+        let tokens = tokens.map(|key| Routed::new("SET", &key).arg(&rebuild.token));
         self.ask_all::<()>(tokens).await?;
         let markers = self.keys.partitions().map(|partition| Routed::new("UNLINK", &self.keys.marker(partition)));
         self.ask_all::<()>(markers).await?;
@@ -82,9 +79,7 @@ impl PageIndex {
             self.ask_all::<()>(strays).await?;
             let calls = by_partition.into_iter().map(|(partition, mut keys)| {
                 keys.insert(0, self.keys.rebuild_token(partition));
-                let mut call = Routed::call(&self.scripts.empty, &keys);
-                call.arg(&rebuild.token);
-                call
+                Routed::call(&self.scripts.empty, &keys).arg(&rebuild.token)
             });
             self.ask_all::<()>(calls).await?;
         }
@@ -128,10 +123,12 @@ impl PageIndex {
     ) -> Result<bool, StoreError> {
         let calls = self.keys.partitions().map(|partition| {
             let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
-            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
-            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
-            call.arg(nonce).arg(u8::from(is_last));
-            call
+            Routed::call(&self.scripts.finish_rebuild, &keys)
+                .arg(&rebuild.token)
+                .arg(self.keys.owner(table_id))
+                .arg(watermark.epoch_ms())
+                .arg(nonce)
+                .arg(u8::from(is_last))
         });
         let done: Vec<bool> = self.ask_all(calls).await?;
         Ok(done.into_iter().all(|done| done))

@@ -14,7 +14,8 @@ use super::{IndexPartition, PageIndex, connection::Routed};
 /// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The journal has been reconciled into the partition up to this instant.
+    /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
+    /// its vouch, not on this.
     pub watermark: Timestamp,
     /// Time of the last vouch; `None` after it was withdrawn.
     pub vouched: Option<Timestamp>,
@@ -34,7 +35,8 @@ pub enum VouchTime {
 }
 
 impl PageIndex {
-    /// The markers of all partitions that belong to this table.
+    /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
+    /// until a rebuild.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {
         let owner = self.keys.owner(table_id);
         let markers = self.markers(self.keys.partitions()).await?;
@@ -62,9 +64,7 @@ impl PageIndex {
         };
         let calls = read.iter().map(|(partition, read)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            let mut call = Routed::call(&self.scripts.vouch, &keys);
-            call.arg(&owner).arg(read).arg(token).arg(&time);
-            call
+            Routed::call(&self.scripts.vouch, &keys).arg(&owner).arg(read).arg(token).arg(&time)
         });
         let done: Vec<bool> = self.ask_all(calls).await?;
         let left = read.iter().zip(done).filter(|(_, done)| *done);

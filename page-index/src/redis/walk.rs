@@ -48,8 +48,7 @@ impl PageIndex {
 
     /// Begins a walk over all keys.
     pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
-        let layout = self.layout().await?;
-        Ok(Walk { layout, master: 0, cursor: 0, begun: 1 })
+        Ok(Walk { layout: self.layout().await?, master: 0, cursor: 0, begun: 1 })
     }
 
     /// Some keys, perhaps none. `None` when the walk has returned every key that existed during the whole walk.
@@ -99,6 +98,6 @@ impl PageIndex {
     }
 }
 
-pub(super) fn moving() -> StoreError {
+fn moving() -> StoreError {
     StoreError::unavailable(Store::PageIndex, "slots of the cluster are being moved; try again when that is done")
 }

@@ -12,9 +12,9 @@ mod node;
 mod routed;
 mod topology;
 
-use std::{collections::HashMap, path::Path, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
 
 use super::error::{store_error, urgency};
@@ -166,11 +166,9 @@ impl Connection {
     ///
     /// # Errors
     /// One of the servers' errors. The other commands may have run.
-    pub(super) async fn run(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
+    pub(super) fn run<'run>(&'run self, commands: Vec<Routed<'run>>) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
         // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-        let answers: Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send + '_>> =
-            Box::pin(self.run_all(commands));
-        answers.await
+        self.run_all(commands).boxed()
     }
 
     async fn run_all(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
