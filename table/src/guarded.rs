@@ -60,7 +60,9 @@ impl Table {
         // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
-            match self.transact_guarded(&checks, &part, deadline).await {
+            let writes = part.iter().map(|write| to_action(write.clone(), &self.name));
+            let actions = checks.iter().cloned().map(Ok).chain(writes).collect::<Result<_, _>>()?;
+            match self.transact_until(deadline, actions, &mut 0).await {
                 Ok(Guarded::Done) => {}
                 Ok(Guarded::Changed) => return Ok(Guarded::Changed),
                 Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
@@ -127,19 +129,6 @@ impl Table {
             }
         };
         Ok(TransactWriteItem::builder().condition_check(check.build().map_err(refused)?).build())
-    }
-
-    async fn transact_guarded(
-        &self,
-        checks: &[TransactWriteItem],
-        writes: &[DuplicateWrite],
-        deadline: Instant,
-    ) -> Result<Guarded, StoreError> {
-        let mut actions = checks.to_vec();
-        for write in writes {
-            actions.push(to_action(write.clone(), &self.name)?);
-        }
-        self.transact_until(deadline, actions, &mut 0).await
     }
 }
 

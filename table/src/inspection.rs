@@ -4,13 +4,13 @@
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, KeysAndAttributes};
 use model::{
     CommentId, Malformed, ProductId, Timestamp,
-    item::{CommentItem, PlacedComment, attribute},
+    item::{CommentItem, PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
     primaries::primaries_shard,
 };
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
-use tokio::time::Instant as Deadline;
+use tokio::time::Instant;
 
 use super::{
     PRIMARIES, SdkItem, Table, from_sdk_item,
@@ -97,23 +97,11 @@ impl Table {
 
     /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
     /// units.
-    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
-        let mut items = Vec::new();
-        let mut start = None;
-        let mut read_at = None;
-        for _ in 0..COLLECTION_CALLS_MAX {
-            self.admit_read().await;
-            let read_at = *read_at.get_or_insert_with(Deadline::now);
-            let query = self.collection_query(id).set_exclusive_start_key(start);
-            let answer = query.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
-            items.extend(answer.items.unwrap_or_default().into_iter().map(Item::from));
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok((items, read_at));
-            }
-        }
-        Err(Malformed::new("item collection", format!("comment {id} has more items than a comment can have")).into())
+    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Instant), StoreError> {
+        let too_many = || format!("comment {id} has more items than a comment can have");
+        let read = self.items(comment_pk(id), COLLECTION_CALLS_MAX).await?;
+        let (items, read_at) = read.ok_or_else(|| Malformed::new("item collection", too_many()))?;
+        Ok((items.into_iter().map(Item::from).collect(), read_at))
     }
 
     /// The primary item of this id and product, strongly consistent.
@@ -126,7 +114,7 @@ impl Table {
     pub async fn primary_items_of(
         &self,
         comments: &[(CommentId, ProductId)],
-        deadline: Deadline,
+        deadline: Instant,
     ) -> Result<Vec<Item>, StoreError> {
         let names = deciding_names();
         let projection =
@@ -182,14 +170,10 @@ impl Table {
             .set_return_consumed_capacity(self.wants_capacity());
         let answer = scan.send().await.map_err(store_error)?;
         self.charge_read(&answer.consumed_capacity);
-        let next = answer.last_evaluated_key.map(|key| {
-            let text = |name: &str| key.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-            ItemKey { pk: text(attribute::PK), sk: text(attribute::SK) }
-        });
         Ok(Scanned {
             read: u64::try_from(answer.scanned_count).unwrap_or(0),
             items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
-            next,
+            next: answer.last_evaluated_key.as_ref().map(ItemKey::of),
         })
     }
 
@@ -261,7 +245,7 @@ impl Table {
         self.charge_read(&answer.consumed_capacity);
         let mut latest = from;
         let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
-            let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
+            let ItemKey { sk, .. } = ItemKey::of(&item);
             let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
             latest = at.filter(|at| *at > latest).unwrap_or(latest);
             let entry = match from_sdk_item::<JournalItem>(item) {

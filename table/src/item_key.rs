@@ -9,13 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::SdkItem;
 
-/// The position from which a scan continues: the key of the last item that is already done.
+/// The key of an item. A scan continues from the key of the last item that is already done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemKey {
     /// The partition key.
     pub pk: String,
     /// The sort key.
     pub sk: String,
+}
+
+impl ItemKey {
+    /// The key of an item, as far as it is readable.
+    pub(crate) fn of(item: &SdkItem) -> Self {
+        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
+        Self { pk: text(attribute::PK), sk: text(attribute::SK) }
+    }
 }
 
 /// An entry of the index `primaries` whose item is invalid.

@@ -37,7 +37,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use model::{BlobFormat, Malformed, item::attribute};
+use model::{BlobFormat, Malformed};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::capacity::Meter;
@@ -183,8 +183,7 @@ pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError
 /// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a
 /// value.
 pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
-    let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-    let (pk, sk) = (key(attribute::PK), key(attribute::SK));
+    let ItemKey { pk, sk } = ItemKey::of(&item);
     let attributes = serde_dynamo::AttributeValue::M(serde_dynamo::Item::from(item).into_inner());
     let item = serde_dynamo::Deserializer::from_attribute_value(attributes);
     Ok(serde_path_to_error::deserialize(item).map_err(|error| {

@@ -7,6 +7,7 @@ use model::{
 };
 use process::StoreError;
 use serde_dynamo::Item;
+use tokio::time::Instant;
 
 use super::{
     GSI, SdkItem, Table,
@@ -63,7 +64,7 @@ impl Table {
     /// The primary item of this id as it is in the table, strongly consistent and unparsed: the last of the item
     /// collection. An `auto` there means that the comment was deleted, and that its duplicates are still to be removed.
     pub async fn primary_item(&self, id: &CommentId) -> Result<Option<Item>, StoreError> {
-        let query = self.collection_query(id).scan_index_forward(false).limit(1);
+        let query = self.query_of(comment_pk(id)).scan_index_forward(false).limit(1);
         let answer = query.send().await.map_err(store_error)?;
         let last = answer.items.unwrap_or_default().pop();
         Ok(last.filter(|item| !item.contains_key(attribute::AUTO)).map(Item::from))
@@ -78,13 +79,37 @@ impl Table {
         Ok(answer.item)
     }
 
-    /// A strongly consistent query for the items of this id.
-    pub(super) fn collection_query(&self, id: &CommentId) -> QueryFluentBuilder {
+    /// All items with this partition key in the order of their sort keys, strongly consistent. With them, an instant
+    /// before the first was read, but after the wait for a limit of units. `None` when `calls_max` calls do not read
+    /// all.
+    pub(super) async fn items(
+        &self,
+        pk: String,
+        calls_max: usize,
+    ) -> Result<Option<(Vec<SdkItem>, Instant)>, StoreError> {
+        let query = self.query_of(pk).set_return_consumed_capacity(self.wants_capacity());
+        let (mut items, mut start, mut read_at) = (Vec::new(), None, None);
+        for _ in 0..calls_max {
+            self.admit_read().await;
+            let read_at = *read_at.get_or_insert_with(Instant::now);
+            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(store_error)?;
+            self.charge_read(&answer.consumed_capacity);
+            items.extend(answer.items.unwrap_or_default());
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                return Ok(Some((items, read_at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A strongly consistent query for the items with this partition key.
+    fn query_of(&self, pk: String) -> QueryFluentBuilder {
         self.client
             .query()
             .table_name(&self.name)
             .key_condition_expression("pk = :pk")
-            .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)))
+            .expression_attribute_values(":pk", AttributeValue::S(pk))
             .consistent_read(true)
     }
 

@@ -10,11 +10,17 @@ use aws_sdk_dynamodb::{
     operation::put_item::builders::PutItemFluentBuilder,
     types::AttributeValue,
 };
-use model::{Timestamp, item::attribute};
+use model::Timestamp;
 use process::{Store, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{SdkItem, Table, error::store_error, from_sdk_item, item_key::item_key, to_sdk_item};
+use super::{
+    SdkItem, Table,
+    error::store_error,
+    from_sdk_item,
+    item_key::{ItemKey, item_key},
+    to_sdk_item,
+};
 
 /// Maximum number of calls to list states of one kind.
 const LIST_CALLS_MAX: usize = 100;
@@ -80,30 +86,9 @@ impl Table {
     /// # Errors
     /// The store's, or when a state is malformed.
     pub async fn states<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<(String, T)>, StoreError> {
-        let mut states = Vec::new();
-        let mut start = None;
-        for _ in 0..LIST_CALLS_MAX {
-            self.admit_read().await;
-            let query = self.client.query().table_name(&self.name).key_condition_expression("pk = :pk");
-            let answer = query
-                .expression_attribute_values(":pk", AttributeValue::S(pk(what)))
-                .consistent_read(true)
-                .set_exclusive_start_key(start)
-                .set_return_consumed_capacity(self.wants_capacity())
-                .send()
-                .await
-                .map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
-            for item in answer.items.unwrap_or_default() {
-                let name = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
-                states.push((name, from_sdk_item(item)?));
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok(states);
-            }
-        }
-        Err(StoreError::refused(Store::Table, format!("there are too many states of {what} to read")))
+        let too_many = || StoreError::refused(Store::Table, format!("there are too many states of {what} to read"));
+        let (items, _) = self.items(pk(what), LIST_CALLS_MAX).await?.ok_or_else(too_many)?;
+        items.into_iter().map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?))).collect()
     }
 
     /// Stores a state and replaces the previous one of this name.
@@ -158,21 +143,17 @@ impl Table {
 
     /// Advances the watermark; a later watermark stays.
     pub async fn advance_watermark(&self, to: Timestamp) -> Result<(), StoreError> {
+        let put = self.put(WATERMARK, DUPLICATES, &Watermark { up_to: to })?;
         // The texts of instants sort by time.
-        self.put_watermark(to, "attribute_not_exists(pk) OR up_to < :is", to).await
+        let put = put.condition_expression("attribute_not_exists(pk) OR up_to < :to");
+        let put = put.expression_attribute_values(":to", AttributeValue::S(to.to_string()));
+        unless_condition_failed(put.send().await).map(drop)
     }
 
     /// Moves a wrong watermark back, unless another run has moved it meanwhile.
     pub async fn set_watermark_back(&self, from: Timestamp, to: Timestamp) -> Result<(), StoreError> {
-        self.put_watermark(to, "up_to = :is", from).await
-    }
-
-    /// Writes the watermark if the condition about `is` holds. Otherwise the stored one stays.
-    async fn put_watermark(&self, to: Timestamp, condition: &str, is: Timestamp) -> Result<(), StoreError> {
-        let put = self.put(WATERMARK, DUPLICATES, &Watermark { up_to: to })?;
-        let put = put.condition_expression(condition);
-        let put = put.expression_attribute_values(":is", AttributeValue::S(is.to_string()));
-        unless_condition_failed(put.send().await).map(drop)
+        let (from, to) = (Watermark { up_to: from }, Watermark { up_to: to });
+        self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to).await.map(drop)
     }
 
     /// Deletes a state.

@@ -155,23 +155,18 @@ impl Table {
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
-            let image = Image::of_primary(&item).map_err(StoreError::from)?;
-            let (replaced, placement) = (image.revision, image.placement);
-            if let Some(expected) = expected {
-                expect_revision(replaced, expected)?;
-            }
-            let revision = Revision::after(Some(replaced), now(), rand::random());
+            let (old, _) = self.read_for_change(id, expected).await?;
+            let revision = Revision::after(Some(old.revision), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)
-                .set_key(Some(primary_key(id, &placement.product)))
+                .set_key(Some(primary_key(id, &old.product)))
                 .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
+                .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
                 .build()
                 .map_err(refused)?;
             let actions = vec![
                 TransactWriteItem::builder().delete(primary).build(),
-                self.put_journal(id, revision, Some(placement), None)?,
+                self.put_journal(id, revision, Some(old.placement()), None)?,
             ];
             match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
@@ -183,8 +178,9 @@ impl Table {
     async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
         let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
         let comment = Image::of_primary(&item).and_then(|image| image.comment()).map_err(StoreError::from)?;
-        if let Some(expected) = expected {
-            expect_revision(comment.revision, expected)?;
+        let current = comment.revision;
+        if expected.is_some_and(|expected| expected != current) {
+            return Err(WriteError::RevisionMismatch { current });
         }
         Ok((comment, item))
     }
@@ -263,8 +259,4 @@ impl Table {
 /// Gives other writers of the comment time before the change is planned anew.
 async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
     if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
-}
-
-fn expect_revision(current: Revision, expected: Revision) -> Result<(), WriteError> {
-    if current == expected { Ok(()) } else { Err(WriteError::RevisionMismatch { current }) }
 }
