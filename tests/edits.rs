@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
 use model::{Comment, Order};
-use process::now;
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
@@ -20,6 +19,7 @@ use crate::{
         data,
         engine::{self, EngineKind},
         http::{Http, good_comment},
+        invariants::journal,
         reviews,
         stack::Running,
     },
@@ -126,8 +126,7 @@ fn is_deleted(acknowledged: &Acknowledged, id: &str) -> bool {
 
 /// Asserts that the journal holds every change of every comment: each entry continues where the previous one ended.
 async fn assert_unbroken_journal(running: &Running, comments: &[Comment]) {
-    const HOUR_MS: i64 = 3_600_000;
-    let journal = running.stack.table().journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let journal = journal(running.stack.table()).await;
     let mut by_id = journal.into_iter().map(|entry| (entry.id.clone(), entry)).into_group_map();
     for entries in by_id.values_mut() {
         entries.sort_by_key(|entry| entry.revision);

@@ -229,7 +229,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     stores.table.create_comment(comment(GIANT), None).await.unwrap();
     stores.make_too_large_for_some_duplicates(&giant).await;
     stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
-    let mut malformed = stores.table.raw_primary_item(&giant).await.unwrap().unwrap().into_inner();
+    let mut malformed = stores.table.primary_item(&giant).await.unwrap().unwrap().into_inner();
     malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
     malformed.remove("padding");
     stores.put_raw(malformed.into()).await;

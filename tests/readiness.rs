@@ -21,7 +21,7 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
     // All other questions get the same judgement.
     let stats = index.stats(&product, &Filter::ANY, table_id, at).await.unwrap();
     assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
-    let catalog = index.catalog(index.partition_of(&product), table_id, at).await.unwrap();
+    let catalog = index.product_totals(index.partition_of(&product), table_id, at).await.unwrap();
     assert_eq!(catalog.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
     let cd = Cd { created_at: at, id: data::comment_id("c1") };
     let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
@@ -134,7 +134,7 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     wait_for("the restored server", async || index.ping().await.map_err(|error| error.to_string())).await;
     // The restored server has the token and half of the members, and accepts the remaining edits.
     index.apply(&edits_of(20..30)).await.unwrap();
-    assert_eq!(index.members(&edits_of(0..1)[0].add[0]).await.unwrap().len(), 20);
+    assert_eq!(index.sizes(&edits_of(0..1)[0].add[..1]).await.unwrap(), [20]);
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("started again"), "{error}");
     assert!(!is_marked(&index).await);
@@ -230,8 +230,8 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
         let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
         for (partition, _) in readiness.into_iter().filter(|(_, answer)| answer.is_ok()) {
             for edit in edits.iter().filter(|edit| index.partition_of(&edit.product) == partition) {
-                let members = index.members(&edit.add[0]).await.unwrap();
-                assert_eq!(members.len(), 1, "held after {steps} steps: {} is missing", edit.product.as_str());
+                let sizes = index.sizes(&edit.add[..1]).await.unwrap();
+                assert_eq!(sizes, [1], "held after {steps} steps: {} is missing", edit.product.as_str());
             }
         }
     }

@@ -7,7 +7,7 @@ use model::{
     Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{Marked, PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
+use page_index::{PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
 use process::{StoreError, now};
 
 use crate::fixture::{
@@ -61,23 +61,20 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     let cd = Cd { created_at: created_at(50), id: id(50) };
     index.position(&product, &Filter::ANY, &cd, Order::Newest, TABLE_ID, now()).await?.unwrap();
     index.stats(&product, &Filter::ANY, TABLE_ID, now()).await?.unwrap();
-    index.catalog(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
+    index.product_totals(index.partition_of(&product), TABLE_ID, now()).await?.unwrap();
     Ok(())
 }
 
-/// The calls of the repair job outside a rebuild. It reads the places of comments, sweeps the index, advances the
+/// The calls of the repair job outside a rebuild. It reads the places of comments, scans the index, advances the
 /// watermarks, and vouches for the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
     index.ranks(&id(1), &Places::of([&placement(1)])).await?;
-    let mut position = index.sweep().await?;
-    while index.sweep_on(&mut position).await?.is_some() {}
+    let mut position = index.begin_index_scan().await?;
+    while index.next_index_part(&mut position).await?.is_some() {}
     index.forget_if_empty(&product(), None).await?;
     let servers = index.server_identity().await?;
-    let marked = index.watermarks(TABLE_ID).await?.into_iter().filter_map(|(partition, marked)| match marked {
-        Marked::UpTo(watermark) => Some((partition, watermark)),
-        Marked::Not => None,
-    });
-    let prepared = index.prepare_advance(TABLE_ID, &marked.collect_vec(), &servers).await?;
+    let watermarks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.watermark));
+    let prepared = index.prepare_advance(TABLE_ID, &watermarks.collect_vec(), &servers).await?;
     index.advance(prepared, now().plus_ms(1)).await?;
     let marks = index.marks(TABLE_ID).await?.into_iter().map(|(partition, mark)| (partition, mark.token)).collect_vec();
     let left = index.leave_token(TABLE_ID, &marks, "a token", VouchTime::At(now())).await?;

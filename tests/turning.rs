@@ -262,7 +262,7 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     const INVALID: usize = 1_000;
     let stores = Stores::start().await;
     let comments = stores.fill(2).await;
-    let item = stores.table.raw_primary_item(&comments[0].id).await.unwrap().unwrap().into_inner();
+    let item = stores.table.primary_item(&comments[0].id).await.unwrap().unwrap().into_inner();
     let at = comments[1].created_at.plus_ms(1);
     let newest = comments[0].created_at.plus_ms(2);
     let cd = model::Cd { created_at: newest, id: comments[0].id.clone() };

@@ -16,11 +16,9 @@ use table::{CommentPatch, Created, Idempotency, NewComment, WriteError};
 
 use crate::fixture::{
     data::{self, PRODUCT, rate},
-    invariants::Contents,
+    invariants::{Contents, collection, journal},
     stores::Stores,
 };
-
-const HOUR_MS: i64 = 3_600_000;
 
 fn new_comment(id: &str, rating: u64) -> NewComment {
     let text = CommentText { author: Some("Ann".to_owned()), ..data::body("Fine.") };
@@ -56,7 +54,7 @@ impl Stores {
 
     /// The journal of a comment, in the order of its revisions.
     async fn journal_of(&self, id: &CommentId) -> Vec<JournalEntry> {
-        let entries = self.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+        let entries = journal(&self.table).await;
         entries.into_iter().filter(|entry| entry.id == *id).sorted_by_key(|entry| entry.revision).collect()
     }
 }
@@ -114,7 +112,7 @@ async fn revisions_grow_and_each_write_has_its_journal_entry_within_a_millisecon
     for created in created.await {
         created.unwrap();
     }
-    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let entries = journal(&stores.table).await;
     assert_eq!(entries.len(), 31 + 60);
     stores.finish().await;
 }
@@ -336,8 +334,8 @@ async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
     stores.deliver_all().await;
     stores.table.delete_comment(&created.id, None).await.unwrap();
 
-    let collection = stores.table.item_collection(&created.id).await.unwrap();
-    assert_eq!((collection.primary.len(), collection.duplicates.len()), (0, 31));
+    let (primary, duplicates) = collection(&stores.table, &created.id).await;
+    assert_eq!((primary.len(), duplicates.len()), (0, 31));
     assert_eq!(stores.table.comment(&created.id).await.unwrap(), None);
     assert!(matches!(stores.table.patch_comment(&created.id, None, &rate(1)).await, Err(WriteError::NotFound)));
     assert!(matches!(stores.table.delete_comment(&created.id, None).await, Err(WriteError::NotFound)));
@@ -368,11 +366,11 @@ async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     // 32 items of 40 KB are more than one answer's megabyte.
     new.text = CommentText::new(None, "😀".repeat(CommentText::BODY_MAX_CHARS), None).unwrap();
     stores.table.create_comment(new, None).await.unwrap();
-    let empty = stores.table.item_collection(&data::comment_id("c2")).await.unwrap();
-    assert_eq!((empty.primary.len(), empty.duplicates.len()), (0, 0));
+    let (primary, duplicates) = collection(&stores.table, &data::comment_id("c2")).await;
+    assert_eq!((primary.len(), duplicates.len()), (0, 0));
     stores.deliver_all().await;
-    let collection = stores.table.item_collection(&data::comment_id("c1")).await.unwrap();
-    assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
+    let (primary, duplicates) = collection(&stores.table, &data::comment_id("c1")).await;
+    assert_eq!((primary.len(), duplicates.len()), (1, 31));
     stores.finish().await;
 }
 
@@ -388,8 +386,8 @@ async fn a_batch_of_duplicates_may_be_written_twice() {
         for batch in writes.chunks(25) {
             assert!(stores.table.write_duplicates(batch.to_vec(), deadline).await.is_whole());
         }
-        let collection = stores.table.item_collection(&data::comment_id("c1")).await.unwrap();
-        assert_eq!((collection.primary.len(), collection.duplicates.len()), (1, 31));
+        let (primary, duplicates) = collection(&stores.table, &data::comment_id("c1")).await;
+        assert_eq!((primary.len(), duplicates.len()), (1, 31));
     }
     let placements: Vec<&Placement> = changes.iter().flat_map(|change| &change.seen).collect();
     assert_eq!(placements.len(), 1);

@@ -115,24 +115,14 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
     Some([&[ZSTD], frame.as_slice()].concat())
 }
 
-/// The keys of the map.
-const FIELDS: [&str; 3] = ["title", "body", "author"];
-
-/// A text in a map.
-struct MapText<'map> {
-    title: Option<&'map str>,
-    body: &'map str,
-    author: Option<&'map str>,
-}
-
-fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<MapText<'_>, String> {
+/// Title, body and author in a map.
+fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<(Option<&str>, &str, Option<&str>), String> {
     let optional = |name: &str| match fields.get(name) {
         None | Some(AttributeValue::Null(_)) => Ok(None),
         Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
         Some(_) => Err(format!("its {name} is no text")),
     };
-    let body = optional("body")?.ok_or("it has no body")?;
-    Ok(MapText { title: optional("title")?, body, author: optional("author")? })
+    Ok((optional("title")?, optional("body")?.ok_or("it has no body")?, optional("author")?))
 }
 
 /// The text in the attribute of an item. The problem never repeats the value.
@@ -140,7 +130,7 @@ pub(crate) fn read(value: Option<&AttributeValue>) -> Result<CommentText, String
     match value {
         None => Err("is missing".to_owned()),
         Some(AttributeValue::B(binary)) => read_binary(binary),
-        Some(AttributeValue::M(fields)) => read_map(fields).map(|MapText { title, body, author }| CommentText {
+        Some(AttributeValue::M(fields)) => read_map(fields).map(|(title, body, author)| CommentText {
             title: title.map(str::to_owned),
             body: body.to_owned(),
             author: author.map(str::to_owned),
@@ -161,14 +151,14 @@ pub(crate) fn check(value: Option<&AttributeValue>) -> Result<(), String> {
 /// keys. The compressed format has room only for the text.
 pub(crate) fn with_unknown_keys_of(old: &AttributeValue, text: &CommentText) -> Option<AttributeValue> {
     let AttributeValue::M(fields) = old else { return None };
-    let unknown = fields.iter().filter(|(name, _)| !FIELDS.contains(&name.as_str()));
-    let mut fields: HashMap<_, _> = unknown.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let known = [("title", text.title.as_ref()), ("body", Some(&text.body)), ("author", text.author.as_ref())];
+    let mut fields = fields.clone();
+    fields.retain(|name, _| known.iter().all(|(known, _)| name != known));
     if fields.is_empty() {
         return None;
     }
-    let known = [("title", text.title.as_ref()), ("body", Some(&text.body)), ("author", text.author.as_ref())];
-    fields
-        .extend(known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), AttributeValue::S(text?.clone())))));
+    let texts = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), AttributeValue::S(text?.clone()))));
+    fields.extend(texts);
     Some(AttributeValue::M(fields))
 }
 
@@ -258,7 +248,6 @@ impl<'de> Visitor<'de> for BlobVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
     fn text(title: Option<&str>, body: &str, author: Option<&str>) -> CommentText {
@@ -326,70 +315,46 @@ mod tests {
         }
     }
 
-    fn check(value: AttributeValue, expect: Expect) {
-        expect.assert_eq(&read(value).unwrap_err().to_string());
-    }
-
     #[test]
     fn a_broken_value_is_malformed_and_the_message_says_how() {
-        let bytes = |bytes: &[u8]| AttributeValue::B(bytes.to_owned());
         let good = binary(&long());
-        check(bytes(&[]), expect!["malformed comment_blob: it is empty, without even a format byte"]);
-        check(
-            bytes(&[7, 1, 2, 3]),
-            expect!["malformed comment_blob: its format byte is 7, which this version does not know"],
-        );
-        check(bytes(&[1]), expect!["malformed comment_blob: it does not begin with a zstd frame that states its size"]);
-        check(
-            bytes(b"\x01plain text"),
-            expect!["malformed comment_blob: it does not begin with a zstd frame that states its size"],
-        );
-        check(
-            bytes(&good[..good.len() - 1]),
-            expect!["malformed comment_blob: its zstd frame is cut off, or something follows it"],
-        );
-        check(
-            bytes(&[good.as_slice(), b"more"].concat()),
-            expect!["malformed comment_blob: its zstd frame is cut off, or something follows it"],
-        );
-        check(bytes(&frame_of(&[])), expect!["malformed comment_blob: its content ends within a length"]);
-        check(
-            bytes(&frame_of(&[9, 0, b'x'])),
-            expect!["malformed comment_blob: a length in its content reaches past the end"],
-        );
-        check(
-            bytes(&frame_of(b"\0\0\0\0abc\xff")),
-            expect!["malformed comment_blob: its content is not UTF-8: invalid utf-8 sequence of 1 bytes from index 3"],
-        );
-        check(
-            AttributeValue::S("a secret".to_owned()),
-            expect!["malformed item: comment_blob is a text, it must be a map or a binary value"],
-        );
-        check(
-            AttributeValue::N("7".to_owned()),
-            expect!["malformed item: invalid type: integer `7`, expected comment_blob as a map or a binary value"],
-        );
-        check(
-            AttributeValue::L(vec![AttributeValue::S("a secret".to_owned())]),
-            expect!["malformed item: invalid type: sequence, expected comment_blob as a map or a binary value"],
-        );
+        for (bytes, problem) in [
+            (vec![], "it is empty, without even a format byte"),
+            (vec![7, 1, 2, 3], "its format byte is 7, which this version does not know"),
+            (vec![1], "it does not begin with a zstd frame that states its size"),
+            (b"\x01plain text".to_vec(), "it does not begin with a zstd frame that states its size"),
+            (good[..good.len() - 1].to_vec(), "its zstd frame is cut off, or something follows it"),
+            ([good.as_slice(), b"more"].concat(), "its zstd frame is cut off, or something follows it"),
+            (frame_of(&[]), "its content ends within a length"),
+            (frame_of(&[9, 0, b'x']), "a length in its content reaches past the end"),
+            (frame_of(b"\0\0\0\0abc\xff"), "its content is not UTF-8: invalid utf-8 sequence of 1 bytes from index 3"),
+        ] {
+            let malformed = read(AttributeValue::B(bytes)).unwrap_err();
+            assert_eq!(malformed.to_string(), format!("malformed comment_blob: {problem}"));
+        }
+        let secret = || AttributeValue::S("a secret".to_owned());
+        let expected = "expected comment_blob as a map or a binary value";
+        for (value, problem) in [
+            (secret(), "comment_blob is a text, it must be a map or a binary value".to_owned()),
+            (AttributeValue::N("7".to_owned()), format!("invalid type: integer `7`, {expected}")),
+            (AttributeValue::L(vec![secret()]), format!("invalid type: sequence, {expected}")),
+        ] {
+            assert_eq!(read(value).unwrap_err().to_string(), format!("malformed item: {problem}"));
+        }
     }
 
     #[test]
     fn a_frame_that_would_unpack_to_too_much_is_refused_before_and_while_unpacking() {
         let bomb = frame_of(&vec![b'x'; 20_000_000]);
         assert!(bomb.len() < 400 * 1024, "it would fit into an item");
-        let error = CommentBlob::Binary(bomb.clone()).into_text().unwrap_err();
-        expect!["malformed comment_blob: it claims to hold 20000000 bytes, a text has at most 65536"]
-            .assert_eq(&error.to_string());
+        let problem = |bytes| CommentBlob::Binary(bytes).into_text().unwrap_err().problem;
+        assert_eq!(problem(bomb.clone()), "it claims to hold 20000000 bytes, a text has at most 65536");
         // The bomb again, but with a false size. The format byte, 4 bytes of magic number and 2 of description come
         // before the size (RFC 8878, section 3.1.1).
         let mut liar = bomb;
         assert_eq!(liar[7..11], 20_000_000_u32.to_le_bytes());
         liar[7..11].copy_from_slice(&1_000_u32.to_le_bytes());
-        let error = CommentBlob::Binary(liar).into_text().unwrap_err();
-        expect!["malformed comment_blob: its zstd frame is broken: Destination buffer is too small"]
-            .assert_eq(&error.to_string());
+        assert_eq!(problem(liar), "its zstd frame is broken: Destination buffer is too small");
     }
 
     fn any_text() -> impl Strategy<Value = CommentText> {

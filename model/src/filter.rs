@@ -96,12 +96,8 @@ impl FilterKey {
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let malformed =
             || Malformed::new("filter key", format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"));
-        let mut parts = text.strip_prefix("PRODUCT#").ok_or_else(malformed)?.split('/');
-        let (Some(product), Some(language), Some(ratings), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(malformed());
-        };
+        let parts = text.strip_prefix("PRODUCT#").and_then(|parts| parts.split('/').collect_array());
+        let [product, language, ratings] = parts.ok_or_else(malformed)?;
         // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,

@@ -21,7 +21,7 @@ fn is_dot_segment(text: &str) -> bool {
 ///
 /// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct CommentId(String);
 
 impl CommentId {
@@ -102,15 +102,9 @@ impl TryFrom<String> for CommentId {
     }
 }
 
-impl From<CommentId> for String {
-    fn from(id: CommentId) -> Self {
-        id.0
-    }
-}
-
 /// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct ProductId(String);
 
 impl ProductId {
@@ -146,13 +140,7 @@ impl ProductId {
         let mut escaped = String::with_capacity(self.0.len());
         for character in self.0.chars() {
             match character {
-                '/' => escaped.push_str("%2F"),
-                '#' => escaped.push_str("%23"),
-                '~' => escaped.push_str("%7E"),
-                '%' => escaped.push_str("%25"),
-                '{' => escaped.push_str("%7B"),
-                '}' => escaped.push_str("%7D"),
-                ' ' => escaped.push_str("%20"),
+                '/' | '#' | '~' | '%' | '{' | '}' | ' ' => escaped.push_str(&format!("%{:02X}", u32::from(character))),
                 other => escaped.push(other),
             }
         }
@@ -176,12 +164,6 @@ impl TryFrom<String> for ProductId {
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
         Self::parse(&text)
-    }
-}
-
-impl From<ProductId> for String {
-    fn from(id: ProductId) -> Self {
-        id.0
     }
 }
 

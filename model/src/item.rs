@@ -81,8 +81,9 @@ pub struct CommentItem {
     /// The comment's revision.
     #[serde(deserialize_with = "strict_text")]
     pub revision: String,
-    /// The comment's text, in any format.
-    pub comment_blob: CommentBlob,
+    /// The comment's text, in any format. An entry of the index `primaries` lacks it.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub comment_blob: Option<CommentBlob>,
     /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
@@ -94,8 +95,13 @@ pub struct CommentItem {
     pub pcd: Option<String>,
 }
 
-pub(crate) fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|_| Some(true))
+}
+
+/// Reads an attribute that may be absent, but not NULL.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl CommentItem {
@@ -109,16 +115,11 @@ impl CommentItem {
             language: comment.language.to_string(),
             rating: u64::from(comment.rating.get()),
             revision: comment.revision.to_string(),
-            comment_blob: CommentBlob::new(&comment.text, format),
+            comment_blob: Some(CommentBlob::new(&comment.text, format)),
             auto: None,
             shard: Some(shard),
             pcd: Some(pcd),
         }
-    }
-
-    /// Whether the item is a duplicate.
-    pub fn is_duplicate(&self) -> bool {
-        self.auto.is_some()
     }
 
     /// The comment that the item, primary or duplicate, holds.
@@ -126,26 +127,32 @@ impl CommentItem {
     /// # Errors
     /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
     /// authors without a visible character.
-    pub fn into_comment(self) -> Result<Comment, Malformed> {
-        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd } = self;
-        let attributes = Attributes {
-            pk: &pk,
-            sk: &sk,
-            cd: &cd,
-            language: &language,
-            rating,
-            has_auto: auto.is_some(),
-            revision: Some(&revision),
-            shard: shard.as_deref(),
-            pcd: pcd.as_deref(),
-        };
-        let read = || {
-            let head = attributes.read()?;
-            let text = comment_blob.into_text().map_err(|error| Fault::new(attribute::COMMENT_BLOB, error.problem))?;
-            let revision = attributes.revision_of(&head)?;
-            Ok(head.comment(revision, text))
-        };
-        read().map_err(|fault: Fault| fault.of(&pk, &sk))
+    pub fn into_comment(mut self) -> Result<Comment, Malformed> {
+        let blob = self.comment_blob.take().ok_or_else(|| "is missing".to_owned());
+        let text = || blob.and_then(|blob| blob.into_text().map_err(|error| error.problem));
+        self.attributes().comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
+    }
+
+    /// The comment of this entry of the index `primaries`.
+    ///
+    /// # Errors
+    /// Names the attribute that is wrong.
+    pub fn placed(&self) -> Result<PlacedComment, Malformed> {
+        self.attributes().placed().map_err(|fault| fault.of(&self.pk, &self.sk))
+    }
+
+    fn attributes(&self) -> Attributes<'_> {
+        Attributes {
+            pk: &self.pk,
+            sk: &self.sk,
+            cd: &self.cd,
+            language: &self.language,
+            rating: self.rating,
+            has_auto: self.auto.is_some(),
+            revision: Some(&self.revision),
+            shard: self.shard.as_deref(),
+            pcd: self.pcd.as_deref(),
+        }
     }
 }
 
@@ -155,15 +162,8 @@ impl CommentItem {
 /// # Errors
 /// Names the attribute that is missing or wrong.
 pub fn comment_of(item: &Item) -> Result<Comment, Malformed> {
-    let read = || {
-        let attributes = Attributes::of(item)?;
-        let head = attributes.read()?;
-        let text = blob::read(item.get(attribute::COMMENT_BLOB));
-        let text = text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-        let revision = attributes.revision_of(&head)?;
-        Ok(head.comment(revision, text))
-    };
-    read().map_err(|fault: Fault| fault.of_item(item))
+    let text = || blob::read(item.get(attribute::COMMENT_BLOB));
+    Attributes::of(item).and_then(|attributes| attributes.comment(text)).map_err(|fault| fault.of_item(item))
 }
 
 /// The comment of an entry of the index `primaries`, given as an item.
@@ -190,7 +190,7 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
 }
 
 /// A wrong attribute of an item, and the problem.
-pub(crate) struct Fault {
+struct Fault {
     attribute: &'static str,
     problem: String,
 }
@@ -200,7 +200,7 @@ impl Fault {
         Self { attribute, problem: problem.into() }
     }
 
-    pub(crate) fn of(self, pk: &str, sk: &str) -> Malformed {
+    fn of(self, pk: &str, sk: &str) -> Malformed {
         Malformed::of_item(pk, sk, self.attribute, self.problem)
     }
 
@@ -211,24 +211,16 @@ impl Fault {
 }
 
 /// The attributes of an item that describe its comment, besides the text.
-pub(crate) struct Attributes<'item> {
-    pub(crate) pk: &'item str,
-    pub(crate) sk: &'item str,
-    pub(crate) cd: &'item str,
-    pub(crate) language: &'item str,
-    pub(crate) rating: u64,
-    pub(crate) has_auto: bool,
-    pub(crate) revision: Option<&'item str>,
-    pub(crate) shard: Option<&'item str>,
-    pub(crate) pcd: Option<&'item str>,
-}
-
-/// The parsed form of [`Attributes`].
-pub(crate) struct Head {
-    cd: Cd,
-    key: FilterKey,
-    language: Language,
-    rating: Rating,
+struct Attributes<'item> {
+    pk: &'item str,
+    sk: &'item str,
+    cd: &'item str,
+    language: &'item str,
+    rating: u64,
+    has_auto: bool,
+    revision: Option<&'item str>,
+    shard: Option<&'item str>,
+    pcd: Option<&'item str>,
 }
 
 impl<'item> Attributes<'item> {
@@ -251,7 +243,12 @@ impl<'item> Attributes<'item> {
         })
     }
 
-    fn read(&self) -> Result<Head, Fault> {
+    fn is_primary(&self) -> bool {
+        self.sk.ends_with(FilterKey::PRIMARY_SUFFIX)
+    }
+
+    /// Reads everything that the repair job cannot supply.
+    fn read(&self) -> Result<PlacedComment, Fault> {
         let id = comment_id_of_pk(self.pk).ok_or_else(|| Fault::new(attribute::PK, "is not a comment's"))?;
         let key = FilterKey::parse(self.sk).map_err(|error| Fault::new(attribute::SK, error.problem))?;
         if key.is_primary() && self.has_auto {
@@ -261,23 +258,21 @@ impl<'item> Attributes<'item> {
         if cd.id != id {
             return Err(Fault::new(attribute::CD, format!("{cd} is of another comment")));
         }
-        let language = Language::parse(self.language);
-        Ok(Head {
-            cd,
-            key,
-            // The value may be anything, so it is not repeated.
-            language: language.map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?,
-            rating: Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?,
-        })
+        // The value may be anything, so it is not repeated.
+        let language =
+            Language::parse(self.language).map_err(|_| Fault::new(attribute::LANGUAGE, "is no language tag"))?;
+        let rating = Rating::new(self.rating).map_err(|error| Fault::new(attribute::RATING, error.problem))?;
+        let placement = Placement { product: key.product, language, rating };
+        Ok(PlacedComment { id, placement, created_at: cd.created_at })
     }
 
     /// The revision, when everything is right that the repair job can supply: the revision, and on a primary item the
     /// keys of the index `primaries`.
-    fn revision_of(&self, head: &Head) -> Result<Revision, Fault> {
+    fn revision_of(&self, placed: &PlacedComment) -> Result<Revision, Fault> {
         let revision = self.revision.ok_or_else(|| Fault::new(attribute::REVISION, "is missing or no text"))?;
         let revision = Revision::parse(revision).map_err(|error| Fault::new(attribute::REVISION, error.problem))?;
-        if head.key.is_primary() {
-            let PrimariesKey { shard, pcd } = PrimariesKey::of(&head.key.product, &head.cd);
+        if self.is_primary() {
+            let PrimariesKey { shard, pcd } = placed.primaries_key();
             for (name, found, right) in [(attribute::SHARD, self.shard, shard), (attribute::PCD, self.pcd, pcd)] {
                 if found != Some(&right) {
                     return Err(Fault::new(name, format!("is missing or not {right:?}")));
@@ -287,23 +282,20 @@ impl<'item> Attributes<'item> {
         Ok(revision)
     }
 
+    /// The comment with its text.
+    fn comment(&self, text: impl FnOnce() -> Result<CommentText, String>) -> Result<Comment, Fault> {
+        let placed = self.read()?;
+        let text = text().map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?.shown();
+        let revision = self.revision_of(&placed)?;
+        let PlacedComment { id, placement: Placement { product, language, rating }, created_at } = placed;
+        Ok(Comment { id, product, language, rating, created_at, revision, text })
+    }
+
     /// The comment of an entry of the index `primaries`.
-    pub(crate) fn placed(&self) -> Result<PlacedComment, Fault> {
-        let head = self.read()?;
-        self.revision_of(&head)?;
-        Ok(head.placed())
-    }
-}
-
-impl Head {
-    fn comment(self, revision: Revision, text: CommentText) -> Comment {
-        let Self { cd: Cd { created_at, id }, key, language, rating } = self;
-        Comment { id, product: key.product, language, rating, created_at, revision, text: text.shown() }
-    }
-
-    fn placed(self) -> PlacedComment {
-        let Self { cd: Cd { created_at, id }, key, language, rating } = self;
-        PlacedComment { id, placement: Placement { product: key.product, language, rating }, created_at }
+    fn placed(&self) -> Result<PlacedComment, Fault> {
+        let placed = self.read()?;
+        self.revision_of(&placed)?;
+        Ok(placed)
     }
 }
 
@@ -318,10 +310,10 @@ pub struct PlacedComment {
     pub created_at: Timestamp,
 }
 
-impl From<Comment> for PlacedComment {
-    fn from(comment: Comment) -> Self {
-        let Comment { id, product, language, rating, created_at, .. } = comment;
-        Self { id, placement: Placement { product, language, rating }, created_at }
+impl PlacedComment {
+    /// The key of the comment's primary item in the index `primaries`.
+    pub fn primaries_key(&self) -> PrimariesKey {
+        PrimariesKey::of(&self.placement.product, &Cd { created_at: self.created_at, id: self.id.clone() })
     }
 }
 
@@ -350,13 +342,13 @@ impl<'item> PrimaryItem<'item> {
     pub fn read(item: &'item Item) -> Self {
         let read = || {
             let attributes = Attributes::of(item)?;
-            let head = attributes.read()?;
-            if !head.key.is_primary() {
+            let placed = attributes.read()?;
+            if !attributes.is_primary() {
                 return Err(Fault::new(attribute::SK, "is not a primary item's"));
             }
             let text = blob::check(item.get(attribute::COMMENT_BLOB));
             text.map_err(|problem| Fault::new(attribute::COMMENT_BLOB, problem))?;
-            Ok((attributes.revision_of(&head), head.placed()))
+            Ok((attributes.revision_of(&placed), placed))
         };
         match read() {
             Ok((Ok(revision), PlacedComment { id, placement, created_at })) => {
@@ -405,11 +397,6 @@ impl<'item> Image<'item> {
     /// Never fails in practice: everything was checked when the image was read.
     pub fn comment(&self) -> Result<Comment, Malformed> {
         comment_of(self.item)
-    }
-
-    /// The image without the item.
-    pub fn into_placed(self) -> PlacedComment {
-        PlacedComment { id: self.id, placement: self.placement, created_at: self.created_at }
     }
 
     /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.

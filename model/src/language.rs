@@ -8,7 +8,7 @@ use crate::error::{InvalidInput, quoted};
 
 /// A well-formed language tag (BCP 47, RFC 5646), its case normalised: `en`, `pt-BR`, `zh-Hant-TW`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Language(String);
 
 impl Language {
@@ -46,12 +46,6 @@ impl TryFrom<String> for Language {
 
     fn try_from(text: String) -> Result<Self, InvalidInput> {
         Self::parse(&text)
-    }
-}
-
-impl From<Language> for String {
-    fn from(language: Language) -> Self {
-        language.0
     }
 }
 

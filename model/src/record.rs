@@ -116,30 +116,28 @@ pub struct CommentChange<'record> {
 ///
 /// The records of each item must be in the order of the stream. Records of different items may be in any order.
 pub fn group_by_primary_item(changes: Vec<RecordChange<'_>>) -> Vec<CommentChange<'_>> {
-    let mut by_item: Vec<CommentChange<'_>> = Vec::with_capacity(changes.len());
-    let mut found: HashMap<(CommentId, ProductId), usize> = HashMap::with_capacity(changes.len());
+    let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> = HashMap::with_capacity(changes.len());
     for RecordChange { place, sequence_number, id, product, old, new, .. } in changes {
         let seen = [&old, &new].into_iter().flatten().map(|image| image.placement.clone());
-        let item = (id, product);
-        match found.get(&item).and_then(|at| by_item.get_mut(*at)) {
-            Some(change) => {
-                change.places.push(place);
-                change.seen.extend(seen);
-                change.last = new;
-            }
-            None => {
-                found.insert(item.clone(), by_item.len());
-                let ((id, product), places, seen) = (item, vec![place], seen.collect());
-                let first_sequence_number = sequence_number;
-                by_item.push(CommentChange { id, product, first_sequence_number, places, seen, last: new });
-            }
-        }
+        let change = by_item.entry((id.clone(), product.clone())).or_insert_with(|| CommentChange {
+            id,
+            product,
+            first_sequence_number: sequence_number,
+            places: Vec::new(),
+            last: None,
+            seen: Vec::new(),
+        });
+        change.places.push(place);
+        change.seen.extend(seen);
+        change.last = new;
     }
-    for change in &mut by_item {
+    let mut changes: Vec<CommentChange<'_>> = by_item.into_values().collect();
+    changes.sort_by(|one, other| one.places.cmp(&other.places));
+    for change in &mut changes {
         change.seen.sort();
         change.seen.dedup();
     }
-    by_item
+    changes
 }
 
 /// A batch after decoding.

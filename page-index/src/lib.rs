@@ -13,6 +13,6 @@ mod settings;
 pub use query::{Ends, Extent, IndexAnswer, PageStart, PageStartQuery, Position, ProductTotal, Stats};
 pub use readiness::NotReady;
 pub use redis::{
-    Advance, IndexPartition, Mark, Marked, PageIndex, Rebuild, ServerIdentity, SweepPosition, Swept, VouchTime,
+    Advance, IndexPart, IndexPartition, IndexScanPosition, Mark, PageIndex, Rebuild, ServerIdentity, VouchTime,
 };
 pub use settings::{PageIndexArgs, PageIndexConfig, RedisMode};

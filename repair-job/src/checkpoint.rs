@@ -4,7 +4,7 @@
 //! including the page index (`tests/repair/resumed.rs`).
 
 use model::Timestamp;
-use page_index::SweepPosition;
+use page_index::IndexScanPosition;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
@@ -128,7 +128,7 @@ impl Checkpoint<TablePosition> for SegmentCheckpoint<'_> {
 #[serde(default)]
 pub(crate) struct IndexScanState {
     /// Where the current scan resumes.
-    pub(crate) position: Option<SweepPosition>,
+    pub(crate) position: Option<IndexScanPosition>,
     /// Number of comments checked.
     pub(crate) members: Option<u64>,
     /// When the current scan began.
@@ -153,7 +153,7 @@ pub(crate) struct IndexCheckpoint<'run> {
     snapshot: &'run IndexSnapshot,
     state: IndexScanState,
     began: Timestamp,
-    position: SweepPosition,
+    position: IndexScanPosition,
     stored_at: Instant,
 }
 
@@ -180,10 +180,10 @@ impl<'run> IndexCheckpoint<'run> {
         }
         let is_of_this_pass = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
         let position = match state.position.take().filter(|_| is_of_this_pass) {
-            Some(position) if index.is_sweep_valid(&position).await? => position,
+            Some(position) if index.is_index_scan_valid(&position).await? => position,
             _ => {
                 (state.began, state.members) = (None, None);
-                index.sweep().await?
+                index.begin_index_scan().await?
             }
         };
         if let Some(began) = state.began {
@@ -198,7 +198,7 @@ impl<'run> IndexCheckpoint<'run> {
     }
 
     /// Where the scan begins.
-    pub(crate) fn start(&self) -> SweepPosition {
+    pub(crate) fn start(&self) -> IndexScanPosition {
         self.position.clone()
     }
 
@@ -207,7 +207,7 @@ impl<'run> IndexCheckpoint<'run> {
         if !is_complete {
             return self.store().await;
         }
-        self.state = if self.run.job.index.is_sweep_valid(&self.position).await? {
+        self.state = if self.run.job.index.is_index_scan_valid(&self.position).await? {
             IndexScanState { last_began: Some(self.began), last_ended: Some(now()), ..IndexScanState::default() }
         } else {
             let what = "part of the sweep, whose servers have changed: the next one starts anew";

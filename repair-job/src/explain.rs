@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use model::{Timestamp, journal::JOURNAL_SHARDS, primaries::PRIMARIES_SHARDS};
-use page_index::Marked;
 use process::{StoreError, now};
 
 use crate::{
@@ -66,20 +65,13 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreErro
     let present = now();
     let table_id = job.table.describe().await?.id;
     let duplicates = job.table.watermark().await?;
-    let index = match job.index.watermarks(&table_id).await {
+    let index = match job.index.marks(&table_id).await {
         Err(error) if index_is_away(&error) => Err(error),
         index => Ok(index?),
     };
-    let marked: Vec<Timestamp> = index
-        .iter()
-        .flatten()
-        .filter_map(|(_, marked)| match marked {
-            Marked::UpTo(watermark) => Some(*watermark),
-            Marked::Not => None,
-        })
-        .collect();
+    let watermarks = index.iter().flatten().map(|(_, mark)| mark.watermark);
     let oldest = oldest_entry(present);
-    let begins = marked.iter().copied().chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
+    let begins = watermarks.chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
     let from = begins.plus_ms(-ms(job.settings.overlap));
     let from = since.map_or(from, |since| since.min(from)).max(oldest);
     let to = present.plus_ms(-ms(job.settings.settle));
@@ -87,7 +79,11 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreErro
     let queries = windows * usize::try_from(JOURNAL_SHARDS).unwrap_or(1);
     let watermark = duplicates.map_or("none".to_owned(), |at| at.to_string());
     let partitions = match &index {
-        Ok(all) => format!("partitions of the page index that are kept up to date: {} of {}", marked.len(), all.len()),
+        Ok(marks) => format!(
+            "partitions of the page index that are kept up to date: {} of {}",
+            marks.len(),
+            job.index.partitions().count()
+        ),
         Err(error) => format!("the page index is left out, because {error}"),
     };
     Ok(format!(

@@ -65,7 +65,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
     let is_index_reachable = match &status {
         Ok(status) => status.index.is_ok(),
         // The table's failure says nothing about the page index, so read the markers. No table has this id.
-        Err(_) => job.index.watermarks("").await.is_ok(),
+        Err(_) => job.index.marks("").await.is_ok(),
     };
     Invoked { reports, status, is_index_reachable }
 }

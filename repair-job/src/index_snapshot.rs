@@ -9,7 +9,7 @@ use std::{
 };
 
 use model::{ProductId, Timestamp};
-use page_index::{IndexPartition, Marked, PageIndex, ServerIdentity};
+use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use process::StoreError;
 
 use crate::{error::index_is_away, ledger::Ledger};
@@ -57,19 +57,15 @@ impl IndexSnapshot {
             doubted: BTreeSet::new(),
             is_given_up: AtomicBool::new(false),
         };
-        let looked = async { Ok((index.server_identity().await?, index.watermarks(table_id).await?)) };
+        let looked = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
         match looked.await {
             Err(error) if index_is_away(&error) => {
                 ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
             }
             Err(error) => return Err(error),
-            Ok((servers, marked)) => {
-                let all = marked.len();
-                let up_to_date = marked.into_iter().filter_map(|(partition, marked)| match marked {
-                    Marked::UpTo(watermark) => Some((partition, watermark)),
-                    Marked::Not => None,
-                });
-                snapshot.watermarks = up_to_date.collect();
+            Ok((servers, marks)) => {
+                let all = index.partitions().count();
+                snapshot.watermarks = marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect();
                 snapshot.servers = Some(servers);
                 let missing = all - snapshot.watermarks.len();
                 if missing > 0 {
@@ -115,7 +111,7 @@ impl IndexSnapshot {
             products.into_iter().map(|product| index.partition_of(product)).collect();
         let since: Vec<(IndexPartition, Timestamp)> =
             partitions.iter().filter_map(|partition| Some((*partition, *self.watermarks.get(partition)?))).collect();
-        index.assert_kept(&self.table_id, &since, servers).await
+        index.assert_up_to_date(&self.table_id, &since, servers).await
     }
 
     /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.

@@ -157,13 +157,6 @@ impl Table {
         }
     }
 
-    /// Counts units that a read call reports as a number.
-    pub(crate) fn charge_read_units(&self, units: f64) {
-        if let Some(meter) = &self.meter {
-            meter.read.charge(units);
-        }
-    }
-
     /// Counts the units that a read call consumed.
     pub(crate) fn charge_read<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
         if let Some(meter) = &self.meter {

@@ -8,24 +8,19 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem, Update};
 use model::{
-    Cd, CommentId, FilterKey, ProductId, Revision,
-    item::{PlacedComment, attribute, comment_pk, text},
+    CommentId, Revision,
+    item::{PlacedComment, attribute, text},
     plan::{
         DuplicateWrite,
         reconcile::{Expected, Guard},
     },
     primaries::PrimariesKey,
 };
-use process::{Backoff, Remedy, Store, StoreError, now};
+use process::{Remedy, StoreError, now};
 use serde_dynamo::Item;
 use tokio::time::Instant;
 
-use super::{
-    SdkItem, Table,
-    duplicates::to_action,
-    error::refused,
-    transaction::{reasons, sort},
-};
+use super::{SdkItem, Table, duplicates::to_action, error::refused, item_key::primary_key, transaction::Guarded};
 
 /// The attributes that decide whether a primary item is valid, besides its keys.
 const DECIDING: [&str; 8] = [
@@ -38,15 +33,6 @@ const DECIDING: [&str; 8] = [
     attribute::SHARD,
     attribute::PCD,
 ];
-
-/// The outcome of guarded writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guarded {
-    /// All of them have happened.
-    Done,
-    /// The primary item has changed since. The writes that had already happened are right for its earlier state.
-    Changed,
-}
 
 impl Table {
     /// Writes duplicates of a comment in transactions, each of which checks every guard. No call starts after
@@ -74,7 +60,9 @@ impl Table {
         // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
-            match self.transact_guarded(&checks, &part, deadline).await {
+            let writes = part.iter().map(|write| to_action(write.clone(), &self.name));
+            let actions = checks.iter().cloned().map(Ok).chain(writes).collect::<Result<_, _>>()?;
+            match self.transact_until(deadline, actions, &mut 0).await {
                 Ok(Guarded::Done) => {}
                 Ok(Guarded::Changed) => return Ok(Guarded::Changed),
                 Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
@@ -102,8 +90,7 @@ impl Table {
     ) -> Result<Guarded, StoreError> {
         let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
         let revision = Revision::after(before, now(), rand::random());
-        let cd = Cd { created_at: comment.created_at, id: comment.id.clone() };
-        let PrimariesKey { shard, pcd } = PrimariesKey::of(&comment.placement.product, &cd);
+        let PrimariesKey { shard, pcd } = comment.primaries_key();
         let Condition { expression, names, values } = Condition::as_read(item);
         let update = Update::builder()
             .table_name(&self.name)
@@ -120,7 +107,7 @@ impl Table {
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
         // The journal relies on this bound: see `writer`.
-        self.send_guarded(actions, deadline.min(Instant::now() + self.started_within)).await
+        self.transact_until(deadline.min(Instant::now() + self.started_within), actions, &mut 0).await
     }
 
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
@@ -143,49 +130,12 @@ impl Table {
         };
         Ok(TransactWriteItem::builder().condition_check(check.build().map_err(refused)?).build())
     }
+}
 
-    async fn transact_guarded(
-        &self,
-        checks: &[TransactWriteItem],
-        writes: &[DuplicateWrite],
-        deadline: Instant,
-    ) -> Result<Guarded, StoreError> {
-        let mut actions = checks.to_vec();
-        for write in writes {
-            actions.push(to_action(write.clone(), &self.name)?);
-        }
-        self.send_guarded(actions, deadline).await
-    }
-
-    async fn send_guarded(&self, actions: Vec<TransactWriteItem>, deadline: Instant) -> Result<Guarded, StoreError> {
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            self.admit_write().await;
-            if Instant::now() >= deadline {
-                return Err(StoreError::past_deadline(Store::Table));
-            }
-            let sent = self
-                .client
-                .transact_write_items()
-                .set_transact_items(Some(actions.clone()))
-                .set_return_consumed_capacity(self.wants_capacity())
-                .send();
-            let error = match tokio::time::timeout_at(deadline, sent).await {
-                Ok(Ok(answer)) => {
-                    self.charge_write(answer.consumed_capacity());
-                    return Ok(Guarded::Done);
-                }
-                Ok(Err(error)) if reasons(&error).iter().any(|code| code == "ConditionalCheckFailed") => {
-                    return Ok(Guarded::Changed);
-                }
-                Ok(Err(error)) => sort(error),
-                Err(_) => StoreError::past_deadline(Store::Table),
-            };
-            if !error.is_unavailable() || !backoff.wait().await {
-                return Err(error);
-            }
-        }
-    }
+/// The placeholders for the attributes that decide whether a primary item is valid. Some of the names are reserved
+/// words.
+pub(super) fn deciding_names() -> HashMap<String, String> {
+    DECIDING.map(|name| (format!("#{name}"), name.to_owned())).into()
 }
 
 /// A condition on an item, in DynamoDB's syntax.
@@ -199,9 +149,8 @@ impl Condition {
     /// The item exists, and all attributes that decide whether it is valid are as they were read.
     pub(super) fn as_read(item: &Item) -> Self {
         let mut expression = "attribute_exists(pk)".to_owned();
-        let (mut names, mut values) = (HashMap::new(), SdkItem::new());
+        let mut values = SdkItem::new();
         for name in DECIDING {
-            names.insert(format!("#{name}"), name.to_owned());
             match item.get(name) {
                 None => expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
                 Some(value) => {
@@ -210,12 +159,6 @@ impl Condition {
                 }
             }
         }
-        Self { expression, names, values }
+        Self { expression, names: deciding_names(), values }
     }
-}
-
-pub(super) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
-    let sk = FilterKey::primary(product.clone()).to_string();
-    [(attribute::PK.to_owned(), AttributeValue::S(comment_pk(id))), (attribute::SK.to_owned(), AttributeValue::S(sk))]
-        .into()
 }

@@ -5,7 +5,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Comment, CommentId, ProductId, Revision, Timestamp, item::attribute};
+use model::{Comment, CommentId, ProductId, Revision, Timestamp};
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -13,8 +13,10 @@ use sha2::{Digest, Sha256};
 use super::{
     Table,
     change::{NewComment, WriteError},
-    error::{refused, store_error},
-    from_sdk_item, to_sdk_item,
+    error::refused,
+    from_sdk_item,
+    item_key::item_key,
+    to_sdk_item,
 };
 
 /// How long a key is valid.
@@ -150,17 +152,7 @@ impl Table {
     }
 
     async fn idempotency_record(&self, pk: String) -> Result<Option<Record>, StoreError> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.name)
-            .key(attribute::PK, AttributeValue::S(pk))
-            .key(attribute::SK, AttributeValue::S(SK.to_owned()))
-            .consistent_read(true)
-            .send()
-            .await
-            .map_err(store_error)?;
-        answer.item.map(from_sdk_item).transpose()
+        self.item(item_key(pk, SK.to_owned())).await?.map(from_sdk_item).transpose()
     }
 }
 

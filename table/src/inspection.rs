@@ -1,23 +1,22 @@
 //! Reads for the repair job only: unfiltered item collections, primary items by key and by the index `primaries`, scans,
 //! the journal in parts.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
+use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, KeysAndAttributes};
 use model::{
-    CommentId, FilterKey, Malformed, ProductId, Timestamp,
-    item::{PlacedComment, attribute, comment_pk},
+    CommentId, Malformed, ProductId, Timestamp,
+    item::{CommentItem, PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
-    primaries::{PrimaryEntry, primaries_shard},
+    primaries::primaries_shard,
 };
 use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
-use tokio::time::Instant as Deadline;
+use tokio::time::Instant;
 
 use super::{
     PRIMARIES, SdkItem, Table, from_sdk_item,
-    item_key::{InvalidEntry, ItemKey},
-    page_answer::{QueryReader, StoredEntry},
+    guarded::deciding_names,
+    item_key::{InvalidEntry, ItemKey, item_key, primary_key},
+    page_answer::{QueryReader, StoredItem},
 };
 use crate::error::{refused, store_error};
 
@@ -76,14 +75,6 @@ pub struct JournalPart {
     pub next: Option<JournalPosition>,
 }
 
-fn item_key(pk: String, sk: String) -> SdkItem {
-    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
-}
-
-fn primary_item_key(id: &CommentId, product: &ProductId) -> SdkItem {
-    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
-}
-
 /// The error of a query of `primaries`. Such a query has no data that could be at fault: only its index can be missing.
 fn without_primaries(error: StoreError) -> StoreError {
     match error {
@@ -106,61 +97,38 @@ impl Table {
 
     /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
     /// units.
-    ///
-    /// # Errors
-    /// Like [`Table::items_of`].
-    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Deadline), StoreError> {
-        let mut items = Vec::new();
-        let mut start = None;
-        let mut read_at = None;
-        for _ in 0..COLLECTION_CALLS_MAX {
-            self.admit_read().await;
-            let read_at = *read_at.get_or_insert_with(Deadline::now);
-            let query = self.collection_query(id).set_exclusive_start_key(start);
-            let answer = query.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
-            items.extend(answer.items.unwrap_or_default().into_iter().map(Item::from));
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok((items, read_at));
-            }
-        }
-        Err(Malformed::new("item collection", format!("comment {id} has more items than a comment can have")).into())
+    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Instant), StoreError> {
+        let too_many = || format!("comment {id} has more items than a comment can have");
+        let read = self.items(comment_pk(id), COLLECTION_CALLS_MAX).await?;
+        let (items, read_at) = read.ok_or_else(|| Malformed::new("item collection", too_many()))?;
+        Ok((items.into_iter().map(Item::from).collect(), read_at))
     }
 
     /// The primary item of this id and product, strongly consistent.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
-        self.admit_read().await;
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(primary_item_key(id, product)));
-        let get = get.consistent_read(true).set_return_consumed_capacity(self.wants_capacity());
-        let answer = get.send().await.map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
-        Ok(answer.item.map(Item::from))
+        Ok(self.item(primary_key(id, product)).await?.map(Item::from))
     }
 
     /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
     /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn primary_items_of(
         &self,
         comments: &[(CommentId, ProductId)],
-        deadline: Deadline,
+        deadline: Instant,
     ) -> Result<Vec<Item>, StoreError> {
+        let names = deciding_names();
+        let projection =
+            ["pk", "sk"].into_iter().chain(names.keys().map(String::as_str)).collect::<Vec<_>>().join(", ");
         let mut items = Vec::with_capacity(comments.len());
         for part in comments.chunks(BATCH_GET_MAX) {
-            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_item_key(id, product)).collect();
+            let mut keys: Vec<SdkItem> = part.iter().map(|(id, product)| primary_key(id, product)).collect();
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
                 self.admit_read().await;
                 let wanted = KeysAndAttributes::builder()
                     .set_keys(Some(std::mem::take(&mut keys)))
-                    .projection_expression(PLACEMENT)
-                    .set_expression_attribute_names(Some(placement_names()));
+                    .projection_expression(&projection)
+                    .set_expression_attribute_names(Some(names.clone()));
                 let wanted = wanted.build().map_err(refused)?;
                 let get = self.client.batch_get_item().request_items(&self.name, wanted);
                 let answer = get.set_return_consumed_capacity(self.wants_capacity()).send();
@@ -180,9 +148,6 @@ impl Table {
 
     /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent. Callers look again
     /// before they conclude anything.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn scan_segment(
         &self,
         from: Option<ItemKey>,
@@ -205,14 +170,10 @@ impl Table {
             .set_return_consumed_capacity(self.wants_capacity());
         let answer = scan.send().await.map_err(store_error)?;
         self.charge_read(&answer.consumed_capacity);
-        let next = answer.last_evaluated_key.map(|key| {
-            let text = |name: &str| key.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-            ItemKey { pk: text(attribute::PK), sk: text(attribute::SK) }
-        });
         Ok(Scanned {
             read: u64::try_from(answer.scanned_count).unwrap_or(0),
             items: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
-            next,
+            next: answer.last_evaluated_key.as_ref().map(ItemKey::of),
         })
     }
 
@@ -228,7 +189,7 @@ impl Table {
         limit: u32,
     ) -> Result<PrimariesPart, StoreError> {
         self.admit_read().await;
-        let reader = QueryReader::<PrimaryEntry>::default();
+        let reader = QueryReader::<CommentItem>::default();
         self.client
             .query()
             .table_name(&self.name)
@@ -244,16 +205,13 @@ impl Table {
             .send()
             .await
             .map_err(|error| without_primaries(store_error(error)))?;
-        let answer = reader.take_readable()?.into_entries();
-        self.charge_read_units(answer.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units));
+        let answer = reader.take_readable()?.into_items();
+        let units = answer.consumed_capacity.map(|consumed| consumed.capacity_units);
+        self.charge_read([&ConsumedCapacity::builder().set_capacity_units(units).build()]);
+        // A foreign tool may have put other items into the index.
+        let entries = answer.items.into_iter().filter(StoredItem::is_primary);
         Ok(PrimariesPart {
-            // A foreign tool may have put other items into the index.
-            comments: answer
-                .items
-                .into_iter()
-                .filter(StoredEntry::is_of_primary_item)
-                .map(StoredEntry::placed)
-                .collect(),
+            comments: entries.map(StoredItem::placed).collect(),
             read: answer.scanned_count,
             next: answer.last_evaluated_key.map(|key| PrimariesPosition(key.into())),
         })
@@ -261,9 +219,6 @@ impl Table {
 
     /// Some entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
     /// (exclusive), strongly consistent.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn journal_part(
         &self,
         shard: u32,
@@ -290,7 +245,7 @@ impl Table {
         self.charge_read(&answer.consumed_capacity);
         let mut latest = from;
         let rows = answer.items.unwrap_or_default().into_iter().map(|item| {
-            let sk = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
+            let ItemKey { sk, .. } = ItemKey::of(&item);
             let at = sk.split_once('#').and_then(|(at, _)| Timestamp::parse(at).ok());
             latest = at.filter(|at| *at > latest).unwrap_or(latest);
             let entry = match from_sdk_item::<JournalItem>(item) {
@@ -302,20 +257,4 @@ impl Table {
         });
         Ok(JournalPart { rows: rows.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(JournalPosition) })
     }
-}
-
-/// The attributes that [`model::item::Image::of_primary`] reads. Some of the names are reserved words.
-const PLACEMENT: &str = "pk, sk, cd, #language, #rating, #revision, #comment_blob, #auto, #shard, pcd";
-
-fn placement_names() -> HashMap<String, String> {
-    [
-        ("#language", attribute::LANGUAGE),
-        ("#rating", attribute::RATING),
-        ("#revision", attribute::REVISION),
-        ("#comment_blob", attribute::COMMENT_BLOB),
-        ("#auto", attribute::AUTO),
-        ("#shard", attribute::SHARD),
-    ]
-    .map(|(placeholder, name)| (placeholder.to_owned(), name.to_owned()))
-    .into()
 }

@@ -1,12 +1,14 @@
 //! Items in DynamoDB's JSON, `{"rating": {"N": "4"}, …}`, read directly into `model`'s types.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor, value::BytesDeserializer},
-    forward_to_deserialize_any,
+    de::{
+        DeserializeSeed, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
+        value::{BytesDeserializer, MapAccessDeserializer},
+    },
 };
 
 /// The content of an item, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`), except that a
@@ -17,37 +19,30 @@ pub struct ItemJson<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ItemJson<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(Attributes(deserializer)).map(Self)
+        Attributes(PhantomData).deserialize(deserializer).map(Self)
     }
 }
 
 /// Reads attributes by name.
-struct Attributes<D>(D);
+struct Attributes<S>(S);
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Attributes<D> {
-    type Error = D::Error;
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Attributes<S> {
+    type Value = S::Value;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(AttributesVisitor(visitor))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        deserializer.deserialize_map(self)
     }
 }
 
-struct AttributesVisitor<V>(V);
-
-impl<'de, V: Visitor<'de>> Visitor<'de> for AttributesVisitor<V> {
-    type Value = V::Value;
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Attributes<S> {
+    type Value = S::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("attributes by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, attributes: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Values(attributes))
+    fn visit_map<A: MapAccess<'de>>(self, attributes: A) -> Result<S::Value, A::Error> {
+        self.0.deserialize(MapAccessDeserializer::new(Values(attributes)))
     }
 }
 
@@ -100,7 +95,7 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
     fn visit_map<A: MapAccess<'de>>(self, mut typed: A) -> Result<S::Value, A::Error> {
         let kind: Type = typed.next_key()?.ok_or_else(|| A::Error::custom("an attribute has no type"))?;
         match kind {
-            Type::M => typed.next_value_seed(Map(self.0)),
+            Type::M => typed.next_value_seed(Attributes(self.0)),
             Type::N => {
                 let number: Text<'de> = typed.next_value()?;
                 match (number.0.parse::<u64>(), number.0.parse::<f64>()) {
@@ -127,17 +122,6 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
     }
 }
 
-/// Reads the attributes of a map.
-struct Map<S>(S);
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Map<S> {
-    type Value = S::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Attributes(deserializer))
-    }
-}
-
 /// Text, borrowed where possible.
 #[derive(Deserialize)]
 struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
@@ -155,7 +139,7 @@ mod tests {
 
     fn item(format: BlobFormat, body: &str, auto: Option<bool>) -> Item {
         let text = CommentText { title: None, body: body.to_owned(), author: Some("Ann \\ \"☕\"".to_owned()) };
-        let comment_blob = CommentBlob::new(&text, format);
+        let comment_blob = Some(CommentBlob::new(&text, format));
         let text = str::to_owned;
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));

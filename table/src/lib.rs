@@ -4,7 +4,7 @@
 //! - `change`: the changes that a caller asks for.
 //! - `writer`: creating, patching and deleting comments, each by one transaction with its journal entry.
 //! - `idempotency`: the keys that identify a repeated creation.
-//! - `reader`: comments by id, item collections, pages, scans, the journal.
+//! - `reader`: comments by id, and pages.
 //! - `page_answer`, `item_json`: read a query's answer directly from its JSON.
 //! - `item_key`: the key of an item.
 //! - `duplicates`: the writes of the fan-out, by batches or by transactions.
@@ -14,7 +14,7 @@
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
-//! - `transaction`: the meaning of the answers to transactions.
+//! - `transaction`: sends transactions; the meaning of the answers to them.
 
 mod args;
 pub mod capacity;
@@ -37,7 +37,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use model::{BlobFormat, Malformed, item::attribute};
+use model::{BlobFormat, Malformed};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::capacity::Meter;
@@ -46,7 +46,6 @@ pub use change::{CommentPatch, Created, NewComment, WriteError};
 pub use definition::{GSI, PRIMARIES, TableDescription};
 pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
-pub use guarded::Guarded;
 pub use idempotency::Idempotency;
 pub use inspection::{JournalPart, JournalPosition, JournalRow, PrimariesPart, PrimariesPosition, Scanned};
 pub use item_json::ItemJson;
@@ -56,8 +55,9 @@ use process::{
     StoreError,
     aws::{Calls, NewHttpClient, new_http_client, sdk_config},
 };
-pub use reader::{ItemCollection, Page, PageQuery, ScanPart, ScanPosition};
+pub use reader::{Page, PageQuery};
 pub use state::Lease;
+pub use transaction::Guarded;
 
 /// An item in the SDK's types.
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
@@ -99,6 +99,9 @@ impl TableConfig {
 }
 
 /// The table.
+///
+/// Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
+/// means there.
 #[derive(Debug, Clone)]
 pub struct Table {
     client: Client,
@@ -180,8 +183,7 @@ pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError
 /// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a
 /// value.
 pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
-    let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-    let (pk, sk) = (key(attribute::PK), key(attribute::SK));
+    let ItemKey { pk, sk } = ItemKey::of(&item);
     let attributes = serde_dynamo::AttributeValue::M(serde_dynamo::Item::from(item).into_inner());
     let item = serde_dynamo::Deserializer::from_attribute_value(attributes);
     Ok(serde_path_to_error::deserialize(item).map_err(|error| {

@@ -28,7 +28,6 @@ use aws_smithy_types::config_bag::ConfigBag;
 use model::{
     Cd, Comment, FilterKey, Malformed,
     item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_of, placed_of_entry, text},
-    primaries::PrimaryEntry,
 };
 use process::{Store, StoreError};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -78,28 +77,37 @@ pub(super) enum Answer<T> {
     Unread(QueryAnswer<Value>),
 }
 
-/// An item of an answer about comments.
+/// An item of an answer about comments, or about the index `primaries`.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
-pub(super) enum StoredComment {
+pub(super) enum StoredItem {
     /// Every attribute has its type.
     Read(CommentItem),
     /// Some attribute may have a wrong type.
     Unread(Item),
 }
 
-impl StoredComment {
-    /// Its table key `pk`, as far as it is readable.
-    pub(super) fn pk(&self) -> &str {
+impl StoredItem {
+    /// Its `pk`, `sk` and `cd`, as far as they are readable.
+    fn keys(&self) -> [&str; 3] {
         match self {
-            Self::Read(item) => &item.pk,
-            Self::Unread(item) => text(item, attribute::PK).unwrap_or_default(),
+            Self::Read(item) => [&item.pk, &item.sk, &item.cd],
+            Self::Unread(item) => {
+                [attribute::PK, attribute::SK, attribute::CD].map(|name| text(item, name).unwrap_or_default())
+            }
         }
+    }
+
+    /// Whether it has the key of a primary item.
+    pub(super) fn is_primary(&self) -> bool {
+        let [pk, sk, _] = self.keys();
+        pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
 
     /// The comment, or the problem of the item at this place.
     pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
-        let (pk, cd) = (self.pk().to_owned(), self.cd());
+        let [pk, _, cd] = self.keys();
+        let (pk, cd) = (pk.to_owned(), Cd::parse(cd).ok());
         let comment = match self {
             Self::Read(item) => item.into_comment(),
             Self::Unread(item) => comment_of(&item),
@@ -107,65 +115,23 @@ impl StoredComment {
         comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
     }
 
-    fn cd(&self) -> Option<Cd> {
-        let cd = match self {
-            Self::Read(item) => Some(item.cd.as_str()),
-            Self::Unread(item) => text(item, attribute::CD),
+    /// The placement of an entry of the index `primaries`, or the invalid entry.
+    pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
+        let placed = match &self {
+            Self::Read(item) => item.placed(),
+            Self::Unread(item) => placed_of_entry(item),
         };
-        Cd::parse(cd?).ok()
+        let [pk, sk, _] = self.keys();
+        placed.map_err(|problem| InvalidEntry { key: ItemKey { pk: pk.to_owned(), sk: sk.to_owned() }, problem })
     }
 }
 
 impl Answer<CommentItem> {
     /// The answer, with each item as it was read.
-    pub(super) fn into_comments(self) -> QueryAnswer<StoredComment> {
+    pub(super) fn into_items(self) -> QueryAnswer<StoredItem> {
         match self {
-            Self::Read(answer) => answer.map(|ItemJson(item)| StoredComment::Read(item)),
-            Self::Unread(answer) => answer.map(|value| StoredComment::Unread(item_of(value))),
-        }
-    }
-}
-
-/// An entry of an answer about the index `primaries`.
-#[derive(Debug)]
-pub(super) enum StoredEntry {
-    /// Every attribute has its type.
-    Read(PrimaryEntry),
-    /// Some attribute may have a wrong type.
-    Unread(Item),
-}
-
-impl StoredEntry {
-    fn key(&self) -> (&str, &str) {
-        let text_of = |item, name| text(item, name).unwrap_or_default();
-        match self {
-            Self::Read(entry) => (&entry.pk, &entry.sk),
-            Self::Unread(item) => (text_of(item, attribute::PK), text_of(item, attribute::SK)),
-        }
-    }
-
-    pub(super) fn is_of_primary_item(&self) -> bool {
-        let (pk, sk) = self.key();
-        pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
-    }
-
-    /// The comment's placement, or the invalid entry.
-    pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
-        let placed = match &self {
-            Self::Read(entry) => entry.placed(),
-            Self::Unread(item) => placed_of_entry(item),
-        };
-        let (pk, sk) = self.key();
-        placed.map_err(|problem| InvalidEntry { key: ItemKey { pk: pk.to_owned(), sk: sk.to_owned() }, problem })
-    }
-}
-
-impl Answer<PrimaryEntry> {
-    /// The answer, with each entry as it was read.
-    pub(super) fn into_entries(self) -> QueryAnswer<StoredEntry> {
-        match self {
-            Self::Read(answer) => answer.map(|ItemJson(entry)| StoredEntry::Read(entry)),
-            Self::Unread(answer) => answer.map(|value| StoredEntry::Unread(item_of(value))),
+            Self::Read(answer) => answer.map(|ItemJson(item)| StoredItem::Read(item)),
+            Self::Unread(answer) => answer.map(|value| StoredItem::Unread(item_of(value))),
         }
     }
 }

@@ -3,18 +3,24 @@
 //! These items have no `cd`, so no index holds them. Their sort keys do not end like a primary item's, so they trigger
 //! no function.
 
-use std::collections::HashMap;
+use std::error::Error;
 
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
+    operation::put_item::builders::PutItemFluentBuilder,
     types::AttributeValue,
 };
-use model::{Timestamp, item::attribute};
+use model::Timestamp;
 use process::{Store, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{SdkItem, Table, from_sdk_item, to_sdk_item};
-use crate::error::store_error;
+use super::{
+    SdkItem, Table,
+    error::store_error,
+    from_sdk_item,
+    item_key::{ItemKey, item_key},
+    to_sdk_item,
+};
 
 /// Maximum number of calls to list states of one kind.
 const LIST_CALLS_MAX: usize = 100;
@@ -23,11 +29,6 @@ const WATERMARK: &str = "watermark";
 const LEASE: &str = "lease";
 /// The watermark of the duplicates: the journal is reconciled into them up to this instant.
 const DUPLICATES: &str = "duplicates";
-/// The attribute of a watermark.
-const UP_TO: &str = "up_to";
-/// Attributes of a lease.
-const HOLDER: &str = "holder";
-const UNTIL: &str = "until_ms";
 
 /// A lease: which run works, and how long others must respect it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,20 +48,28 @@ struct Watermark {
     up_to: Timestamp,
 }
 
+fn pk(what: &str) -> String {
+    format!("STATE#{what}")
+}
+
 fn key(what: &str, name: &str) -> SdkItem {
-    [
-        (attribute::PK.to_owned(), AttributeValue::S(format!("STATE#{what}"))),
-        (attribute::SK.to_owned(), AttributeValue::S(name.to_owned())),
-    ]
-    .into()
+    item_key(pk(what), name.to_owned())
 }
 
 fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-fn is_condition_failed<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
-    error.code() == Some("ConditionalCheckFailedException")
+/// The answer to a conditional write; `None` when its condition did not hold.
+fn unless_condition_failed<T, E>(sent: Result<T, SdkError<E>>) -> Result<Option<T>, StoreError>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    match sent {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(None),
+        Err(error) => Err(store_error(error)),
+    }
 }
 
 impl Table {
@@ -69,11 +78,7 @@ impl Table {
     /// # Errors
     /// The store's, or when the state is malformed.
     pub async fn state<T: DeserializeOwned>(&self, what: &str, name: &str) -> Result<Option<T>, StoreError> {
-        self.admit_read().await;
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(key(what, name))).consistent_read(true);
-        let answer = get.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
-        self.charge_read(&answer.consumed_capacity);
-        answer.item.map(from_sdk_item).transpose()
+        self.item(key(what, name)).await?.map(from_sdk_item).transpose()
     }
 
     /// Reads all states of a kind with their names, strongly consistent.
@@ -81,41 +86,15 @@ impl Table {
     /// # Errors
     /// The store's, or when a state is malformed.
     pub async fn states<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<(String, T)>, StoreError> {
-        let mut states = Vec::new();
-        let mut start = None;
-        for _ in 0..LIST_CALLS_MAX {
-            self.admit_read().await;
-            let query = self.client.query().table_name(&self.name).key_condition_expression("pk = :pk");
-            let answer = query
-                .expression_attribute_values(":pk", AttributeValue::S(format!("STATE#{what}")))
-                .consistent_read(true)
-                .set_exclusive_start_key(start)
-                .set_return_consumed_capacity(self.wants_capacity())
-                .send()
-                .await
-                .map_err(store_error)?;
-            self.charge_read(&answer.consumed_capacity);
-            for item in answer.items.unwrap_or_default() {
-                let name = item.get(attribute::SK).and_then(|sk| sk.as_s().ok()).cloned().unwrap_or_default();
-                states.push((name, from_sdk_item(item)?));
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok(states);
-            }
-        }
-        Err(StoreError::refused(Store::Table, format!("there are too many states of {what} to read")))
+        let too_many = || StoreError::refused(Store::Table, format!("there are too many states of {what} to read"));
+        let (items, _) = self.items(pk(what), LIST_CALLS_MAX).await?.ok_or_else(too_many)?;
+        items.into_iter().map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?))).collect()
     }
 
     /// Stores a state and replaces the previous one of this name.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn put_state<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<(), StoreError> {
-        let mut item = to_sdk_item(state)?;
-        item.extend(key(what, name));
+        let put = self.put(what, name, state)?;
         self.admit_write().await;
-        let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
         let answer = put.set_return_consumed_capacity(self.wants_capacity()).send().await.map_err(store_error)?;
         self.charge_write(&answer.consumed_capacity);
         Ok(())
@@ -123,9 +102,6 @@ impl Table {
 
     /// Replaces the state that was read (`None` when there was none). Returns `false` when another one was stored
     /// meanwhile.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn replace_state<T: Serialize>(
         &self,
         what: &str,
@@ -133,10 +109,7 @@ impl Table {
         before: Option<&T>,
         after: &T,
     ) -> Result<bool, StoreError> {
-        let mut item = to_sdk_item(after)?;
-        item.extend(key(what, name));
-        self.admit_write().await;
-        let mut put = self.client.put_item().table_name(&self.name).set_item(Some(item));
+        let mut put = self.put(what, name, after)?;
         let mut conditions = Vec::new();
         for (place, (attribute, value)) in
             before.map(to_sdk_item).transpose()?.unwrap_or_default().into_iter().enumerate()
@@ -150,65 +123,40 @@ impl Table {
             false => conditions.join(" AND "),
         };
         let put = put.condition_expression(condition).set_return_consumed_capacity(self.wants_capacity());
-        match put.send().await {
-            Ok(answer) => {
-                self.charge_write(&answer.consumed_capacity);
-                Ok(true)
-            }
-            Err(error) if is_condition_failed(&error) => Ok(false),
-            Err(error) => Err(store_error(error)),
-        }
+        self.admit_write().await;
+        let answer = unless_condition_failed(put.send().await)?;
+        self.charge_write(answer.iter().flat_map(|answer| &answer.consumed_capacity));
+        Ok(answer.is_some())
+    }
+
+    /// The call that stores a state.
+    fn put<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<PutItemFluentBuilder, StoreError> {
+        let mut item = to_sdk_item(state)?;
+        item.extend(key(what, name));
+        Ok(self.client.put_item().table_name(&self.name).set_item(Some(item)))
     }
 
     /// The instant up to which the journal is reconciled into the duplicates; `None` before the first time.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn watermark(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.state::<Watermark>(WATERMARK, DUPLICATES).await?.map(|watermark| watermark.up_to))
     }
 
     /// Advances the watermark; a later watermark stays.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn advance_watermark(&self, to: Timestamp) -> Result<(), StoreError> {
+        let put = self.put(WATERMARK, DUPLICATES, &Watermark { up_to: to })?;
         // The texts of instants sort by time.
-        self.put_watermark(to, "attribute_not_exists(pk) OR #up_to < :is", to).await
+        let put = put.condition_expression("attribute_not_exists(pk) OR up_to < :to");
+        let put = put.expression_attribute_values(":to", AttributeValue::S(to.to_string()));
+        unless_condition_failed(put.send().await).map(drop)
     }
 
     /// Moves a wrong watermark back, unless another run has moved it meanwhile.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn set_watermark_back(&self, from: Timestamp, to: Timestamp) -> Result<(), StoreError> {
-        self.put_watermark(to, "#up_to = :is", from).await
-    }
-
-    /// Writes the watermark if the condition about `is` holds. Otherwise the stored one stays.
-    async fn put_watermark(&self, to: Timestamp, condition: &str, is: Timestamp) -> Result<(), StoreError> {
-        let mut item = to_sdk_item(&Watermark { up_to: to })?;
-        item.extend(key(WATERMARK, DUPLICATES));
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.name)
-            .set_item(Some(item))
-            .condition_expression(condition)
-            .expression_attribute_names("#up_to", UP_TO)
-            .expression_attribute_values(":is", AttributeValue::S(is.to_string()))
-            .send();
-        match put.await {
-            Ok(_) => Ok(()),
-            Err(error) if is_condition_failed(&error) => Ok(()),
-            Err(error) => Err(store_error(error)),
-        }
+        let (from, to) = (Watermark { up_to: from }, Watermark { up_to: to });
+        self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to).await.map(drop)
     }
 
     /// Deletes a state.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn delete_state(&self, what: &str, name: &str) -> Result<(), StoreError> {
         self.admit_write().await;
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key(what, name)));
@@ -219,85 +167,49 @@ impl Table {
 
     /// Takes the lease of a scope if it is free or has expired. Returns `None` on success, otherwise the lease of the
     /// current holder.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn take_lease(&self, scope: &str, lease: &Lease, now: Timestamp) -> Result<Option<Lease>, StoreError> {
-        let mut item = to_sdk_item(lease)?;
-        item.extend(key(LEASE, scope));
         let put = self
-            .client
-            .put_item()
-            .table_name(&self.name)
-            .set_item(Some(item))
+            .put(LEASE, scope, lease)?
             // A holder may take its lease again: the SDK repeats an attempt whose answer was lost.
-            .condition_expression("attribute_not_exists(pk) OR #until < :now OR #holder = :holder")
-            .expression_attribute_names("#until", UNTIL)
-            .expression_attribute_names("#holder", HOLDER)
+            .condition_expression("attribute_not_exists(pk) OR until_ms < :now OR holder = :holder")
             .expression_attribute_values(":now", number(now.epoch_ms()))
-            .expression_attribute_values(":holder", AttributeValue::S(lease.holder.clone()))
-            .send();
-        match put.await {
-            Ok(_) => Ok(None),
-            // Some engines do not return the item that failed the condition.
-            Err(error) if is_condition_failed(&error) => match self.state(LEASE, scope).await? {
-                Some(holder) => Ok(Some(holder)),
-                None => Err(StoreError::unavailable(Store::Table, "the lease has just been given back")),
-            },
-            Err(error) => Err(store_error(error)),
+            .expression_attribute_values(":holder", AttributeValue::S(lease.holder.clone()));
+        if unless_condition_failed(put.send().await)?.is_some() {
+            return Ok(None);
         }
+        // Some engines do not return the item that failed the condition.
+        let holder = self.state(LEASE, scope).await?;
+        let given_back = || StoreError::unavailable(Store::Table, "the lease has just been given back");
+        holder.ok_or_else(given_back).map(Some)
     }
 
     /// Extends a lease; `false` when another run holds it by now.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn renew_lease(&self, scope: &str, holder: &str, until_ms: i64) -> Result<bool, StoreError> {
         let update = self
             .client
             .update_item()
             .table_name(&self.name)
             .set_key(Some(key(LEASE, scope)))
-            .update_expression("SET #until = :until")
-            .condition_expression("#holder = :holder")
-            .expression_attribute_names("#until", UNTIL)
-            .expression_attribute_names("#holder", HOLDER)
+            .update_expression("SET until_ms = :until")
+            .condition_expression("holder = :holder")
             .expression_attribute_values(":until", number(until_ms))
-            .expression_attribute_values(":holder", AttributeValue::S(holder.to_owned()))
-            .send();
-        match update.await {
-            Ok(_) => Ok(true),
-            Err(error) if is_condition_failed(&error) => Ok(false),
-            Err(error) => Err(store_error(error)),
-        }
+            .expression_attribute_values(":holder", AttributeValue::S(holder.to_owned()));
+        Ok(unless_condition_failed(update.send().await)?.is_some())
     }
 
     /// Releases a lease; another run's lease stays.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn release_lease(&self, scope: &str, holder: &str) -> Result<(), StoreError> {
-        let names: HashMap<String, String> = [("#holder".to_owned(), HOLDER.to_owned())].into();
         let delete = self
             .client
             .delete_item()
             .table_name(&self.name)
             .set_key(Some(key(LEASE, scope)))
-            .condition_expression("#holder = :holder")
-            .set_expression_attribute_names(Some(names))
-            .expression_attribute_values(":holder", AttributeValue::S(holder.to_owned()))
-            .send();
-        match delete.await {
-            Ok(_) => Ok(()),
-            Err(error) if is_condition_failed(&error) => Ok(()),
-            Err(error) => Err(store_error(error)),
-        }
+            .condition_expression("holder = :holder")
+            .expression_attribute_values(":holder", AttributeValue::S(holder.to_owned()));
+        unless_condition_failed(delete.send().await).map(drop)
     }
 
     /// All leases, including expired ones.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn leases(&self) -> Result<Vec<(String, Lease)>, StoreError> {
         self.states(LEASE).await
     }

@@ -8,19 +8,21 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update};
 use model::{
-    Comment, CommentId, FilterKey, Placement, Revision,
-    item::{CommentItem, Image, attribute, comment_pk, edited},
+    Comment, CommentId, Placement, Revision,
+    item::{CommentItem, Image, attribute, edited},
     journal::JournalEntry,
 };
 use process::{Backoff, StoreError, now};
+use serde::Serialize;
 use serde_dynamo::Item;
 
 use super::{
     Table,
     change::{CommentPatch, Created, NewComment, WriteError},
     error::refused,
-    guarded::{Condition, primary_key},
+    guarded::Condition,
     idempotency::Idempotency,
+    item_key::primary_key,
     to_sdk_item,
     transaction::{is_conflict, reasons, sort},
 };
@@ -63,14 +65,8 @@ impl Table {
         loop {
             let revision = Revision::after(None, now(), rand::random());
             let comment = new.clone().at(revision);
-            let primary = Put::builder()
-                .table_name(&self.name)
-                .set_item(Some(to_sdk_item(&CommentItem::primary(&comment, self.comment_blob))?))
-                .condition_expression("attribute_not_exists(pk)")
-                .build()
-                .map_err(refused)?;
             let mut actions = vec![
-                TransactWriteItem::builder().put(primary).build(),
+                self.put_new(&CommentItem::primary(&comment, self.comment_blob))?,
                 self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
             ];
             if let Some(idempotency) = &idempotency {
@@ -159,24 +155,18 @@ impl Table {
     pub async fn delete_comment(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
-            let image = Image::of_primary(&item).map_err(StoreError::from)?;
-            let (replaced, placement) = (image.revision, image.placement);
-            if let Some(expected) = expected {
-                expect_revision(replaced, expected)?;
-            }
-            let revision = Revision::after(Some(replaced), now(), rand::random());
+            let (old, _) = self.read_for_change(id, expected).await?;
+            let revision = Revision::after(Some(old.revision), now(), rand::random());
             let primary = Delete::builder()
                 .table_name(&self.name)
-                .key(attribute::PK, AttributeValue::S(comment_pk(id)))
-                .key(attribute::SK, AttributeValue::S(FilterKey::primary(placement.product.clone()).to_string()))
+                .set_key(Some(primary_key(id, &old.product)))
                 .condition_expression("revision = :replaced")
-                .expression_attribute_values(":replaced", AttributeValue::S(replaced.to_string()))
+                .expression_attribute_values(":replaced", AttributeValue::S(old.revision.to_string()))
                 .build()
                 .map_err(refused)?;
             let actions = vec![
                 TransactWriteItem::builder().delete(primary).build(),
-                self.put_journal(id, revision, Some(placement), None)?,
+                self.put_journal(id, revision, Some(old.placement()), None)?,
             ];
             match self.transact(actions, revision, &mut backoff).await? {
                 Outcome::Done => return Ok(()),
@@ -186,10 +176,11 @@ impl Table {
     }
 
     async fn read_for_change(&self, id: &CommentId, expected: Option<Revision>) -> Result<(Comment, Item), WriteError> {
-        let item = Item::from(self.primary_item(id).await?.ok_or(WriteError::NotFound)?);
+        let item = self.primary_item(id).await?.ok_or(WriteError::NotFound)?;
         let comment = Image::of_primary(&item).and_then(|image| image.comment()).map_err(StoreError::from)?;
-        if let Some(expected) = expected {
-            expect_revision(comment.revision, expected)?;
+        let current = comment.revision;
+        if expected.is_some_and(|expected| expected != current) {
+            return Err(WriteError::RevisionMismatch { current });
         }
         Ok((comment, item))
     }
@@ -202,11 +193,15 @@ impl Table {
         before: Option<Placement>,
         after: Option<Placement>,
     ) -> Result<TransactWriteItem, StoreError> {
-        let entry = JournalEntry { id: id.clone(), revision, before, after };
+        // An entry is never replaced, because a placement that it names could be lost.
+        self.put_new(&JournalEntry { id: id.clone(), revision, before, after }.to_item())
+    }
+
+    /// The action that puts an item, on condition that no item has its key.
+    fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
         let put = Put::builder()
             .table_name(&self.name)
-            .set_item(Some(to_sdk_item(&entry.to_item())?))
-            // An entry is never replaced, because a placement that it names could be lost.
+            .set_item(Some(to_sdk_item(item)?))
             .condition_expression("attribute_not_exists(pk)")
             .build()
             .map_err(refused)?;
@@ -264,8 +259,4 @@ impl Table {
 /// Gives other writers of the comment time before the change is planned anew.
 async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
     if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
-}
-
-fn expect_revision(current: Revision, expected: Revision) -> Result<(), WriteError> {
-    if current == expected { Ok(()) } else { Err(WriteError::RevisionMismatch { current }) }
 }

@@ -7,11 +7,16 @@ use std::path::Path;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use flate2::{Compression, write::GzEncoder};
+use itertools::Itertools;
 use local_stack::import::{ImportError, ImportReport, LineReader, Source, SourceError, Unfinished, import, read_lines};
 use serde_json::{Value, json};
 use table::NewComment;
 
-use crate::fixture::{invariants::Contents, reviews, stores::Stores};
+use crate::fixture::{
+    invariants::{self, Contents},
+    reviews,
+    stores::Stores,
+};
 
 /// A comment as a line of a file.
 fn line(comment: &NewComment) -> Value {
@@ -55,16 +60,8 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 
 /// Everything that a table holds, in a fixed order.
 async fn all_items(stores: &Stores) -> Vec<String> {
-    let (mut items, mut position) = (Vec::new(), None);
-    loop {
-        let part = stores.table.scan(position, 0, 1, 1_000).await.unwrap();
-        items.extend(part.items.iter().map(|item| serde_json::to_value(item).unwrap().to_string()));
-        position = part.next;
-        if position.is_none() {
-            items.sort();
-            return items;
-        }
-    }
+    let items = invariants::all_items(&stores.table).await;
+    items.iter().map(|item| serde_json::to_value(item).unwrap().to_string()).sorted().collect()
 }
 
 #[tokio::test]

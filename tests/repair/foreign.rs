@@ -3,7 +3,6 @@
 //! distinction.
 
 use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
-use process::now;
 use repair_job::{Report, exit};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -17,10 +16,9 @@ use crate::fixture::{
     data,
     gate::{self, Gate},
     http::{Http, ids, product_path},
+    invariants::journal,
     stores::Stores,
 };
-
-const HOUR_MS: i64 = 3_600_000;
 
 fn text(text: &str) -> Option<AttributeValue> {
     Some(AttributeValue::S(text.to_owned()))
@@ -30,7 +28,7 @@ fn text(text: &str) -> Option<AttributeValue> {
 /// does.
 async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     let model = stores.create_numbered(1_000, product(1)).await;
-    let mut item = stores.table.raw_primary_item(&model.id).await.unwrap().unwrap().into_inner();
+    let mut item = stores.table.primary_item(&model.id).await.unwrap().unwrap().into_inner();
     stores.table.delete_comment(&model.id, None).await.unwrap();
     let id = data::comment_id(&format!("foreign-{number}"));
     let cd = format!("{}#{id}", model.created_at);
@@ -101,9 +99,9 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
 
         let (status, listed, total) = shown(http, &id).await;
         assert_eq!((status, listed.len(), total), (200, 2, json!(2)));
-        let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+        let item = stores.table.primary_item(&id).await.unwrap().unwrap();
         assert_eq!(item["votes"], AttributeValue::N("7".to_owned()), "what the tool wrote stays");
-        let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+        let entries = journal(&stores.table).await;
         assert_eq!(entries.iter().filter(|entry| entry.id == id).count(), 1, "{entries:?}");
         assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 200);
         api.finish().await;
@@ -147,7 +145,7 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
     stores.deliver_all().await;
-    let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+    let item = stores.table.primary_item(&id).await.unwrap().unwrap();
     let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
         panic!("{item:?}")
     };
@@ -163,7 +161,7 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
 async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
-    let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
+    let item = stores.table.primary_item(&id).await.unwrap().unwrap();
     let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
         panic!("{item:?}")
     };
@@ -188,7 +186,7 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     crate::fixture::damage::delete(&stores, &id, &key).await;
     assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed);
     assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
-    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let entries = journal(&stores.table).await;
     assert!(entries.iter().all(|entry| entry.id != id), "{entries:?}");
     stores.finish().await;
 }
@@ -215,7 +213,7 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     assert_eq!(checked.report.drifted[&DriftKind::IncompleteItem], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
     assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
-    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    let entries = journal(&stores.table).await;
     let after = entries.into_iter().find(|entry| entry.id == id).and_then(|entry| entry.after);
     assert_eq!(after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
     stores.assert_invariants().await;

@@ -124,7 +124,7 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     // A second primary item under the same id, and a primary item that cannot be read.
     let item = |id: &CommentId| {
         let (table, id) = (stores.table.clone(), id.clone());
-        async move { table.raw_primary_item(&id).await.unwrap().unwrap().into_inner() }
+        async move { table.primary_item(&id).await.unwrap().unwrap().into_inner() }
     };
     let right = [item(&two.id).await, item(&broken.id).await];
     let mut second = right[0].clone();

@@ -38,8 +38,8 @@ async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
 async fn wait_until_repaired(running: &Running, comments: &[NewComment], set: &BaseSet) {
     wait_for("the duplicate and the rank entry", async || {
         let items = running.stack.table().items_of(&comments[0].id).await.unwrap().len();
-        let members = running.stack.index().members(set).await.unwrap();
-        let is_member = members.iter().any(|(id, _)| id == comments[1].id.as_str());
+        let scores = running.stack.index().scores(&[(set, vec![comments[1].id.as_str()])]).await.unwrap();
+        let is_member = scores[0][0].is_some();
         if items == 32 && is_member { Ok(()) } else { Err((items, is_member)) }
     })
     .await;

@@ -94,7 +94,7 @@ async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
     assert_eq!(of_one.unwrap()[attribute::RATING], AttributeValue::N("5".to_owned()));
     assert_eq!(listed(&stores).await.len(), 2);
     // A duplicate with the attributes of a primary item is stale, and the audit repairs it.
-    let item = stores.table.raw_primary_item(&two.id).await.unwrap().unwrap().into_inner();
+    let item = stores.table.primary_item(&two.id).await.unwrap().unwrap().into_inner();
     let mut stray = item.clone();
     let key = two.placement().duplicate_keys().next().unwrap();
     stray.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));

@@ -105,7 +105,7 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     let checked = job(&stores, false).check(&fine.id, None).await;
     assert_clean(&checked.report);
     // Make the comment smaller. The other two batches stay until a person removes them.
-    let mut item = stores.table.raw_primary_item(&comment.id).await.unwrap().unwrap().into_inner();
+    let mut item = stores.table.primary_item(&comment.id).await.unwrap().unwrap().into_inner();
     item.remove("padding");
     stores.put_raw(item.into()).await;
     let report = job(&stores, true).quarantine(&quarantine).await;

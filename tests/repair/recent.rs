@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{BaseSet, Timestamp, journal::JOURNAL_RETENTION_DAYS};
-use page_index::{IndexPartition, Marked, PageIndex, PageIndexConfig};
+use page_index::{IndexPartition, PageIndex, PageIndexConfig};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
@@ -15,6 +15,7 @@ use crate::{
         WAIT_MAX,
         damage::{Damage, inflict},
         gate::{self, Gate},
+        invariants::all_items,
         redis_server::{self, OwnRedis},
         stores::Stores,
         wait_for,
@@ -31,12 +32,8 @@ async fn table_id(stores: &Stores) -> String {
 
 /// The partitions that have a watermark, each with its watermark.
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
-    let marked = index.watermarks(&table_id(stores).await).await.unwrap();
-    let up_to = marked.into_iter().filter_map(|(partition, marked)| match marked {
-        Marked::UpTo(at) => Some((partition, at)),
-        Marked::Not => None,
-    });
-    up_to.collect()
+    let marks = index.marks(&table_id(stores).await).await.unwrap();
+    marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
 }
 
 #[tokio::test]
@@ -68,7 +65,7 @@ async fn a_dry_run_writes_nothing_at_all() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(42), CHANGES).await;
     let (items, marks) = (stores.table.clone(), watermarks(&stores, &stores.index).await);
-    let count = async || items.scan(None, 0, 1, 10_000).await.unwrap().items;
+    let count = async || all_items(&items).await;
     // Everything in Redis, byte by byte.
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let mut dump = async || {
@@ -228,7 +225,7 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
 async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
     let stores = Stores::start_ready().await;
     write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
-    let mut entries = stores.table.scan(None, 0, 1, 10_000).await.unwrap().items.into_iter();
+    let mut entries = all_items(&stores.table).await.into_iter();
     let is_entry = |item: &serde_dynamo::Item| matches!(item.get("pk"), Some(serde_dynamo::AttributeValue::S(pk)) if pk.starts_with("CHANGE#"));
     let mut broken = entries.find(is_entry).unwrap().into_inner();
     broken.insert("revision".to_owned(), serde_dynamo::AttributeValue::S("none".to_owned()));

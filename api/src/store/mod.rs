@@ -161,7 +161,7 @@ impl StoreClients {
 
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
-        let ask = async |table_id: &str| self.index.catalog(partition, table_id, now()).await;
+        let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 

@@ -6,15 +6,7 @@
 //! **Invariant:** every valid primary item is in the index, once, under the key that its product and time imply. An
 //! item without the right key is invalid (ADR 40, ADR 47).
 
-use serde::Deserialize;
-
-use crate::{
-    comment::Cd,
-    error::Malformed,
-    id::ProductId,
-    item::{Attributes, PlacedComment, attribute, is_there},
-    strict_text::strict_text,
-};
+use crate::{comment::Cd, id::ProductId, item::attribute};
 
 /// Number of partition keys of the index. A rebuild reads as many in parallel as its options say. A partition of an
 /// index takes 1,000 write units a second, so 64 shards take any load that the table's own keys take (AWS: "Best
@@ -51,59 +43,15 @@ pub fn primaries_shard(number: u32) -> String {
     format!("{number:02}")
 }
 
-/// An entry of the index, as `serde_dynamo` reads it.
-#[derive(Debug, Deserialize)]
-pub struct PrimaryEntry {
-    /// `COMMENT#<id>`.
-    pub pk: String,
-    /// The filter key of a primary item.
-    pub sk: String,
-    /// See [`Cd`].
-    pub cd: String,
-    /// The comment's language.
-    #[serde(deserialize_with = "strict_text")]
-    pub language: String,
-    /// The comment's rating.
-    pub rating: u64,
-    /// The comment's revision.
-    #[serde(deserialize_with = "strict_text")]
-    pub revision: String,
-    /// See [`PrimariesKey::shard`].
-    pub shard: String,
-    /// See [`PrimariesKey::pcd`].
-    pub pcd: String,
-    /// Absent on a valid item.
-    #[serde(default, deserialize_with = "is_there")]
-    pub auto: Option<bool>,
-}
-
-impl PrimaryEntry {
-    /// The comment of the entry.
-    ///
-    /// # Errors
-    /// Names the attribute that is wrong.
-    pub fn placed(&self) -> Result<PlacedComment, Malformed> {
-        let attributes = Attributes {
-            pk: &self.pk,
-            sk: &self.sk,
-            cd: &self.cd,
-            language: &self.language,
-            rating: self.rating,
-            has_auto: self.auto.is_some(),
-            revision: Some(&self.revision),
-            shard: Some(&self.shard),
-            pcd: Some(&self.pcd),
-        };
-        attributes.placed().map_err(|fault| fault.of(&self.pk, &self.sk))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         id::CommentId,
-        item::tests::{comment, primary_item},
+        item::{
+            CommentItem, placed_of_entry,
+            tests::{comment, placed, primary_item},
+        },
         timestamp::Timestamp,
     };
 
@@ -131,15 +79,15 @@ mod tests {
 
     #[test]
     fn an_entry_gives_the_comment_that_its_item_gives() {
-        let item = primary_item(&comment("c1", "a/b", "en", 4));
+        let comment = comment("c1", "a/b", "en", 4);
         let keys = PRIMARIES_KEYS.into_iter().chain([attribute::PK, attribute::SK]);
         let held: Vec<&str> = keys.chain(PRIMARIES_PROJECTED).collect();
-        let mut entry = item.clone().into_inner();
+        let mut entry = primary_item(&comment).into_inner();
         entry.retain(|name, _| held.contains(&name.as_str()));
         let entry = serde_dynamo::Item::from(entry);
-        let typed: PrimaryEntry = serde_dynamo::from_item(entry.clone()).unwrap();
-        let expected = crate::item::Image::of_primary(&item).unwrap().into_placed();
-        assert_eq!(typed.placed(), Ok(expected.clone()));
-        assert_eq!(crate::item::placed_of_entry(&entry), Ok(expected));
+        let typed: CommentItem = serde_dynamo::from_item(entry.clone()).unwrap();
+        assert_eq!(typed.placed(), Ok(placed(&comment)));
+        assert_eq!(placed_of_entry(&entry), Ok(placed(&comment)));
+        assert!(typed.into_comment().is_err(), "it has no text");
     }
 }

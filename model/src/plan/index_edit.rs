@@ -36,28 +36,14 @@ pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
 pub fn index_edits(id: &CommentId, last: Option<(&Placement, Timestamp)>, seen: &[Placement]) -> Vec<IndexEdit> {
     let placements = seen.iter().chain(last.map(|(placement, _)| placement));
     let products = placements.map(|placement| &placement.product).sorted().dedup();
-    products
-        .map(|product| {
-            let last = last.filter(|(placement, _)| placement.product == *product);
-            index_edit(product, id, last, seen.iter().filter(|placement| placement.product == *product))
-        })
-        .collect()
-}
-
-fn index_edit<'seen>(
-    product: &ProductId,
-    id: &CommentId,
-    last: Option<(&Placement, Timestamp)>,
-    seen: impl IntoIterator<Item = &'seen Placement>,
-) -> IndexEdit {
-    let add: Vec<BaseSet> = last.iter().flat_map(|(placement, _)| placement.base_sets()).sorted().collect();
-    let left = seen.into_iter().filter(|placement| last.is_none_or(|(last, _)| last != *placement));
-    let remove = left.flat_map(Placement::base_sets).filter(|set| !add.contains(set)).sorted().dedup().collect();
-    IndexEdit {
-        product: product.clone(),
-        id: id.clone(),
-        created_at: last.map(|(_, created_at)| created_at),
-        add,
-        remove,
-    }
+    let edits = products.map(|product| {
+        let last = last.filter(|(placement, _)| placement.product == *product);
+        let add: Vec<BaseSet> = last.iter().flat_map(|(placement, _)| placement.base_sets()).sorted().collect();
+        let left = seen.iter().filter(|placement| placement.product == *product);
+        let left = left.filter(|placement| last.is_none_or(|(last, _)| last != *placement));
+        let remove = left.flat_map(Placement::base_sets).filter(|set| !add.contains(set)).sorted().dedup().collect();
+        let created_at = last.map(|(_, created_at)| created_at);
+        IndexEdit { product: product.clone(), id: id.clone(), created_at, add, remove }
+    });
+    edits.collect()
 }

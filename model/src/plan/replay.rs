@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use aws_lambda_events::dynamodb::EventRecord;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use itertools::Itertools;
 use proptest::prelude::*;
 use serde_dynamo::Item;
 
-use super::{DuplicateWrite, plan_fan_out, plan_index_edits};
+use super::{DuplicateWrite, IndexEdit, plan_fan_out, plan_index_edits};
 use crate::{
     comment::Comment,
+    filter::BaseSet,
     item::{
         Image,
         tests::{comment, primary_item},
@@ -103,90 +104,70 @@ fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
     batch.changes
 }
 
-fn check(script: &str, expected: Expect) {
+fn planned(script: &str) -> String {
     let records = records(script);
     let lines = changes(&records).into_iter().map(|change| {
         let (puts, deletes): (Vec<_>, Vec<_>) =
             plan_fan_out(&change).into_iter().partition(|write| matches!(write, DuplicateWrite::Put { .. }));
         let edits = plan_index_edits(&change);
-        let sets = |sets: Vec<&crate::filter::BaseSet>| {
-            sets.iter().map(|set| set.to_string().replace("PRODUCT#p:", "")).join(" ")
+        let sets = |sets: fn(&IndexEdit) -> &[BaseSet]| {
+            edits.iter().flat_map(sets).map(|set| set.to_string().replace("PRODUCT#p:", "")).join(" ")
         };
-        format!(
-            "{}: put {}, delete {}; in [{}], not in [{}]\n",
-            change.id,
-            puts.len(),
-            deletes.len(),
-            sets(edits.iter().flat_map(|edit| &edit.add).collect()),
-            sets(edits.iter().flat_map(|edit| &edit.remove).collect()),
-        )
+        let (id, puts, deletes) = (&change.id, puts.len(), deletes.len());
+        let (add, remove) = (sets(|edit| &edit.add), sets(|edit| &edit.remove));
+        format!("{id}: put {puts}, delete {deletes}; in [{add}], not in [{remove}]")
     });
-    expected.assert_eq(&lines.collect::<String>());
+    lines.collect_vec().join("\n")
 }
 
 #[test]
-fn a_new_comment_gets_31_duplicates_and_four_rank_entries() {
-    check(
-        "c1 en 4",
-        expect![[r#"
-        c1: put 31, delete 0; in [~/~ ~/4 en/~ en/4], not in []
-    "#]],
-    );
+fn every_key_of_the_last_image_is_written_and_every_other_key_is_deleted() {
+    for (change, script, expected) in [
+        (
+            "a new comment has 31 duplicates and four rank entries",
+            "c1 en 4",
+            expect!["c1: put 31, delete 0; in [~/~ ~/4 en/~ en/4], not in []"],
+        ),
+        (
+            "another rating deletes only the keys that differ",
+            "c1 en 4\nc1 en 5",
+            expect!["c1: put 31, delete 16; in [~/~ ~/5 en/~ en/5], not in [~/4 en/4]"],
+        ),
+        (
+            "another language deletes the keys of the old one",
+            "c1 en 4\nc1 ko 4",
+            expect!["c1: put 31, delete 16; in [~/~ ~/4 ko/~ ko/4], not in [en/~ en/4]"],
+        ),
+        (
+            "changes that cancel out still clean up in between",
+            "c1 en 4\nc1 en 1\nc1 en 4\nc2 en 1\nc2 -",
+            expect![[r#"
+                c1: put 31, delete 16; in [~/~ ~/4 en/~ en/4], not in [~/1 en/1]
+                c2: put 0, delete 31; in [], not in [~/~ ~/1 en/~ en/1]"#]],
+        ),
+        (
+            "a late delete in one product spares the item in another: nothing orders records of different items",
+            "c1@p en 4\nc1@q en 4\nc1@p -",
+            expect![[r#"
+                c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
+                c1: put 31, delete 0; in [PRODUCT#q:~/~ PRODUCT#q:~/4 PRODUCT#q:en/~ PRODUCT#q:en/4], not in []"#]],
+        ),
+        (
+            "an invalid item implies nothing, and what it implied before is deleted",
+            "c1 en 4\nc1 en 4 !\nc2 en 4 !\nc3 en 4 !\nc3 ko 5",
+            expect![[r#"
+                c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
+                c2: put 0, delete 0; in [], not in []
+                c3: put 31, delete 0; in [~/~ ~/5 ko/~ ko/5], not in []"#]],
+        ),
+    ] {
+        println!("{change}");
+        expected.assert_eq(&planned(script));
+    }
 }
 
 #[test]
-fn raising_a_rating_deletes_only_the_keys_that_differ() {
-    check(
-        "c1 en 4\nc1 en 5",
-        expect![[r#"
-        c1: put 31, delete 16; in [~/~ ~/5 en/~ en/5], not in [~/4 en/4]
-    "#]],
-    );
-}
-
-#[test]
-fn changing_the_language_deletes_the_keys_of_the_old_one() {
-    check(
-        "c1 en 4\nc1 ko 4",
-        expect![[r#"
-        c1: put 31, delete 16; in [~/~ ~/4 ko/~ ko/4], not in [en/~ en/4]
-    "#]],
-    );
-}
-
-#[test]
-fn changes_that_cancel_out_still_clean_up_in_between() {
-    check(
-        "c1 en 4\nc1 en 1\nc1 en 4\nc2 en 1\nc2 -",
-        expect![[r#"
-        c1: put 31, delete 16; in [~/~ ~/4 en/~ en/4], not in [~/1 en/1]
-        c2: put 0, delete 31; in [], not in [~/~ ~/1 en/~ en/1]
-    "#]],
-    );
-}
-
-#[test]
-fn a_late_delete_in_one_product_spares_the_comment_s_item_in_another() {
-    // The comment was deleted from `p` before it was made again in `q`. Nothing orders records of different items.
-    check(
-        "c1@p en 4\nc1@q en 4\nc1@p -",
-        expect![[r#"
-            c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
-            c1: put 31, delete 0; in [PRODUCT#q:~/~ PRODUCT#q:~/4 PRODUCT#q:en/~ PRODUCT#q:en/4], not in []
-        "#]],
-    );
-}
-
-#[test]
-fn an_invalid_item_implies_nothing_and_what_it_implied_before_is_deleted() {
-    check(
-        "c1 en 4\nc1 en 4 !\nc2 en 4 !\nc3 en 4 !\nc3 ko 5",
-        expect![[r#"
-        c1: put 0, delete 31; in [], not in [~/~ ~/4 en/~ en/4]
-        c2: put 0, delete 0; in [], not in []
-        c3: put 31, delete 0; in [~/~ ~/5 ko/~ ko/5], not in []
-    "#]],
-    );
+fn an_item_that_became_invalid_is_reported_once_with_its_key() {
     let records = records("c1 en 4\nc1 en 4 !\nc1 -");
     let malformed = decode_record(1, &records[1]).unwrap().unwrap().invalid.unwrap();
     expect![[r#"malformed item: pk "COMMENT#c1", sk "PRODUCT#p/~/~", attribute revision: is missing or no text"#]]

@@ -1,6 +1,6 @@
 //! Writes to the page index.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use model::{BaseSet, ProductId, plan::IndexEdit};
 use process::StoreError;
@@ -86,48 +86,19 @@ impl PageIndex {
             vec![self.keys.products(self.keys.partition_of(&edit.product)), self.keys.languages(&edit.product)];
         keys.extend(edit.add.iter().chain(&edit.remove).map(|set| self.keys.base_set(set)));
         let language = edit.add.iter().find_map(|set| set.language.as_ref());
-        let mut command = Routed::call(&self.scripts.edit, &keys);
-        command
+        let emptied: Vec<&str> = edit.remove.iter().map(whole_of).collect();
+        Routed::call(&self.scripts.edit, &keys)
             .arg(edit.id.as_str())
             .arg(edit.created_at.map_or(0, |created_at| created_at.epoch_ms()))
             .arg(edit.add.len())
             .arg(edit.product.escaped())
-            .arg(language.map_or("", |language| language.as_str()));
-        for set in &edit.remove {
-            command.arg(whole_of(set));
-        }
-        command
+            .arg(language.map_or("", |language| language.as_str()))
+            .arg(emptied)
     }
 
     /// The partition of a product.
     pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
         self.keys.partition_of(product)
-    }
-
-    /// The members and scores of a base set, oldest first. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn members(&self, set: &BaseSet) -> Result<Vec<(String, f64)>, StoreError> {
-        let mut range = Routed::new("ZRANGE", &self.keys.base_set(set));
-        range.arg(0).arg(-1).arg("WITHSCORES");
-        self.ask(range).await
-    }
-
-    /// The product names in a partition, escaped as in filter keys. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn products(&self, partition: IndexPartition) -> Result<BTreeSet<String>, StoreError> {
-        self.ask(Routed::new("SMEMBERS", &self.keys.products(partition))).await
-    }
-
-    /// The languages of a product. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn languages(&self, product: &ProductId) -> Result<BTreeSet<String>, StoreError> {
-        self.ask(Routed::new("SMEMBERS", &self.keys.languages(product))).await
     }
 
     /// The key of a base set.

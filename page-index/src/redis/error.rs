@@ -11,10 +11,9 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     let answers = error.clone().into_server_errors();
     let remedy = match &answers {
         Some(answers) => {
-            let remedies: Vec<Remedy> = answers.iter().map(|(_, answer)| remedy_of_answer(answer)).collect();
-            // Errors that affect every call come first, then temporary errors. The retry classifies what is left.
-            let worst = [Remedy::CallOperator, Remedy::TryAgain, Remedy::Quarantine];
-            worst.into_iter().find(|remedy| remedies.contains(remedy)).unwrap_or(Remedy::TryAgain)
+            let remedies = answers.iter().map(|(_, answer)| remedy_of_answer(answer));
+            // The retry classifies what is left.
+            remedies.min_by_key(|remedy| urgency(*remedy)).unwrap_or(Remedy::TryAgain)
         }
         None if is_untrusted(&error) => Remedy::CallOperator,
         None if matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound) => Remedy::TryAgain,
@@ -31,6 +30,16 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
         ""
     };
     StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), Some(Box::new(error)))
+}
+
+/// The rank of an error; of several, the lowest is returned. Errors that affect every call rank first, then temporary
+/// errors.
+pub(super) fn urgency(remedy: Remedy) -> u8 {
+    match remedy {
+        Remedy::CallOperator => 0,
+        Remedy::TryAgain => 1,
+        Remedy::Quarantine => 2,
+    }
 }
 
 /// The remedy for one command's error answer from Redis.
@@ -115,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_user_is_told_what_is_missing_and_where_it_is_set() {
+    fn the_error_for_a_refused_user_says_what_is_missing_and_where_it_is_set() {
         for (answer, says) in [
             ("NOAUTH Authentication required.", ["Authentication required", "PAGEMARK_REDIS_URL"]),
             ("WRONGPASS invalid username-password pair.", ["invalid username-password pair", "PAGEMARK_REDIS_URL"]),

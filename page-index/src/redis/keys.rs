@@ -114,13 +114,6 @@ impl Keys {
         pattern
     }
 
-    /// The rebuild token of the partition that a key of the index is in.
-    pub(super) fn rebuild_token_beside(&self, key: &str) -> Option<String> {
-        let name = key.strip_prefix(&self.prefix)?;
-        let (partition, _) = name.split_once("}:")?;
-        Some(format!("{}{partition}}}:rebuild", self.prefix))
-    }
-
     /// The partition that a key of the index is in, and its name there.
     pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {
         let (partition, name) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:")?;

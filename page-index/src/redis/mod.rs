@@ -8,11 +8,12 @@
 //! - `known_languages`: a cache that saves a call.
 //! - `edits`: the writes of `page-indexer` and the repair job.
 //! - `rebuild`: empties the index, and marks it ready once it has been filled.
-//! - `watermarks`: reads and advances the instants up to which partitions are reconciled.
+//! - `watermarks`: advances the instants up to which partitions are reconciled.
 //! - `vouches`: the repair job's confirmations that readers may believe partitions.
-//! - `ranks`, `sweep`: read the positions of comments, for callers that compare the index with the table.
+//! - `ranks`: reads the positions of comments, for callers that compare the index with the table.
+//! - `index_scan`: reads everything that the index holds, in steps that can resume later.
 //! - `walk`: visits all keys on every server.
-//! - `kept`: whether a repair may believe what it read.
+//! - `up_to_date`: whether a repair may believe what it read.
 //!
 //! **Invariant:** one script returns ranks and totals together with the partition's marker. So a caller never concludes
 //! anything from a partition that is not ready.
@@ -20,7 +21,7 @@
 mod connection;
 mod edits;
 mod error;
-mod kept;
+mod index_scan;
 mod keys;
 mod known_languages;
 mod pages;
@@ -29,7 +30,7 @@ mod ranks;
 mod rebuild;
 mod scripts;
 mod stats;
-mod sweep;
+mod up_to_date;
 mod vouches;
 mod walk;
 mod watermarks;
@@ -44,16 +45,19 @@ use redis::FromRedisValue;
 use crate::{IndexAnswer, PageIndexConfig, RedisMode, readiness::Marker};
 use connection::{Connection, Routed};
 use error::store_error;
+pub use index_scan::{IndexPart, IndexScanPosition};
 pub use keys::IndexPartition;
 use keys::Keys;
 use known_languages::KnownLanguages;
 pub use rebuild::Rebuild;
 use scripts::Scripts;
-pub use sweep::{SweepPosition, Swept};
 pub use vouches::{Mark, VouchTime};
-pub use watermarks::{Advance, Marked, ServerIdentity};
+pub use watermarks::{Advance, ServerIdentity};
 
 /// The page index.
+///
+/// Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
+/// means there.
 #[derive(Clone)]
 pub struct PageIndex {
     connection: Connection,
@@ -106,31 +110,33 @@ impl PageIndex {
     }
 
     /// Whether each partition is ready, with its watermark.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn readiness(
         &self,
         table_id: &str,
         now: Timestamp,
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
-        let command = |partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark").arg("vouched");
-            command
-        };
-        let markers: Vec<(Option<String>, Option<i64>, Option<i64>)> =
-            self.ask_all(self.keys.partitions().map(command)).await?;
-        let judged = markers
-            .into_iter()
-            .map(|(table, watermark, vouched)| self.judge(Marker::of(table, watermark, vouched), table_id, now));
+        let markers = self.markers(self.keys.partitions()).await?;
+        let judged = markers.into_iter().map(|(marker, _)| self.judge(marker, table_id, now));
         Ok(self.keys.partitions().zip(judged).collect())
     }
 
+    /// The markers of partitions, and the tokens in them.
+    async fn markers(
+        &self,
+        partitions: impl IntoIterator<Item = IndexPartition>,
+    ) -> Result<Vec<(Marker, Option<String>)>, StoreError> {
+        let fields = ["table", "watermark", "vouched", "token"];
+        let commands =
+            partitions.into_iter().map(|partition| Routed::new("HMGET", &self.keys.marker(partition)).arg(&fields));
+        type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
+        let answers: Vec<Answer> = self.ask_all(commands).await?;
+        let markers = answers
+            .into_iter()
+            .map(|(table, watermark, vouched, token)| (Marker::of(table, watermark, vouched), token));
+        Ok(markers.collect())
+    }
+
     /// Whether the servers answer.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let answered = self.bounded(async {
             let masters = self.connection.masters().await?;

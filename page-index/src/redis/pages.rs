@@ -22,9 +22,6 @@ type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String
 
 impl PageIndex {
     /// Where a page starts, and the total. One round trip reads both together with the marker.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn page_start(
         &self,
         query: &PageStartQuery<'_>,
@@ -37,9 +34,6 @@ impl PageIndex {
 
     /// The first `count` comments of a page, or as many as exist, in one round trip. Each is looked up independently,
     /// so a concurrent change may shift them by a place.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn comments_of_page(
         &self,
         query: &PageStartQuery<'_>,
@@ -48,29 +42,36 @@ impl PageIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
         let first_at = |skip| self.start_call(&PageStartQuery { skip, ..query.clone() }, Reach::First);
-        let answers: Vec<StartAnswer> =
-            self.ask_all((query.skip..query.skip.saturating_add(count)).map(first_at)).await?;
-        let mut comments = Vec::with_capacity(answers.len());
-        for answer in answers {
-            match self.read_start(answer, query, table_id, now)? {
-                Ok(start) => comments.extend(start.before),
-                Err(not_ready) => return Ok(Err(not_ready)),
-            }
-        }
-        Ok(Ok(comments))
+        let calls = (query.skip..query.skip.saturating_add(count)).map(first_at);
+        let starts = self.starts(calls, query, table_id, now).await?;
+        Ok(starts.map(|starts| starts.into_iter().filter_map(|start| start.before).collect()))
+    }
+
+    /// Sends calls about one filter.
+    async fn starts<'scripts>(
+        &self,
+        calls: impl IntoIterator<Item = Routed<'scripts>>,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<PageStart>>, StoreError> {
+        let answers = self.ask_all(calls).await?.into_iter();
+        let starts: Vec<IndexAnswer<PageStart>> =
+            answers.map(|answer| self.read_start(answer, query, table_id, now)).collect::<Result<_, _>>()?;
+        Ok(starts.into_iter().collect())
     }
 
     fn start_call(&self, query: &PageStartQuery<'_>, reach: Reach) -> Routed<'_> {
         let mut keys = vec![self.marker_of(query.product)];
         keys.extend(query.filter.base_sets(query.product).iter().map(|set| self.keys.base_set(set)));
-        let mut call = Routed::call(&self.scripts.page_start, &keys);
-        call.arg(query.skip).arg(query.order.to_string());
-        call.arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()));
-        call.arg(match reach {
-            Reach::JustBefore => 1,
-            Reach::First => 0,
-        });
-        call
+        Routed::call(&self.scripts.page_start, &keys)
+            .arg(query.skip)
+            .arg(query.order.to_string())
+            .arg(query.as_of.map_or(String::new(), |as_of| as_of.epoch_ms().to_string()))
+            .arg(match reach {
+                Reach::JustBefore => 1,
+                Reach::First => 0,
+            })
     }
 
     fn read_start(
@@ -96,9 +97,6 @@ impl PageIndex {
 
     /// How far the ranks of a query's filter reach, in one round trip. The query's `skip` and order do not matter. Each
     /// end is looked up independently. The total is the larger of the two that come with the ends.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn extent(
         &self,
         query: &PageStartQuery<'_>,
@@ -106,25 +104,16 @@ impl PageIndex {
         now: Timestamp,
     ) -> Result<IndexAnswer<Extent>, StoreError> {
         let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
-        let answers: Vec<StartAnswer> = self.ask_all([Order::Newest, Order::Oldest].map(first_in)).await?;
-        let (mut total, mut ends) = (0, Vec::with_capacity(answers.len()));
-        for answer in answers {
-            match self.read_start(answer, query, table_id, now)? {
-                Ok(start) => {
-                    total = start.total.max(total);
-                    ends.extend(start.before);
-                }
-                Err(not_ready) => return Ok(Err(not_ready)),
-            }
-        }
-        let ends = <[Cd; 2]>::try_from(ends).ok().map(|[newest, oldest]| Ends { newest, oldest });
-        Ok(Ok(Extent { total, ends }))
+        let starts = self.starts([Order::Newest, Order::Oldest].map(first_in), query, table_id, now).await?;
+        Ok(starts.map(|starts| {
+            let total = starts.iter().map(|start| start.total).max().unwrap_or(0);
+            let ends: Vec<Cd> = starts.into_iter().filter_map(|start| start.before).collect();
+            let ends = ends.try_into().ok().map(|[newest, oldest]: [Cd; 2]| Ends { newest, oldest });
+            Extent { total, ends }
+        }))
     }
 
     /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn position(
         &self,
         product: &ProductId,
@@ -136,8 +125,7 @@ impl PageIndex {
     ) -> Result<IndexAnswer<Position>, StoreError> {
         let mut keys = vec![self.marker_of(product)];
         keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
-        let mut call = Routed::call(&self.scripts.position, &keys);
-        call.arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
+        let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
         type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
         let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
         Ok(self.judge(Marker::of(table, watermark, vouched), table_id, now).map(|_| {

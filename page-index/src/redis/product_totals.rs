@@ -1,7 +1,7 @@
 //! The products that have comments, from which the sitemap is made.
 //!
-//! **Invariant:** every step also reads the partition's marker, and all steps of a catalog see the same marker. So a
-//! catalog never comes from a partition that was lost or rebuilt during the read.
+//! **Invariant:** every step also reads the partition's marker, and all steps see the same marker. So an answer never
+//! comes from a partition that was lost or rebuilt during the read.
 //!
 //! **Invariant:** a step never blocks the server for long: it reads [`STEP`] products.
 
@@ -16,7 +16,7 @@ use crate::{IndexAnswer, ProductTotal, readiness::Marker};
 /// Number of products that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
 
-/// Maximum number of starts of a catalog. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
+/// Maximum number of starts of a read. It starts over when the watermark moves meanwhile: in a rebuild, and whenever
 /// repair advances.
 const BEGUN_MAX: usize = 3;
 
@@ -31,7 +31,7 @@ impl PageIndex {
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
-    pub async fn catalog(
+    pub async fn product_totals(
         &self,
         partition: IndexPartition,
         table_id: &str,
@@ -41,8 +41,7 @@ impl PageIndex {
             let (mut products, mut cursor, mut first) = (BTreeSet::new(), "0".to_owned(), None);
             loop {
                 let keys = [self.keys.marker(partition), self.keys.products(partition)];
-                let mut call = Routed::call(&self.scripts.products, &keys);
-                call.arg(&cursor).arg(STEP);
+                let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(STEP);
                 type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
                 let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
                 match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
@@ -56,7 +55,7 @@ impl PageIndex {
                     break;
                 }
             }
-            let mut catalog = Vec::with_capacity(products.len());
+            let mut product_totals = Vec::with_capacity(products.len());
             let products: Vec<ProductId> =
                 products.iter().map(|escaped| product_of(escaped)).collect::<Result<_, _>>()?;
             for some in products.chunks(STEP) {
@@ -73,10 +72,10 @@ impl PageIndex {
                     Ok(_) => {}
                 }
                 let totals = some.iter().cloned().zip(totals).filter(|(_, total)| *total > 0);
-                catalog.extend(totals.map(|(product, total)| ProductTotal { product, total }));
+                product_totals.extend(totals.map(|(product, total)| ProductTotal { product, total }));
             }
-            catalog.sort_by(|a, b| a.product.cmp(&b.product));
-            return Ok(Ok(catalog));
+            product_totals.sort_by(|a, b| a.product.cmp(&b.product));
+            return Ok(Ok(product_totals));
         }
         Err(StoreError::unavailable(
             Store::PageIndex,

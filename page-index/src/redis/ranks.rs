@@ -18,9 +18,6 @@ const SETS_TOGETHER: usize = 256;
 impl PageIndex {
     /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
     /// and the languages that the index names. Also lists the names from `places` that have no members.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
         let mut names = self.names(places.products()).await?;
         let sets = Ranks::base_sets(places, &names);
@@ -40,19 +37,15 @@ impl PageIndex {
     }
 
     /// The names that the index holds for each product, without checking whether they have members. Omits names that
-    /// are not valid languages: the sweep finds those.
-    ///
-    /// # Errors
-    /// The store's.
+    /// are not valid languages: the index scan finds those.
     pub async fn names<'product>(
         &self,
         products: impl IntoIterator<Item = &'product ProductId>,
     ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
         let products: Vec<&ProductId> = products.into_iter().collect();
         let is_named = products.iter().map(|product| {
-            let mut command = Routed::new("SISMEMBER", &self.keys.products(self.keys.partition_of(product)));
-            command.arg(product.escaped());
-            command
+            let names = self.keys.products(self.keys.partition_of(product));
+            Routed::new("SISMEMBER", &names).arg(product.escaped())
         });
         let languages = products.iter().map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
         let (is_named, languages) =
@@ -67,26 +60,17 @@ impl PageIndex {
     }
 
     /// The scores of members in base sets; `None` for a member that a set does not have.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
         let mut scores = Vec::with_capacity(asked.len());
         for together in asked.chunks(SETS_TOGETHER) {
-            let commands = together.iter().map(|(set, members)| {
-                let mut command = Routed::new("ZMSCORE", &self.keys.base_set(set));
-                command.arg(members);
-                command
-            });
+            let commands =
+                together.iter().map(|(set, members)| Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members));
             scores.extend(self.ask_all::<Vec<Option<f64>>>(commands).await?);
         }
         Ok(scores)
     }
 
     /// The sizes of base sets.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
         let mut sizes = Vec::with_capacity(sets.len());
         for together in sets.chunks(SETS_TOGETHER) {
@@ -98,23 +82,18 @@ impl PageIndex {
 
     /// Removes the name of a product (`None`), or of one of its languages, if it has no comments. One script checks and
     /// removes.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
         let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
         let partition = self.keys.partition_of(product);
         let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
-        let mut call = Routed::call(&self.scripts.edit, &keys);
         // Comment ids are never empty, so this removes no member.
-        call.arg("").arg(0).arg(0).arg(product.escaped()).arg("");
-        call.arg(language.map_or(model::ANY, Language::as_str));
-        self.ask(call).await
+        let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(product.escaped()).arg("");
+        self.ask(call.arg(language.map_or(model::ANY, Language::as_str))).await
     }
 }
 
 /// The whole sets of names that are both in `expected` and in the index. The comment did not cause other names; the
-/// sweep checks those.
+/// index scan checks those.
 fn wholes(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
     let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
     languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()

@@ -18,7 +18,7 @@ use futures_util::future::try_join_all;
 use model::Timestamp;
 use process::{Store, StoreError};
 
-use super::{PageIndex, ServerIdentity, connection::Routed, keys::Keys};
+use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed, keys::Keys};
 
 /// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
 const REDIS_VERSION_MIN: u32 = 7;
@@ -51,11 +51,8 @@ impl PageIndex {
     pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
         let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await? };
         // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
-        let tokens = self.keys.partitions().map(|partition| {
-            let mut command = Routed::new("SET", &self.keys.rebuild_token(partition));
-            command.arg(&rebuild.token);
-            command
-        });
+        let tokens = self.keys.partitions().map(|partition| self.keys.rebuild_token(partition));
+        let tokens = tokens.map(|key| Routed::new("SET", &key).arg(&rebuild.token));
         self.ask_all::<()>(tokens).await?;
         let markers = self.keys.partitions().map(|partition| Routed::new("UNLINK", &self.keys.marker(partition)));
         self.ask_all::<()>(markers).await?;
@@ -71,18 +68,18 @@ impl PageIndex {
             keys.retain(|key| !Keys::is_rebuild_token(key));
             // Keys of partitions that do not exist, for example after their number changed. A rebuild never fills
             // those.
-            let strays: Vec<String> = keys.extract_if(.., |key| self.keys.split(key).is_none()).collect();
-            self.ask_all::<()>(strays.iter().map(|key| Routed::new("UNLINK", key))).await?;
-            let mut by_token: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            let mut strays = Vec::new();
+            let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
             for key in keys {
-                if let Some(token) = self.keys.rebuild_token_beside(&key) {
-                    by_token.entry(token.clone()).or_insert_with(|| vec![token]).push(key);
+                match self.keys.split(&key).map(|(partition, _)| partition) {
+                    Some(partition) => by_partition.entry(partition).or_default().push(key),
+                    None => strays.push(Routed::new("UNLINK", &key)),
                 }
             }
-            let calls = by_token.values().map(|keys| {
-                let mut call = Routed::call(&self.scripts.empty, keys);
-                call.arg(&rebuild.token);
-                call
+            self.ask_all::<()>(strays).await?;
+            let calls = by_partition.into_iter().map(|(partition, mut keys)| {
+                keys.insert(0, self.keys.rebuild_token(partition));
+                Routed::call(&self.scripts.empty, &keys).arg(&rebuild.token)
             });
             self.ask_all::<()>(calls).await?;
         }
@@ -126,10 +123,12 @@ impl PageIndex {
     ) -> Result<bool, StoreError> {
         let calls = self.keys.partitions().map(|partition| {
             let keys = [self.keys.marker(partition), self.keys.rebuild_token(partition)];
-            let mut call = Routed::call(&self.scripts.finish_rebuild, &keys);
-            call.arg(&rebuild.token).arg(self.keys.owner(table_id)).arg(watermark.epoch_ms());
-            call.arg(nonce).arg(u8::from(is_last));
-            call
+            Routed::call(&self.scripts.finish_rebuild, &keys)
+                .arg(&rebuild.token)
+                .arg(self.keys.owner(table_id))
+                .arg(watermark.epoch_ms())
+                .arg(nonce)
+                .arg(u8::from(is_last))
         });
         let done: Vec<bool> = self.ask_all(calls).await?;
         Ok(done.into_iter().all(|done| done))

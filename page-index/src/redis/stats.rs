@@ -11,9 +11,6 @@ const STATS_TRIES_MAX: usize = 4;
 
 impl PageIndex {
     /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn stats(
         &self,
         product: &ProductId,

@@ -10,12 +10,12 @@ use model::Timestamp;
 use process::StoreError;
 
 use super::{IndexPartition, PageIndex, connection::Routed};
-use crate::readiness::Marker;
 
 /// The content of the marker of a partition of this table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The journal has been reconciled into the partition up to this instant.
+    /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
+    /// its vouch, not on this.
     pub watermark: Timestamp,
     /// Time of the last vouch; `None` after it was withdrawn.
     pub vouched: Option<Timestamp>,
@@ -35,32 +35,20 @@ pub enum VouchTime {
 }
 
 impl PageIndex {
-    /// The markers of all partitions that belong to this table.
-    ///
-    /// # Errors
-    /// The store's.
+    /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
+    /// until a rebuild.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {
         let owner = self.keys.owner(table_id);
-        let command = |partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark").arg("vouched").arg("token");
-            command
-        };
-        type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
-        let markers: Vec<Answer> = self.ask_all(self.keys.partitions().map(command)).await?;
-        let marks =
-            self.keys.partitions().zip(markers).filter_map(|(partition, (table, watermark, vouched, token))| {
-                let (watermark, vouched) = Marker::of(table, watermark, vouched).of_owner(&owner)?;
-                Some((partition, Mark { watermark, vouched, token: token.unwrap_or_default() }))
-            });
+        let markers = self.markers(self.keys.partitions()).await?;
+        let marks = self.keys.partitions().zip(markers).filter_map(|(partition, (marker, token))| {
+            let (watermark, vouched) = marker.of_owner(&owner)?;
+            Some((partition, Mark { watermark, vouched, token: token.unwrap_or_default() }))
+        });
         Ok(marks.collect())
     }
 
     /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
     /// partitions where that was done. A partition that is being rebuilt is skipped.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn leave_token(
         &self,
         table_id: &str,
@@ -76,9 +64,7 @@ impl PageIndex {
         };
         let calls = read.iter().map(|(partition, read)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            let mut call = Routed::call(&self.scripts.vouch, &keys);
-            call.arg(&owner).arg(read).arg(token).arg(&time);
-            call
+            Routed::call(&self.scripts.vouch, &keys).arg(&owner).arg(read).arg(token).arg(&time)
         });
         let done: Vec<bool> = self.ask_all(calls).await?;
         let left = read.iter().zip(done).filter(|(_, done)| *done);

@@ -6,7 +6,7 @@ use process::{Store, StoreError};
 
 use super::{
     PageIndex,
-    connection::{Layout, Routed},
+    connection::{Layout, Node, Routed},
     keys::Keys,
 };
 
@@ -27,9 +27,6 @@ pub(super) struct Walk {
 
 impl PageIndex {
     /// Removes everything, including the markers. Only the rebuild tokens stay.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn clear(&self) -> Result<(), StoreError> {
         let mut walk = self.walk().await?;
         while let Some(mut keys) = self.next_keys(&mut walk).await? {
@@ -41,9 +38,6 @@ impl PageIndex {
     }
 
     /// Every key of the index, in ascending order. For callers that compare the index with the table.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn key_names(&self) -> Result<BTreeSet<String>, StoreError> {
         let (mut walk, mut names) = (self.walk().await?, BTreeSet::new());
         while let Some(keys) = self.next_keys(&mut walk).await? {
@@ -54,8 +48,7 @@ impl PageIndex {
 
     /// Begins a walk over all keys.
     pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
-        let layout = self.layout().await?;
-        Ok(Walk { layout, master: 0, cursor: 0, begun: 1 })
+        Ok(Walk { layout: self.layout().await?, master: 0, cursor: 0, begun: 1 })
     }
 
     /// Some keys, perhaps none. `None` when the walk has returned every key that existed during the whole walk.
@@ -66,7 +59,7 @@ impl PageIndex {
         let Some(master) = walk.layout.masters.get(walk.master) else {
             // The walk misses a key that moved from a master not yet visited to a visited one.
             let after = self.layout().await?;
-            if after.is_same(&walk.layout) {
+            if after.serving() == walk.layout.serving() {
                 return Ok(None);
             }
             if walk.begun == WALKS_MAX {
@@ -75,9 +68,7 @@ impl PageIndex {
             *walk = Walk { layout: after, master: 0, cursor: 0, begun: walk.begun + 1 };
             return Ok(Some(Vec::new()));
         };
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(walk.cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(SCAN_COUNT);
-        let (next, keys): (u64, Vec<String>) = self.bounded(master.query(&scan)).await?;
+        let (next, keys) = self.scan_keys(master, walk.cursor, SCAN_COUNT).await?;
         walk.cursor = next;
         if next == 0 {
             walk.master += 1;
@@ -85,12 +76,28 @@ impl PageIndex {
         Ok(Some(keys))
     }
 
-    async fn layout(&self) -> Result<Layout, StoreError> {
+    /// Some keys of the index on one server, and the cursor that follows; 0 at the end.
+    pub(super) async fn scan_keys(
+        &self,
+        server: &Node,
+        cursor: u64,
+        count: u32,
+    ) -> Result<(u64, Vec<String>), StoreError> {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(count);
+        self.bounded(server.query(&scan)).await
+    }
+
+    /// Which server holds which keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] while slots are moving; also the store's errors.
+    pub(super) async fn layout(&self) -> Result<Layout, StoreError> {
         let layout = self.bounded(self.connection.layout()).await?;
         if layout.is_at_rest { Ok(layout) } else { Err(moving()) }
     }
 }
 
-pub(super) fn moving() -> StoreError {
+fn moving() -> StoreError {
     StoreError::unavailable(Store::PageIndex, "slots of the cluster are being moved; try again when that is done")
 }

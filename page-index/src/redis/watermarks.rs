@@ -1,4 +1,4 @@
-//! The watermarks of partitions that are kept up to date: reads and advances them.
+//! Advances the watermarks of partitions that are kept up to date.
 //!
 //! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
 //! a watermark in these steps:
@@ -17,16 +17,6 @@ use process::{Store, StoreError};
 
 use super::{IndexPartition, PageIndex, connection::Routed};
 
-/// What a partition's marker means to the repair job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marked {
-    /// The partition has no marker of this table. Until a rebuild, nothing in it can be kept up to date.
-    Not,
-    /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
-    /// its vouch, not on this.
-    UpTo(Timestamp),
-}
-
 /// Identifies the servers that answer. It changes when a server restarts, and when another takes over. It also changes
 /// when a server has followed another one meanwhile, and so has the data of that one. A master that gets its first
 /// replica, or lost its last one an hour ago, also changes it: the master begins a history with a new name.
@@ -42,25 +32,6 @@ pub struct Advance {
 }
 
 impl PageIndex {
-    /// The instant up to which each partition is reconciled.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn watermarks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Marked)>, StoreError> {
-        let owner = self.keys.owner(table_id);
-        let command = |partition| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(partition));
-            command.arg("table").arg("watermark");
-            command
-        };
-        let markers: Vec<(Option<String>, Option<i64>)> = self.ask_all(self.keys.partitions().map(command)).await?;
-        let marked = markers.into_iter().map(|(table, watermark)| match (table, watermark) {
-            (Some(table), Some(ms)) if table == owner => Timestamp::from_epoch_ms(ms).map_or(Marked::Not, Marked::UpTo),
-            _ => Marked::Not,
-        });
-        Ok(self.keys.partitions().zip(marked).collect())
-    }
-
     /// Identifies the servers that answer. Refuses servers that cannot keep the index (see
     /// [`PageIndex::begin_rebuild`]).
     ///
@@ -102,9 +73,6 @@ impl PageIndex {
 
     /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
     /// the journal up to `to` may call this.
-    ///
-    /// # Errors
-    /// The store's.
     pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
         let done = self.step(&advance, Some(to)).await?;
         let advanced = advance.from.into_iter().zip(done).filter(|(_, done)| *done);
@@ -112,12 +80,11 @@ impl PageIndex {
     }
 
     async fn step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
+        let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
         let calls = advance.from.iter().map(|(partition, watermark)| {
             let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            let mut call = Routed::call(&self.scripts.advance, &keys);
-            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce);
-            call.arg(to.map_or(String::new(), |to| to.epoch_ms().to_string()));
-            call
+            let call = Routed::call(&self.scripts.advance, &keys);
+            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
         });
         self.ask_all(calls).await
     }

@@ -16,7 +16,7 @@ use model::{
     item::Image,
     plan::reconcile::{Names, Places, Ranks, base_sets_in, plan_ranks},
 };
-use page_index::{SweepPosition, Swept};
+use page_index::{IndexPart, IndexScanPosition};
 use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant};
 
@@ -77,13 +77,13 @@ impl Batch {
 /// Batches that were read, and the position after them.
 struct BatchesRead {
     batches: Vec<Batch>,
-    position: SweepPosition,
+    position: IndexScanPosition,
     is_last: bool,
 }
 
 /// How far the page index was scanned.
 pub(crate) struct IndexPosition {
-    pub(crate) sweep: SweepPosition,
+    pub(crate) sweep: IndexScanPosition,
     /// Number of comments since the position before.
     pub(crate) comments: u64,
 }
@@ -93,7 +93,7 @@ pub(crate) struct IndexScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
     /// Where to read on; `None` at the end.
-    next: Option<SweepPosition>,
+    next: Option<IndexScanPosition>,
     /// Batches that were read ahead.
     ahead: Option<Result<BatchesRead, StoreError>>,
     /// How many batches are compared in parallel.
@@ -134,20 +134,20 @@ impl<'run> IndexScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        from: SweepPosition,
+        from: IndexScanPosition,
         at_once: usize,
     ) -> Self {
         Self { run, snapshot, next: Some(from), ahead: None, at_once: at_once.max(1) }
     }
 
     /// Reads the next batches: fewer when the run must stop.
-    async fn read(&self, mut position: SweepPosition) -> Result<BatchesRead, StoreError> {
+    async fn read(&self, mut position: IndexScanPosition) -> Result<BatchesRead, StoreError> {
         let mut batches = Vec::new();
         let must_stop = || self.run.job.stop.reason().is_some() || self.run.has_failed();
         while batches.len() < self.at_once && (batches.is_empty() || !must_stop()) {
             let mut batch = Batch::default();
             while !batch.is_full() {
-                let Some(swept) = self.run.job.index.sweep_on(&mut position).await? else {
+                let Some(swept) = self.run.job.index.next_index_part(&mut position).await? else {
                     batches.push(batch);
                     return Ok(BatchesRead { batches, position, is_last: true });
                 };
@@ -159,17 +159,17 @@ impl<'run> IndexScan<'run> {
     }
 
     /// Adds the result of a step to the batch.
-    fn add(&self, batch: &mut Batch, swept: Swept) {
+    fn add(&self, batch: &mut Batch, swept: IndexPart) {
         batch.steps += 1;
         let index = &self.run.job.index;
         let is_kept = |product: &ProductId| self.snapshot.has(index.partition_of(product));
         let unreadable =
             |what: String| self.run.ledger.add_unresolved(format!("{what}: repair-job rebuild --apply removes it"));
         match swept {
-            Swept::Nothing => {}
-            Swept::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
-            Swept::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
-            Swept::Members(set, members) => {
+            IndexPart::Nothing => {}
+            IndexPart::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
+            IndexPart::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
+            IndexPart::Members(set, members) => {
                 if !is_kept(&set.product) {
                     return;
                 }
@@ -186,7 +186,7 @@ impl<'run> IndexScan<'run> {
                     }
                 }
             }
-            Swept::Products(partition, names) => {
+            IndexPart::Products(partition, names) => {
                 if !self.snapshot.has(partition) {
                     return;
                 }
@@ -200,7 +200,7 @@ impl<'run> IndexScan<'run> {
                     }
                 }
             }
-            Swept::Languages(product, names) => {
+            IndexPart::Languages(product, names) => {
                 if !is_kept(&product) {
                     return;
                 }

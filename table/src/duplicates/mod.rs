@@ -8,16 +8,14 @@
 mod batch;
 mod transaction;
 
-use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest,
-};
+use aws_sdk_dynamodb::types::{Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest};
 use model::{
-    item::{attribute, comment_pk},
+    item::comment_pk,
     plan::{DuplicateKey, DuplicateWrite},
 };
 use process::StoreError;
 
-use super::{SdkItem, error::refused};
+use super::{SdkItem, error::refused, item_key::item_key};
 
 /// Writes that did not happen, or may not have.
 #[derive(Debug)]
@@ -55,11 +53,7 @@ impl DuplicatesWritten {
 }
 
 fn key_item(key: &DuplicateKey) -> SdkItem {
-    [
-        (attribute::PK.to_owned(), AttributeValue::S(comment_pk(&key.id))),
-        (attribute::SK.to_owned(), AttributeValue::S(key.filter_key.to_string())),
-    ]
-    .into()
+    item_key(comment_pk(&key.id), key.filter_key.to_string())
 }
 
 /// A write in the form that a batch takes.

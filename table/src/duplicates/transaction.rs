@@ -2,16 +2,13 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use model::plan::{DuplicateKey, DuplicateWrite};
-use process::{Backoff, Remedy, Store, StoreError};
+use process::{Remedy, StoreError};
 use tokio::time::Instant;
 
 use super::{DuplicatesWritten, FailedWrites, to_action};
-use crate::{Table, transaction::sort};
+use crate::Table;
 
 impl Table {
-    /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
-    pub const TRANSACTION_MAX: usize = 100;
-
     /// Writes duplicates in one transaction: all of them, or none. There are at most [`Table::TRANSACTION_MAX`] writes
     /// with different keys. No call starts after `deadline`.
     ///
@@ -23,7 +20,7 @@ impl Table {
         let actions: Result<Vec<TransactWriteItem>, StoreError> =
             writes.iter().map(|write| to_action(write.clone(), &self.name)).collect();
         let outcome = match actions {
-            Ok(actions) => self.transact_actions(actions, deadline, &mut written.retries).await,
+            Ok(actions) => self.transact_until(deadline, actions, &mut written.retries).await,
             Err(error) => Err(error),
         };
         let Err(error) = outcome else { return written };
@@ -39,34 +36,5 @@ impl Table {
             }
         }
         written
-    }
-
-    /// No client request token: the writes are unconditional, so sending them twice is harmless.
-    async fn transact_actions(
-        &self,
-        actions: Vec<TransactWriteItem>,
-        deadline: Instant,
-        retries: &mut u64,
-    ) -> Result<(), StoreError> {
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            if Instant::now() >= deadline {
-                return Err(StoreError::past_deadline(Store::Table));
-            }
-            let call = self.client.transact_write_items().set_transact_items(Some(actions.clone()));
-            let sent = call.set_return_consumed_capacity(self.wants_capacity()).send();
-            let error = match tokio::time::timeout_at(deadline, sent).await {
-                Ok(Ok(answer)) => {
-                    self.charge_write(answer.consumed_capacity());
-                    return Ok(());
-                }
-                Ok(Err(error)) => sort(error),
-                Err(_) => StoreError::past_deadline(Store::Table),
-            };
-            if !error.is_unavailable() || !backoff.wait().await {
-                return Err(error);
-            }
-            *retries += 1;
-        }
     }
 }

@@ -103,8 +103,8 @@ impl<'items> Collection<'items> {
     }
 
     /// All places where this comment may have left something: those given, and those of its items.
-    pub fn places(&self, told: &Places) -> Places {
-        let mut places = told.clone();
+    pub fn places(&self, given: &Places) -> Places {
+        let mut places = given.clone();
         if let Some(image) = &self.primary {
             places.add(&image.placement.product, Some(&image.placement.language));
         }

@@ -52,21 +52,13 @@ impl Places {
 
     /// Adds a product, and a language of it.
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
-        if !self.0.contains_key(product) {
-            self.0.insert(product.clone(), BTreeSet::new());
-        }
-        if let (Some(languages), Some(language)) = (self.0.get_mut(product), language)
-            && !languages.contains(language)
-        {
-            languages.insert(language.clone());
-        }
+        self.0.entry(product.clone()).or_default().extend(language.cloned());
     }
 
     /// Adds all places of `other`.
     pub fn join(&mut self, other: &Self) {
         for (product, languages) in &other.0 {
-            self.add(product, None);
-            languages.iter().for_each(|language| self.add(product, Some(language)));
+            self.0.entry(product.clone()).or_default().extend(languages.iter().cloned());
         }
     }
 

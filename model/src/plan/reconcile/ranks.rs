@@ -109,10 +109,9 @@ impl Placement {
 impl Ranks {
     /// The base sets to search for a comment: those of every place, in its languages and the languages that are named.
     pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-        let sets = places.iter().flat_map(|(product, told)| {
-            let mut languages = told.clone();
-            languages.extend(names.get(product).into_iter().flat_map(|names| names.languages.iter().cloned()));
-            super::base_sets_in(product, &languages)
+        let sets = places.iter().flat_map(|(product, expected)| {
+            let named = names.get(product).into_iter().flat_map(|names| &names.languages);
+            super::base_sets_in(product, expected.iter().chain(named).collect::<BTreeSet<_>>())
         });
         sets.collect()
     }

@@ -184,22 +184,17 @@ impl Cluster {
 
     fn install(&self, ranges: Vec<SlotRange>) -> RedisResult<Arc<Topology>> {
         let mut masters: Vec<Arc<Node>> = Vec::new();
-        let mut places: HashMap<&Address, usize> = HashMap::new();
         let mut serving = Vec::with_capacity(ranges.len());
         for range in &ranges {
             for replica in &range.replicas {
                 // Keep the replicas too. They can be asked when the masters are gone.
                 self.node(replica)?;
             }
-            let place = match places.get(&range.master) {
-                Some(place) => *place,
-                None => {
-                    masters.push(self.node(&range.master)?);
-                    places.insert(&range.master, masters.len() - 1);
-                    masters.len() - 1
-                }
-            };
-            serving.push(place);
+            let master = self.node(&range.master)?;
+            if !masters.iter().any(|present| Arc::ptr_eq(present, &master)) {
+                masters.push(Arc::clone(&master));
+            }
+            serving.push(master);
         }
         let mut known = self.known();
         known.generation += 1;

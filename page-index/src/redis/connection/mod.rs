@@ -12,12 +12,12 @@ mod node;
 mod routed;
 mod topology;
 
-use std::{collections::HashMap, path::Path, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
 
-use super::error::store_error;
+use super::error::{store_error, urgency};
 use super::{PageIndexConfig, RedisMode};
 use circuit_breaker::CircuitBreakers;
 use cluster::Cluster;
@@ -51,11 +51,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Whether every slot is on the same server as in `other`.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.slots == other.slots
-    }
-
     /// Which master serves which slots, as text. Empty without a cluster.
     pub(super) fn serving(&self) -> String {
         let ranges = self
@@ -171,11 +166,9 @@ impl Connection {
     ///
     /// # Errors
     /// One of the servers' errors. The other commands may have run.
-    pub(super) async fn run(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
+    pub(super) fn run<'run>(&'run self, commands: Vec<Routed<'run>>) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
         // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-        let answers: Pin<Box<dyn Future<Output = RedisResult<Vec<Value>>> + Send + '_>> =
-            Box::pin(self.run_all(commands));
-        answers.await
+        self.run_all(commands).boxed()
     }
 
     async fn run_all(&self, commands: Vec<Routed<'_>>) -> RedisResult<Vec<Value>> {
@@ -203,8 +196,9 @@ impl Connection {
             }
             failed.append(&mut outcome.failed);
             // An error about the data of some commands does not stop the others.
-            if failed.iter().any(|error| urgency(error) < urgency_of(Remedy::Quarantine)) || outcome.open.is_empty() {
-                let worst = failed.into_iter().min_by_key(urgency);
+            let remedy = |error: &RedisError| store_error(error.clone()).remedy();
+            if failed.iter().any(|error| remedy(error) != Remedy::Quarantine) || outcome.open.is_empty() {
+                let worst = failed.into_iter().min_by_key(|error| urgency(remedy(error)));
                 return worst.map_or(Ok(answers), Err);
             }
             if attempt + 1 == TRIES_MAX {
@@ -369,17 +363,17 @@ struct Failure {
 
 impl<'scripts> Group<'scripts> {
     /// Sends everything in one round trip. Returns one answer per command.
-    async fn send(mut self) -> (Self, RedisResult<Vec<Value>>) {
+    async fn send(self) -> (Self, RedisResult<Vec<Value>>) {
         let mut pipeline = Pipeline::with_capacity(self.sent.len());
         // For each command: where its answers begin, after the one to `ASKING`, and how many there are.
         let mut places = Vec::with_capacity(self.sent.len());
-        for open in &mut self.sent {
+        for open in &self.sent {
             if open.redirect.as_ref().is_some_and(|redirect| redirect.asking) {
                 pipeline.cmd("ASKING");
             }
             places.push((pipeline.len(), open.routed.commands.len()));
-            for command in open.routed.commands.drain(..) {
-                pipeline.add_command(command);
+            for command in &open.routed.commands {
+                pipeline.add_command(command.clone());
             }
         }
         let answered = self.node.send(&pipeline).await;
@@ -394,14 +388,6 @@ impl<'scripts> Group<'scripts> {
             joined.reverse();
             joined
         });
-        for (number, (open, (start, count))) in self.sent.iter_mut().zip(&places).enumerate() {
-            let is_done = answered
-                .as_ref()
-                .is_ok_and(|answers| !matches!(answers.get(number), Some(Value::ServerError(_)) | None));
-            if !is_done {
-                open.routed.commands = pipeline.cmd_iter().skip(*start).take(*count).cloned().collect();
-            }
-        }
         (self, answered)
     }
 }
@@ -423,20 +409,6 @@ pub(super) fn is_moving(error: &StoreError) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
     let moving = [ErrorKind::Server(ServerErrorKind::Ask), ErrorKind::Server(ServerErrorKind::TryAgain)];
     source.is_some_and(|error| moving.contains(&error.kind()))
-}
-
-/// The rank of an error; of several, the lowest is returned. Errors that affect every call rank first, then temporary
-/// errors.
-fn urgency(error: &RedisError) -> u8 {
-    urgency_of(store_error(error.clone()).remedy())
-}
-
-fn urgency_of(remedy: Remedy) -> u8 {
-    match remedy {
-        Remedy::CallOperator => 0,
-        Remedy::TryAgain => 1,
-        Remedy::Quarantine => 2,
-    }
 }
 
 fn no_answer() -> RedisError {

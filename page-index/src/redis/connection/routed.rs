@@ -40,7 +40,7 @@ impl<'scripts> Routed<'scripts> {
     }
 
     /// Adds an argument to a single command.
-    pub(crate) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
+    pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
         if let [command] = self.commands.as_mut_slice() {
             command.arg(argument);
         }

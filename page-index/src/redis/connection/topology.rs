@@ -79,8 +79,8 @@ pub(super) struct Topology {
     pub(super) ranges: Vec<SlotRange>,
     /// All masters that serve slots, each once.
     pub(super) masters: Vec<Arc<Node>>,
-    /// For each range, the index of its master in `masters`.
-    pub(super) serving: Vec<usize>,
+    /// For each range, its master.
+    pub(super) serving: Vec<Arc<Node>>,
 }
 
 impl Topology {
@@ -88,7 +88,7 @@ impl Topology {
     pub(super) fn master_of(&self, slot: u16) -> Option<&Arc<Node>> {
         let at = self.ranges.partition_point(|range| range.last < slot);
         self.ranges.get(at).filter(|range| range.first <= slot)?;
-        self.masters.get(*self.serving.get(at)?)
+        self.serving.get(at)
     }
 
     /// Every address in the topology.

@@ -9,7 +9,7 @@ use futures_util::future::try_join;
 use model::Timestamp;
 use process::{Store, StoreError};
 
-use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed};
+use super::{IndexPartition, PageIndex, ServerIdentity};
 
 impl PageIndex {
     /// Checks that the index that has just answered for partitions is up to date. Its servers must be those of before.
@@ -18,24 +18,20 @@ impl PageIndex {
     /// # Errors
     /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a
     /// rebuild began. Also the store's errors.
-    pub async fn assert_kept(
+    pub async fn assert_up_to_date(
         &self,
         table_id: &str,
         since: &[(IndexPartition, Timestamp)],
         servers: &ServerIdentity,
     ) -> Result<(), StoreError> {
         let owner = self.keys.owner(table_id);
-        let markers = since.iter().map(|(partition, _)| {
-            let mut command = Routed::new("HMGET", &self.keys.marker(*partition));
-            command.arg("table").arg("watermark");
-            command
-        });
-        let markers = self.ask_all::<(Option<String>, Option<i64>)>(markers);
+        let partitions: Vec<IndexPartition> = since.iter().map(|(partition, _)| *partition).collect();
+        let markers = self.markers(partitions);
         let (markers, present) = try_join(markers, self.server_identity()).await?;
-        let is_kept = since.iter().zip(markers).all(|((_, before), (table, watermark))| {
-            table.as_ref() == Some(&owner) && watermark.is_some_and(|watermark| watermark >= before.epoch_ms())
+        let is_up_to_date = since.iter().zip(markers).all(|((_, before), (marker, _))| {
+            marker.of_owner(&owner).is_some_and(|(watermark, _)| watermark >= *before)
         });
-        if is_kept && present == *servers {
+        if is_up_to_date && present == *servers {
             return Ok(());
         }
         let detail = "it was lost, or its servers have changed, or a rebuild has begun, since the run began";
