@@ -8,7 +8,7 @@ use page_index::Stats;
 
 use super::{
     address::Address,
-    language_name::{LanguageName, direction},
+    language_name::{direction, english_name, native_name},
     words::{grouped, listed},
 };
 use crate::{json::stats::total, site::Site};
@@ -107,7 +107,7 @@ impl Filters {
         };
         let mut chips = Vec::new();
         if let Some(language) = language {
-            let label = format!("Language: {}", LanguageName::of(language).in_english());
+            let label = format!("Language: {}", english_name(language));
             chips.push(Chip { label, link: to(None, set) });
         }
         if let Some(set) = set {
@@ -125,12 +125,11 @@ impl Filters {
 
 impl LanguageChoice {
     fn new(language: &Language, count: Option<u64>, link: FilterLink, current: Option<&Language>) -> Self {
-        let name = LanguageName::of(language);
-        let english = name.in_english();
+        let english = english_name(language);
         Self {
             tag: language.to_string(),
             direction: direction(language),
-            native: name.in_itself().filter(|native| *native != english),
+            native: native_name(language).filter(|native| *native != english),
             english,
             count: count.map(grouped),
             link,
@@ -178,12 +177,9 @@ mod tests {
 
     #[test]
     fn a_rating_link_toggles_its_rating() {
-        let toggled = |set: &str, rating| {
-            toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap()).map(|set| set.to_string())
-        };
-        assert_eq!(toggled("~", 4).as_deref(), Some("4"));
-        assert_eq!(toggled("4", 5).as_deref(), Some("4.5"));
-        assert_eq!(toggled("4.5", 4).as_deref(), Some("5"));
-        assert_eq!(toggled("5", 5), None);
+        for (set, rating, wanted) in [("~", 4, "4"), ("4", 5, "4.5"), ("4.5", 4, "5"), ("5", 5, "~")] {
+            let toggled = toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap());
+            assert_eq!(toggled, RatingSet::parse(wanted).ok(), "{set} with {rating}");
+        }
     }
 }

@@ -139,10 +139,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn blank_lines_take_little_room_however_many_there_are() {
-        let text = format!("a{}b", "\n".repeat(9_997));
-        assert_eq!(Folded::new(&text), Folded { beginning: "a\n\n\nb".to_owned(), rest: None });
-    }
 }

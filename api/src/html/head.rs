@@ -6,26 +6,6 @@
 use super::{assets, script_json::ScriptJson};
 use crate::{links, site::Site};
 
-/// Permissions for search engines. They may always follow links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Robots {
-    Index,
-    NoIndex,
-}
-
-impl Robots {
-    pub(super) fn index_if(may_index: bool) -> Self {
-        if may_index { Self::Index } else { Self::NoIndex }
-    }
-
-    fn directives(self) -> &'static str {
-        match self {
-            Self::Index => "index,follow",
-            Self::NoIndex => "noindex,follow",
-        }
-    }
-}
-
 /// The head of a page.
 #[derive(Debug)]
 pub(super) struct Head {
@@ -33,6 +13,7 @@ pub(super) struct Head {
     pub(super) icon: &'static str,
     pub(super) title: String,
     pub(super) description: Option<String>,
+    /// The permissions for search engines. They may always follow links.
     pub(super) robots: &'static str,
     /// The absolute URL of the page itself; `None` for error pages.
     pub(super) canonical: Option<String>,
@@ -51,18 +32,19 @@ pub(super) struct Neighbours {
 
 impl Head {
     /// The head of a page at a path.
-    pub(super) fn new(site: &Site, path: &str, title: String, robots: Robots) -> Self {
-        Self { canonical: Some(site.public_url.join(path)), ..Self::uncanonical(title, robots) }
+    pub(super) fn new(site: &Site, path: &str, title: String, may_index: bool) -> Self {
+        let robots = if may_index { "index,follow" } else { "noindex,follow" };
+        Self { canonical: Some(site.public_url.join(path)), robots, ..Self::uncanonical(title) }
     }
 
-    /// The head of a page without a canonical address.
-    pub(super) fn uncanonical(title: String, robots: Robots) -> Self {
+    /// The head of a page without a canonical address, which search engines may not index.
+    pub(super) fn uncanonical(title: String) -> Self {
         Self {
             style_sheet: assets::STYLE_SHEET.url(),
             icon: assets::ICON.url(),
             title,
             description: None,
-            robots: robots.directives(),
+            robots: "noindex,follow",
             canonical: None,
             neighbours: Neighbours::default(),
             structured_data: None,

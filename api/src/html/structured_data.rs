@@ -36,10 +36,8 @@ struct Product<'page> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "@type", rename_all = "camelCase")]
 struct AggregateRating<'page> {
-    #[serde(rename = "@type")]
-    kind: &'static str,
     /// As shown on the page.
     rating_value: &'page str,
     best_rating: u8,
@@ -48,10 +46,8 @@ struct AggregateRating<'page> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "@type", rename_all = "camelCase")]
 struct Review<'page> {
-    #[serde(rename = "@type")]
-    kind: &'static str,
     #[serde(rename = "@id")]
     id: String,
     author: Person<'page>,
@@ -64,17 +60,14 @@ struct Review<'page> {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "@type")]
 struct Person<'page> {
-    #[serde(rename = "@type")]
-    kind: &'static str,
     name: &'page str,
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(tag = "@type", rename_all = "camelCase")]
 struct Rating {
-    #[serde(rename = "@type")]
-    kind: &'static str,
     rating_value: u8,
     best_rating: u8,
     worst_rating: u8,
@@ -103,7 +96,6 @@ pub(super) fn of_page(
         url: &url,
         name: product.as_str(),
         aggregate_rating: average.map(|average| AggregateRating {
-            kind: "AggregateRating",
             rating_value: &average.text,
             best_rating: BEST_RATING,
             worst_rating: WORST_RATING,
@@ -117,13 +109,11 @@ pub(super) fn of_page(
 fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {
     let author = comment.text.author.as_deref()?;
     Some(Review {
-        kind: "Review",
         id: site.public_url.join(&links::permalink(&comment.id)),
-        author: Person { kind: "Person", name: author },
+        author: Person { name: author },
         date_published: comment.created_at,
         in_language: comment.language.as_str(),
         review_rating: Rating {
-            kind: "Rating",
             rating_value: comment.rating.get(),
             best_rating: BEST_RATING,
             worst_rating: WORST_RATING,

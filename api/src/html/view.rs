@@ -8,20 +8,20 @@ use super::{
     address::Address,
     filters::{FilterLink, Filters},
     fold::Folded,
-    head::{Head, Neighbours, Robots},
-    language_name::{LanguageName, direction, text_direction},
-    page_bar::PageBar,
+    head::{Head, Neighbours},
+    language_name::{direction, english_name, text_direction},
+    page_bar::{BarItem, page_bar},
     structured_data,
-    words::{Average, counted, day, displayed, grouped, in_words, minute},
+    words::{self, Average, counted, day, displayed, grouped, in_words, minute},
 };
 use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
 
 /// A page of comments.
 #[derive(Template)]
 #[template(path = "comments.html")]
-pub(super) struct CommentsPage {
+pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
-    product: String,
+    address: &'page Address,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
@@ -34,41 +34,26 @@ pub(super) struct CommentsPage {
     has_filters: bool,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
-    order: Order,
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
-    comments: Vec<CommentView>,
+    comments: Vec<CommentView<'page>>,
     /// Whether the page index was unavailable.
     is_degraded: bool,
     is_filtered: bool,
-    /// The page itself, and the first page of everything.
-    itself: String,
-    all_comments: String,
     comment_form: Option<String>,
-    page_bar: Option<PageBar>,
+    page_bar: Vec<BarItem>,
 }
 
-struct CommentView {
-    element_id: String,
-    permalink: String,
-    language: String,
+struct CommentView<'page> {
+    comment: &'page Comment,
     language_name: String,
     direction: &'static str,
-    rating: Rating,
     stars: String,
     title: Option<DirectedText>,
     body: DirectedText,
     /// The part below the beginning of a long body, folded.
-    rest: Option<FoldedText>,
-    author: Option<String>,
-    instant: String,
+    rest: Option<String>,
     time: String,
-}
-
-struct FoldedText {
-    text: String,
-    /// "8,500 more characters".
-    length: String,
 }
 
 struct DirectedText {
@@ -76,25 +61,24 @@ struct DirectedText {
     direction: &'static str,
 }
 
-impl CommentsPage {
+impl<'page> CommentsPage<'page> {
     /// The page at an address. Without the page index it has neither totals nor stats.
     ///
     /// # Errors
     /// A mistake of the service.
     pub(super) fn new(
         site: &Site,
-        address: &Address,
-        listing: &ListingPage,
+        address: &'page Address,
+        listing: &'page ListingPage,
         stats: Option<&Stats>,
     ) -> Result<Self, ApiError> {
         let Address { query, number } = address;
         let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
         let filter = in_words(&query.filter);
-        let average = stats.and_then(Average::of_product);
-        let average_of_language = query
-            .filter
-            .language()
-            .and_then(|language| Some((LanguageName::of(language).in_english(), Average::of(&stats?.by_rating)?)));
+        let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
+        let language = query.filter.language();
+        let average_of_language =
+            language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
         let place = total_pages
             .filter(|total_pages| *total_pages > 1)
             .map(|total_pages| format!("page {} of {}", grouped(number.get()), grouped(total_pages)));
@@ -107,8 +91,7 @@ impl CommentsPage {
         // Pages without comments are not searched for, and any address at all is a page of some product without
         // comments.
         let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
-        let robots = Robots::index_if(may_index);
-        let mut head = Head::new(site, &address.canonical(), title, robots);
+        let mut head = Head::new(site, &address.canonical(), title, may_index);
         head.description = Some(describe(address, listing, average.as_ref(), &subject));
         head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
         head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
@@ -128,46 +111,38 @@ impl CommentsPage {
         let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
         Ok(Self {
             head,
-            product: query.product.to_string(),
+            address,
             which: joined((!filter.is_empty()).then_some(filter), page),
             average,
             average_of_language,
             filters: Filters::new(site, address, stats),
             heading,
-            order: query.order,
             reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
             has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
-            itself: address.canonical(),
-            all_comments: address.listing_page(&Filter::ANY, PageNumber::FIRST),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            page_bar: total_pages.and_then(|total_pages| PageBar::new(address, total_pages)),
+            page_bar: total_pages.map(|total_pages| page_bar(address, total_pages)).unwrap_or_default(),
         })
     }
 }
 
-impl CommentView {
-    fn new(comment: &Comment) -> Self {
+impl<'page> CommentView<'page> {
+    fn new(comment: &'page Comment) -> Self {
         let language_direction = direction(&comment.language);
         let directed =
             |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
         let body = displayed(&comment.text.body);
         let Folded { beginning, rest } = Folded::new(body);
         Self {
-            element_id: links::element_id(&comment.id),
-            permalink: links::permalink(&comment.id),
-            language: comment.language.to_string(),
-            language_name: LanguageName::of(&comment.language).in_english(),
+            comment,
+            language_name: english_name(&comment.language),
             direction: language_direction,
-            rating: comment.rating,
             stars: stars(comment.rating),
             title: comment.text.title.as_deref().map(directed),
             body: DirectedText { text: beginning, direction: text_direction(language_direction, body) },
-            rest: rest.map(FoldedText::new),
-            author: comment.text.author.clone(),
-            instant: comment.created_at.to_string(),
+            rest,
             time: minute(comment.created_at),
         }
     }
@@ -190,13 +165,6 @@ fn neighbours(address: &Address, total_pages: u64) -> Neighbours {
         prev: current.checked_sub(1).and_then(page),
         next: (current < total_pages).then(|| current + 1).and_then(page),
         last: page(total_pages),
-    }
-}
-
-impl FoldedText {
-    fn new(text: String) -> Self {
-        let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        Self { length: format!("{} more characters", grouped(chars)), text }
     }
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     comment_body::CommentBody,
     fields::CommentChange,
-    headers::{IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch},
+    headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
     parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
     responses::{BodyErrors, NotAtRevision, NotFound, ReadErrors, WriteErrors},
 };
@@ -19,18 +19,13 @@ use crate::{
     store::StoreClients,
 };
 
-/// A request to read a comment.
-pub(crate) struct GetRequest {
-    id: CommentId,
-}
-
-impl Request for GetRequest {
+impl Request for CommentId {
     const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id })
+        Ok(id)
     }
 }
 
@@ -40,7 +35,7 @@ impl Request for GetRequest {
     path = "/api/v1/comments/{id}",
     operation_id = "get_comment",
     tag = "comments",
-    params(Parsed<GetRequest>),
+    params(Parsed<CommentId>),
     responses(
         (
             status = 200,
@@ -53,7 +48,7 @@ impl Request for GetRequest {
     ),
 )]
 pub(crate) async fn get(
-    Parsed(GetRequest { id }): Parsed<GetRequest>,
+    Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
@@ -63,11 +58,11 @@ pub(crate) async fn get(
     Ok(answer)
 }
 
-/// A request to change or delete a comment, and the revisions at which it may be changed.
+/// A request to change or delete a comment, and the revisions at which that may happen and may not.
 pub(crate) struct WriteRequest {
     id: CommentId,
-    if_match: IfMatch,
-    if_none_match: IfNoneMatch,
+    if_match: Revisions,
+    if_none_match: Revisions,
 }
 
 impl Request for WriteRequest {
@@ -76,7 +71,7 @@ impl Request for WriteRequest {
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id, if_match: IfMatch::read(request)?, if_none_match: IfNoneMatch::read(request)? })
+        Ok(Self { id, if_match: if_match(request)?, if_none_match: if_none_match(request)? })
     }
 }
 
@@ -107,12 +102,14 @@ impl Request for WriteRequest {
 )]
 pub(crate) async fn patch(
     _: Writer,
-    Parsed(request): Parsed<WriteRequest>,
-    CommentChange(patch): CommentChange,
+    Parsed(target): Parsed<WriteRequest>,
+    request: HttpRequest,
+    payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &request).await?;
-    Ok(answer(&stores.patch(&request.id, expected, &patch).await?))
+    let patch = CommentChange::read(&request, payload).await?;
+    let expected = expected_revision(&stores, &target).await?;
+    Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }
 
 /// The end of a comment.
@@ -132,11 +129,11 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     _: Writer,
-    Parsed(request): Parsed<WriteRequest>,
+    Parsed(target): Parsed<WriteRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &request).await?;
-    stores.delete(&request.id, expected).await?;
+    let expected = expected_revision(&stores, &target).await?;
+    stores.delete(&target.id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -144,23 +141,24 @@ pub(crate) async fn delete(
 ///
 /// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
 /// does not exclude a revision now, it does not exclude it when the write happens.
-async fn expected_revision(stores: &StoreClients, request: &WriteRequest) -> Result<Option<Revision>, ApiError> {
-    let WriteRequest { id, if_match, if_none_match } = request;
+async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Result<Option<Revision>, ApiError> {
+    let WriteRequest { id, if_match, if_none_match } = target;
+    let excludes_nothing = matches!(if_none_match, Revisions::These(excluded) if excluded.is_empty());
     match if_match {
-        IfMatch::Any if if_none_match.is_open() => return Ok(None),
-        IfMatch::OneOf(revisions) if if_none_match.is_open() && revisions.len() == 1 => {
+        Revisions::All if excludes_nothing => return Ok(None),
+        Revisions::These(revisions) if excludes_nothing && revisions.len() == 1 => {
             return Ok(revisions.first().copied());
         }
-        IfMatch::Any | IfMatch::OneOf(_) => {}
+        Revisions::All | Revisions::These(_) => {}
     }
     let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
-    let expected = match if_match {
-        IfMatch::Any => None,
-        // The write requires the current revision.
-        IfMatch::OneOf(revisions) if revisions.contains(&current) => Some(current),
-        IfMatch::OneOf(_) => return Err(ApiError::RevisionMismatch { current }),
-    };
-    if if_none_match.excludes(current) { Err(ApiError::RevisionExcluded { current }) } else { Ok(expected) }
+    if !if_match.contains(current) {
+        return Err(ApiError::RevisionMismatch { current });
+    }
+    if if_none_match.contains(current) {
+        return Err(ApiError::RevisionExcluded { current });
+    }
+    Ok(if let Revisions::These(_) = if_match { Some(current) } else { None })
 }
 
 fn answer(comment: &Comment) -> HttpResponse {

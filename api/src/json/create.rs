@@ -9,13 +9,13 @@ use super::{
     fields::NewContent,
     headers::{IDEMPOTENCY_KEY, idempotency_key},
     parameters::{PRODUCT, Parameter, Parsed, Query, Request},
-    responses::{BodyErrors, RepeatedDifferently, WriteErrors},
+    responses::{BodyErrors, WriteErrors},
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, PROBLEM_JSON, Problem},
     http::{entity_tag::strong_tag, path_and_query},
     links,
-    secrets::{WriteTokenHash, Writer},
+    secrets::Writer,
     store::StoreClients,
 };
 
@@ -63,8 +63,20 @@ impl Request for CreateRequest {
                 ("position" = (operation_id = "comment_position", parameters(("id" = "$response.body#/id")))),
             ),
         ),
+        (
+            status = 409,
+            description = "The comment that this `Idempotency-Key` created has been deleted since, and an earlier \
+                           version of the service created it",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
+        (
+            status = 422,
+            description = "This `Idempotency-Key` was used for another request",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
         BodyErrors,
-        RepeatedDifferently,
         WriteErrors,
     ),
     security(("write_token" = [])),
@@ -72,21 +84,17 @@ impl Request for CreateRequest {
 pub(crate) async fn comment(
     Writer(writer): Writer,
     Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
-    content: NewContent,
+    request: HttpRequest,
+    payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let key = key.map(|key| OwnedKey { writer, key });
-    let comment = create(&stores, product, content, key).await?;
+    let content = NewContent::read(&request, payload).await?;
+    let idempotency = key.map(|key| content.idempotency(&product, writer, key)).transpose()?;
+    let comment = create(&stores, product, content, idempotency).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
         .json(CommentBody::from(&comment)))
-}
-
-/// A client's key, and the token that it was sent with: only the two together identify a request.
-pub(crate) struct OwnedKey {
-    pub(crate) writer: WriteTokenHash,
-    pub(crate) key: String,
 }
 
 /// Creates a comment, dated now. A request whose key was used before gets the comment that was created then.
@@ -97,14 +105,8 @@ pub(crate) async fn create(
     stores: &StoreClients,
     product: ProductId,
     content: NewContent,
-    key: Option<OwnedKey>,
+    idempotency: Option<Idempotency>,
 ) -> Result<Comment, ApiError> {
-    let idempotency = match key {
-        Some(OwnedKey { writer, key }) => {
-            Some(Idempotency { client: writer.to_string(), key, body_hash: content.hash(&product)? })
-        }
-        None => None,
-    };
     // One instant for both makes cursors at the comment shorter.
     let created_at = process::now();
     let new = NewComment {

@@ -3,54 +3,57 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use actix_web::{FromRequest, HttpRequest, dev, web};
+use actix_web::{HttpRequest, web};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use futures_util::future::LocalBoxFuture;
 use model::{CommentText, Language, ProductId, Rating};
 use serde::{
-    Deserialize, Deserializer,
+    Deserializer,
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use table::CommentPatch;
+use table::{CommentPatch, Idempotency};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{Object, ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
 };
 
 use super::schema;
 use crate::{
     error::ApiError,
-    http::{
-        body::{self, BODY_MAX_BYTES},
-        path_and_query::repeated,
-    },
+    http::body::{self, BODY_MAX_BYTES},
+    secrets::WriteTokenHash,
 };
 
 /// The name, the schema and the description of a field.
-type Field = (&'static str, fn() -> Object, Option<&'static str>);
+type Field = (&'static str, fn() -> ObjectBuilder, Option<&'static str>);
 
 /// The fields of a comment that a client may set.
 const FIELDS: [Field; 5] = [
     ("language", schema::language, Some("The language it is written in: a BCP 47 tag")),
     ("rating", schema::rating, None),
-    ("title", schema::title, Some("One line; without a visible character it is none")),
+    (
+        "title",
+        || schema::optional_line(CommentText::TITLE_MAX_CHARS),
+        Some("One line; without a visible character it is none"),
+    ),
     (
         "body",
         schema::body,
         Some("The text, with at least one visible character; line breaks and tabs are its only control characters"),
     ),
-    ("author", schema::author, Some("The name to show, one line; without a visible character it is none")),
+    (
+        "author",
+        || schema::optional_line(CommentText::AUTHOR_MAX_CHARS),
+        Some("The name to show, one line; without a visible character it is none"),
+    ),
 ];
 
 fn fields_schema() -> ObjectBuilder {
     let schema = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    FIELDS.into_iter().fold(schema, |all, (name, schema, description)| {
-        let mut schema = schema();
-        schema.description = description.map(str::to_owned);
-        all.property(name, schema)
-    })
+    FIELDS
+        .into_iter()
+        .fold(schema, |all, (name, schema, description)| all.property(name, schema().description(description)))
 }
 
 /// The content of a new comment.
@@ -62,24 +65,25 @@ pub(crate) struct NewContent {
 }
 
 impl NewContent {
-    /// The content in the fields of a form. All are texts except the rating, which is a number. Empty ones were not
-    /// filled in.
+    /// Reads the content from the body of a request.
+    pub(crate) async fn read(request: &HttpRequest, payload: web::Payload) -> Result<Self, ApiError> {
+        let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
+        Self::of_fields(&Fields::parse(&body)?)
+    }
+
+    /// The content in the fields of a form, none of them twice. All are texts except the rating, which is a number.
+    /// Empty ones were not filled in.
     ///
     /// # Errors
-    /// Names the field that is missing, wrong, unknown, or given twice.
-    pub(crate) fn of_form<'form>(pairs: impl IntoIterator<Item = (&'form str, &'form str)>) -> Result<Self, ApiError> {
-        let mut fields = BTreeMap::new();
-        for (name, text) in pairs.into_iter().filter(|(_, text)| !text.is_empty()) {
-            let value = match text.parse::<u64>() {
-                Ok(number) if name == "rating" => Value::from(number),
-                // Forms send line feeds with carriage returns.
-                _ => Value::from(text.replace("\r\n", "\n")),
-            };
-            if fields.insert(name.to_owned(), value).is_some() {
-                return Err(repeated(name.to_owned()));
-            }
-        }
-        Self::of_fields(&Fields(fields))
+    /// Names the field that is missing or wrong.
+    pub(crate) fn of_form<const N: usize>(fields: [(&str, &str); N]) -> Result<Self, ApiError> {
+        let filled_in = fields.into_iter().filter(|(_, text)| !text.is_empty());
+        let fields = filled_in.map(|(name, text)| match text.parse::<u64>() {
+            Ok(number) if name == "rating" => (name.to_owned(), Value::from(number)),
+            // Forms send line feeds with carriage returns.
+            _ => (name.to_owned(), Value::from(text.replace("\r\n", "\n"))),
+        });
+        Self::of_fields(&Fields(fields.collect()))
     }
 
     fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
@@ -91,21 +95,18 @@ impl NewContent {
         Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
     }
 
-    /// A hash of a request to create this content, independent of its spelling.
-    pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
+    /// What identifies a request to create this content, independent of its spelling. Only the key and the token that it
+    /// was sent with identify it together.
+    pub(crate) fn idempotency(
+        &self,
+        product: &ProductId,
+        writer: WriteTokenHash,
+        key: String,
+    ) -> Result<Idempotency, ApiError> {
         let request =
             serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
-        Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
-    }
-}
-
-impl FromRequest for NewContent {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
-        let fields = Fields::read(request, payload, &["application/json"]);
-        Box::pin(async { Self::of_fields(&fields.await?) })
+        let body_hash = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request));
+        Ok(Idempotency { client: writer.to_string(), key, body_hash })
     }
 }
 
@@ -127,16 +128,13 @@ impl ToSchema for NewContent {
 }
 
 /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CommentChange(pub(crate) CommentPatch);
+pub(crate) struct CommentChange;
 
-impl FromRequest for CommentChange {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
-        let fields = Fields::read(request, payload, &["application/json", "application/merge-patch+json"]);
-        Box::pin(async { fields.await?.check().map(Self) })
+impl CommentChange {
+    /// Reads the change from the body of a request.
+    pub(crate) async fn read(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
+        let accepted = &["application/json", "application/merge-patch+json"];
+        Fields::parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?.check()
     }
 }
 
@@ -148,31 +146,17 @@ impl PartialSchema for CommentChange {
     }
 }
 
-impl ToSchema for CommentChange {
-    fn name() -> Cow<'static, str> {
-        "CommentChange".into()
-    }
-}
+impl ToSchema for CommentChange {}
 
 /// The fields of a JSON object, none of them twice.
 #[derive(Debug)]
 struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
-    fn read(
-        request: &HttpRequest,
-        payload: &mut dev::Payload,
-        accepted: &'static [&'static str],
-    ) -> impl Future<Output = Result<Self, ApiError>> + use<> {
-        let (request, payload) = (request.clone(), web::Payload::from_request(request, payload));
-        async move {
-            let payload = payload.await.map_err(|error| ApiError::internal(error.to_string()))?;
-            Self::parse(&body::read(&request, payload, accepted, BODY_MAX_BYTES).await?)
-        }
-    }
-
     fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let fields = json.deserialize_map(FieldsVisitor).and_then(|fields| json.end().map(|()| fields));
+        fields.map_err(|error| ApiError::BrokenBody(error.to_string()))
     }
 
     /// The fields as a change: those that are missing stay as they are.
@@ -185,20 +169,17 @@ impl Fields {
                 format!("is not a field that can be set; there are {}", FIELDS.map(|(name, ..)| name).join(", "));
             return Err(ApiError::invalid(unknown.clone(), problem));
         }
+        let text = |field| self.0.get(field).map(|value| parse_text(field, value)).transpose();
         let optional = |field| self.0.get(field).map(|value| parse_optional_text(field, value)).transpose();
-        let body = self.0.get("body").map(|value| parse_text("body", value)).transpose()?;
+        let body = text("body")?;
         Ok(CommentPatch {
-            language: self.0.get("language").map(parse_language).transpose()?,
+            language: text("language")?.map(|tag| Language::parse(&tag)).transpose()?,
             rating: self.0.get("rating").map(parse_rating).transpose()?,
             title: optional("title")?.map(CommentText::new_title).transpose()?,
             body: body.map(CommentText::new_body).transpose()?,
             author: optional("author")?.map(CommentText::new_author).transpose()?,
         })
     }
-}
-
-fn parse_language(value: &Value) -> Result<Language, ApiError> {
-    Ok(Language::parse(&parse_text("language", value)?)?)
 }
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
@@ -232,42 +213,30 @@ fn shown(value: &Value) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
+struct FieldsVisitor;
 
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields;
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if fields.insert(name, value).is_some() {
-                        return Err(A::Error::custom("a field occurs twice"));
-                    }
-                }
-                Ok(Fields(fields))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            if fields.insert(name, value).is_some() {
+                return Err(A::Error::custom("a field occurs twice"));
             }
         }
-
-        deserializer.deserialize_map(FieldsVisitor)
+        Ok(Fields(fields))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn field_of<T: fmt::Debug>(result: Result<T, ApiError>) -> String {
-        match result {
-            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
-            other => panic!("{other:?}"),
-        }
-    }
+    use crate::{json::tests::refused_field, secrets::WriteToken};
 
     fn content(json: &str) -> Result<NewContent, ApiError> {
         NewContent::of_fields(&Fields::parse(json.as_bytes())?)
@@ -279,32 +248,28 @@ mod tests {
 
     #[test]
     fn every_wrong_field_is_named() {
-        for rating in
-            ["0", "6", "4.5", "\"five\"", "\"5\"", "null", "[]", "true", "-1", "1e400", "18446744073709551616"]
-        {
-            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
-            match content(&json) {
-                Err(ApiError::Invalid { field, .. }) => assert_eq!(field, "rating", "{rating}"),
-                // JSON's own parser refuses this number.
-                Err(ApiError::BrokenBody(_)) => assert_eq!(rating, "1e400"),
-                other => panic!("{rating}: {other:?}"),
-            }
+        for (field, value) in [
+            ("rating", "\"5\""),
+            ("rating", "true"),
+            ("rating", "18446744073709551616"),
+            ("language", "1"),
+            ("language", "{}"),
+            ("title", "1"),
+            ("body", "5"),
+            ("body", "\" \""),
+            ("body", "\"a\\u0000\""),
+            ("author", "[]"),
+            ("id", "\"x\""),
+        ] {
+            let good = [("language", "\"en\""), ("rating", "5"), ("body", "\"b\"")];
+            let others = good.into_iter().filter(|(name, _)| *name != field);
+            let all = others.chain([(field, value)]).map(|(name, value)| format!("\"{name}\": {value}"));
+            let json = format!("{{{}}}", all.collect::<Vec<_>>().join(", "));
+            assert_eq!(refused_field(content(&json)), field, "{json}");
         }
-        for language in ["\"e\"", "\"en_US\"", "1", "null", "{}"] {
-            let json = format!(r#"{{"language": {language}, "rating": 5, "body": "b"}}"#);
-            assert_eq!(field_of(content(&json)), "language", "{language}");
-        }
-        assert_eq!(field_of(content(r#"{"rating": 5, "body": "b"}"#)), "language");
-        assert_eq!(field_of(content(r#"{"language": "en", "body": "b"}"#)), "rating");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": 5}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": " "}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "a\u0000"}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "title": 1}"#)), "title");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "author": []}"#)), "author");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "id": "x"}"#)), "id");
+        assert!(matches!(content(r#"{"rating": 1e400}"#), Err(ApiError::BrokenBody(_))), "by the parser of JSON");
         let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
-        assert_eq!(field_of(content(&long)).chars().count(), 81);
+        assert_eq!(refused_field(content(&long)).chars().count(), 81);
     }
 
     #[test]
@@ -356,13 +321,16 @@ mod tests {
 
     #[test]
     fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
-        let product = ProductId::parse("p").unwrap();
-        let hash = |json: &str| content(json).unwrap().hash(&product).unwrap();
+        let hash_for = |product: &str, json: &str| {
+            let (product, writer) =
+                (ProductId::parse(product).unwrap(), "secret".parse::<WriteToken>().unwrap().hash());
+            content(json).unwrap().idempotency(&product, writer, "key".to_owned()).unwrap().body_hash
+        };
+        let hash = |json| hash_for("p", json);
         let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
         assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
         assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
-        let other = ProductId::parse("q").unwrap();
-        assert_ne!(one, content(r#"{"body":"b","rating":5,"language":"pt-BR"}"#).unwrap().hash(&other).unwrap());
+        assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
     }
 
     #[test]
@@ -371,14 +339,14 @@ mod tests {
         let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
         assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
         for field in ["language", "rating", "body"] {
-            assert_eq!(field_of(patch(&format!(r#"{{"{field}": null}}"#))), field);
+            assert_eq!(refused_field(patch(&format!(r#"{{"{field}": null}}"#))), field);
         }
     }
 
     #[test]
     fn a_change_is_refused_for_its_texts_before_the_comment_is_looked_at() {
         for (field, text) in [("title", "a\\nb"), ("body", "\u{200b}"), ("author", "\\u0007")] {
-            assert_eq!(field_of(patch(&format!(r#"{{"{field}": "{text}"}}"#))), field);
+            assert_eq!(refused_field(patch(&format!(r#"{{"{field}": "{text}"}}"#))), field);
         }
         assert_eq!(patch(r#"{"title": " "}"#).unwrap().title, Some(None));
     }

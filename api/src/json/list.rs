@@ -1,22 +1,23 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{InvalidInput, Language, Order, PageNumber, PageSize, Rating, Timestamp};
+use model::{Language, Order, PageNumber, PageSize, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    comment_body::CommentBody,
+    comment_body::{self, CommentBody},
     parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
-    responses::{PastTheEnd, ReadErrors},
+    responses::ReadErrors,
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, PROBLEM_JSON, Problem},
     http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag, path_and_query},
     links::{self, ListingUrls},
     read::{
+        ListingQuery,
         cursor::{Cursor, CursorSealer},
-        page::{self, ListingPage, ListingQuery},
+        page::{self, ListingPage},
     },
     store::StoreClients,
 };
@@ -50,19 +51,15 @@ impl Request for ListRequest {
         let query = Query::read(request, Self::PARAMETERS)?;
         let (filter, order, page_size) = (query.filter()?, query.order()?, query.page_size()?);
         let listing = ListingQuery { product, filter, order, page_size };
-        let as_of = query.parse(&AS_OF, |text| {
-            Timestamp::parse(text).map_err(|error| InvalidInput::new(AS_OF.name, error.problem))
-        })?;
+        let as_of = query.parse(&AS_OF, Timestamp::parse)?;
         let number = query.parse(&PAGE, PageNumber::parse)?;
-        let place = match query.parse(&CURSOR, |text| Ok(text.to_owned()))? {
+        let place = match query.get(&CURSOR) {
             None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
-            Some(_) if number.is_some() => {
-                return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor"));
-            }
+            Some(_) if number.is_some() => return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor")),
             Some(_) if as_of.is_some() => {
                 return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no such thing"));
             }
-            Some(text) => Place::Cursor(text),
+            Some(text) => Place::Cursor(text.to_owned()),
         };
         Ok(Self { listing, place })
     }
@@ -92,7 +89,7 @@ impl Request for ListRequest {
                 ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
             ),
         ),
-        PastTheEnd,
+        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
         ReadErrors,
     ),
 )]
@@ -109,7 +106,7 @@ pub(crate) async fn comments(
             page::read_page(&stores, &query, *number, *as_of).await?
         }
         Place::Cursor(text) => {
-            let cursor = cursors.open(&query.scope(), text)?;
+            let cursor = cursors.open(&query, text)?;
             memory.make_room(&request, query.page_size).await?;
             page::read_at_cursor(&stores, &query, cursor).await?
         }
@@ -129,11 +126,7 @@ pub(crate) async fn comments(
 #[schema(as = Page, example = json!({
     "product": "espresso-machine", "filter": {"language": "en", "ratings": [4, 5]}, "order": "newest", "page": 3,
     "page_size": 1, "total": 41, "total_pages": 41, "as_of": "2024-11-14T09:30:00.000Z", "index": "ready",
-    "comments": [{
-        "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
-        "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
-        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
-    }],
+    "comments": [comment_body::example()],
     "links": {
         "self": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=3&page_size=1",
         "first": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=1&page_size=1",
@@ -161,9 +154,10 @@ pub(crate) struct Body<'listing> {
     /// How many pages have a number: those of `total`; null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// As of when pages are numbered: given back, it keeps comments posted later from shifting them. The one that was asked
-    /// for; otherwise when the newest comment was made that the page numbers count, or how far the page index is when there is
-    /// none. Null for a cursor, and while the page index is away unless it was asked for.
+    /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
+    /// later from shifting pages. It is the requested instant; without one, the creation time of the newest comment that
+    /// the page numbers count, or how far the page index has come when there is none. Null for a cursor, and while the
+    /// page index is away unless the request has an instant.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
     index: IndexAvailability,
@@ -233,29 +227,30 @@ impl<'listing> Body<'listing> {
         place: &Place,
         listing: &'listing ListingPage,
     ) -> Result<Self, ApiError> {
-        let seal =
-            |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.scope(), cursor)).transpose();
+        let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
         let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
-        let page = match place {
-            Place::Page { number, .. } => Some(*number),
-            Place::Cursor(_) => None,
+        let (page, as_of) = match place {
+            Place::Page { number, as_of } => (Some(*number), *as_of),
+            Place::Cursor(_) => (None, None),
         };
+        let ListingQuery { product, filter, order, page_size } = query;
+        let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
         Ok(Self {
-            product: query.product.as_str(),
+            product: product.as_str(),
             filter: FilterBody {
-                language: query.filter.language().map(Language::as_str),
-                ratings: query.filter.ratings().map(|ratings| ratings.iter().collect()),
+                language: filter.language().map(Language::as_str),
+                ratings: filter.ratings().map(|ratings| ratings.iter().collect()),
             },
-            order: query.order,
+            order: *order,
             page,
-            page_size: query.page_size,
+            page_size: *page_size,
             total: listing.total,
             total_pages,
             as_of: listing.as_of,
             index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
-            links: page_links(query, place, total_pages, &cursor),
+            links: page_links(&urls, place, total_pages, &cursor),
             cursor,
         })
     }
@@ -268,13 +263,7 @@ impl<'listing> Body<'listing> {
     }
 }
 
-fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
-    let as_of = match place {
-        Place::Page { as_of, .. } => *as_of,
-        Place::Cursor(_) => None,
-    };
-    let ListingQuery { product, filter, order, page_size } = query;
-    let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
+fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
     let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
     let (this, prev, next) = match (place, total_pages) {
         (Place::Page { number, .. }, Some(total_pages)) => {
@@ -291,24 +280,29 @@ fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cur
 
 #[cfg(test)]
 mod tests {
+    use actix_web::test::TestRequest;
     use expect_test::expect;
-    use model::{Comment, CommentId, CommentText, Filter, ProductId, RatingSet, Revision};
+    use model::{Comment, CommentId, Filter, RatingSet};
 
     use super::*;
-    use crate::{read::cursor::Direction, secrets::CursorKey};
+    use crate::{
+        json::tests::refused_field,
+        read::{cursor::Direction, page::tests},
+        secrets::CursorKey,
+    };
+
+    #[test]
+    fn a_cursor_is_not_combined_with_a_page_or_an_instant() {
+        for (query, field) in [("cursor=AAAA&page=1", "page"), ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of")] {
+            let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
+            assert_eq!(refused_field(ListRequest::read(&request)), field);
+        }
+    }
 
     #[test]
     fn another_shape_has_other_entity_tags() {
         let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-        let comment = Comment {
-            id: CommentId::parse("c1").unwrap(),
-            product: ProductId::parse("p").unwrap(),
-            language: Language::parse("en").unwrap(),
-            rating: Rating::new(5).unwrap(),
-            created_at: at(0),
-            revision: Revision::after(None, at(0), 0),
-            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
-        };
+        let comment = Comment { id: CommentId::parse("c1").unwrap(), ..tests::comment(0) };
         let product = comment.product.clone();
         let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
         let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };

@@ -29,8 +29,7 @@ use crate::{
         title = "Pagemark",
         description = "Comments of products: any filter in one query, page numbers as stable URLs.\n\n\
                        Errors are problem details (RFC 9457). A parameter or a field that is not described is refused \
-                       with 400. 503 means: later, see `Retry-After`; it is never told as 404 that something cannot be \
-                       found out now.",
+                       with 400. 503 means: try again later, see `Retry-After`. A store that is away never causes a 404.",
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
@@ -49,7 +48,7 @@ use crate::{
     modifiers(&WriteToken),
     tags(
         (name = "comments", description = "The comments of products"),
-        (name = "operations", description = "For whoever runs the service; perhaps at another address"),
+        (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
 )]
 struct ApiDescription;

@@ -26,12 +26,6 @@ pub(crate) struct NotFound;
 /// The additional errors of a request with `If-Match` or `If-None-Match`.
 pub(crate) struct NotAtRevision;
 
-/// The additional errors of a request with `Idempotency-Key`.
-pub(crate) struct RepeatedDifferently;
-
-/// The additional errors of a request for a page.
-pub(crate) struct PastTheEnd;
-
 fn problem(description: &str) -> ResponseBuilder {
     let schema: Content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     ResponseBuilder::new().description(description).content(PROBLEM_JSON, schema)
@@ -99,26 +93,5 @@ impl IntoResponses for NotAtRevision {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let description = "The comment is not at a revision in `If-Match`, or at one in `If-None-Match`";
         by_status([("412", problem(description).header("ETag", header(Type::String, "The present revision")))])
-    }
-}
-
-impl IntoResponses for RepeatedDifferently {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        by_status([
-            (
-                "409",
-                problem(
-                    "The comment that this `Idempotency-Key` created has been deleted since, and an earlier version of \
-                     the service created it",
-                ),
-            ),
-            ("422", problem("This `Idempotency-Key` was used for another request")),
-        ])
-    }
-}
-
-impl IntoResponses for PastTheEnd {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        by_status([("404", problem("The page lies past the end"))])
     }
 }

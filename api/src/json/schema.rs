@@ -4,15 +4,8 @@
 
 use std::ops::RangeInclusive;
 
-use model::{CommentId, CommentText, Language, PageNumber, PageSize, ProductId, Rating};
-use serde_json::Value;
-use utoipa::openapi::{
-    Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
-    schema::SchemaType,
-};
-
-/// The longest `Idempotency-Key`.
-pub(super) const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
+use model::{CommentText, Language, ProductId, Rating};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
 
 /// A character of a text of one line: anything but the control characters (Unicode category Cc).
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
@@ -64,84 +57,42 @@ fn visible() -> String {
     format!("[^{}]", INVISIBLE.iter().map(range).collect::<String>())
 }
 
-fn text(pattern: impl Into<String>) -> ObjectBuilder {
+pub(super) fn text(pattern: impl Into<String>) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
 }
 
-fn number(least: u64, greatest: u64) -> ObjectBuilder {
+pub(super) fn number(least: u64, greatest: u64) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(greatest))
 }
 
-fn or_null(schema: ObjectBuilder) -> Object {
-    schema.schema_type(SchemaType::from_iter([Type::String, Type::Null])).build()
+pub(super) fn product() -> ObjectBuilder {
+    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductId::MAX_CHARS))
 }
 
-pub(crate) fn product() -> Object {
-    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(ProductId::MAX_CHARS)).build()
+pub(super) fn language() -> ObjectBuilder {
+    text(LANGUAGE).max_length(Some(Language::MAX_LEN))
 }
 
-pub(crate) fn comment_id() -> Object {
-    text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).build()
-}
-
-pub(crate) fn language() -> Object {
-    text(LANGUAGE).max_length(Some(Language::MAX_LEN)).build()
-}
-
-pub(crate) fn rating() -> Object {
+pub(super) fn rating() -> ObjectBuilder {
     let [least, .., greatest] = Rating::ALL;
-    number(least.get().into(), greatest.get().into()).build()
+    number(least.get().into(), greatest.get().into())
 }
 
-pub(crate) fn ratings() -> Array {
-    ArrayBuilder::new().items(rating()).build()
+/// A text of one line, or null.
+pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    text(format!("^{NO_CONTROL}*$")).schema_type(types).max_length(Some(max_chars))
 }
 
-pub(crate) fn page() -> Object {
-    number(1, PageNumber::MAX.get()).build()
-}
-
-pub(crate) fn page_size() -> Object {
-    let default = Value::from(PageSize::default().get());
-    number(1, PageSize::MAX.get().into()).default(Some(default)).build()
-}
-
-pub(crate) fn order() -> Object {
-    let values = ["newest", "oldest"];
-    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values));
-    schema.default(Some(Value::from("newest"))).build()
-}
-
-pub(crate) fn date_time() -> Object {
-    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-    ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build()
-}
-
-pub(crate) fn cursor() -> Object {
-    text("^[A-Za-z0-9_-]+$").max_length(Some(crate::read::cursor::SEALED_MAX_LEN)).build()
-}
-
-pub(crate) fn title() -> Object {
-    or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::TITLE_MAX_CHARS)))
-}
-
-pub(crate) fn author() -> Object {
-    or_null(text(format!("^{NO_CONTROL}*$")).max_length(Some(CommentText::AUTHOR_MAX_CHARS)))
-}
-
-pub(crate) fn body() -> Object {
+pub(super) fn body() -> ObjectBuilder {
     let pattern = format!("^{LINES}*{}{LINES}*$", visible());
-    text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS)).build()
+    text(pattern).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
 }
 
-pub(crate) fn if_match() -> Schema {
+pub(super) fn if_match() -> Schema {
     let any = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["*"]));
     let tags = text(r#"^(?:W/)?"[!#-~]*"(?: ?, ?(?:W/)?"[!#-~]*")*$"#);
-    Schema::OneOf(OneOfBuilder::new().item(any).item(tags).build())
-}
-
-pub(crate) fn idempotency_key() -> Object {
-    text("^[!-~]+$").max_length(Some(IDEMPOTENCY_KEY_MAX_LEN)).build()
+    OneOfBuilder::new().item(any).item(tags).into()
 }
 
 #[cfg(test)]

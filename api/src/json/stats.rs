@@ -68,7 +68,8 @@ struct RatingTotal {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct LanguageTotal<'stats> {
-    language: &'stats str,
+    #[schema(value_type = String)]
+    language: &'stats Language,
     total: u64,
 }
 
@@ -90,15 +91,11 @@ pub(crate) async fn product(
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
         total: total(&stats.by_rating),
-        by_rating: stats
-            .by_rating
-            .iter()
-            .map(|(rating, total)| RatingTotal { rating: *rating, total: *total })
-            .collect(),
+        by_rating: stats.by_rating.iter().map(|&(rating, total)| RatingTotal { rating, total }).collect(),
         by_language: stats
             .by_language
             .iter()
-            .map(|(language, total)| LanguageTotal { language: language.as_str(), total: *total })
+            .map(|(language, total)| LanguageTotal { language, total: *total })
             .collect(),
         languages: stats.languages,
         average: average_hundredths(&stats.by_rating).map(|hundredths| f64::from(hundredths) / 100.0),
