@@ -80,43 +80,44 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let parameters = parameters(request.query_string())?;
-    let value = |name| parameters.iter().find(|given| given.name == name).map(|given| given.value.as_str());
-    let number = value("page").map(parse_number).transpose()?.unwrap_or(PageNumber::FIRST);
-    let order = value("order").map(Order::parse).transpose()?.unwrap_or_default();
+    let Parameters { page, order, spelling } = parameters(request.query_string())?;
+    let number = page.map(|page| parse_number(&page)).transpose()?.unwrap_or(PageNumber::FIRST);
+    let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
     let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
     let address = Address { query, number };
     let canonical = address.canonical();
-    let spelled: Vec<&str> = parameters.iter().map(|given| given.spelling).collect();
-    let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelled.join("&"));
+    let is_canonical = canonical.split_once('?').unwrap_or((&canonical, "")) == (path, &spelling);
     Ok((address, is_canonical))
 }
 
-/// A parameter of a page.
-struct Parameter<'query> {
-    name: &'static str,
-    /// Its value, decoded.
-    value: String,
-    /// Name and value as they were sent.
-    spelling: &'query str,
+/// The known parameters of a page, decoded.
+#[derive(Default)]
+struct Parameters {
+    page: Option<String>,
+    order: Option<String>,
+    /// Both as they were sent.
+    spelling: String,
 }
 
-/// The known parameters of a page, in the order in which they were sent. All others, such as campaign tags, are ignored.
+/// Reads the known parameters of a page. All others, such as campaign tags, are ignored.
 ///
 /// # Errors
 /// A known parameter is repeated, or is not percent-encoded UTF-8.
-fn parameters(query: &str) -> Result<Vec<Parameter<'_>>, ApiError> {
-    let mut found: Vec<Parameter<'_>> = Vec::new();
+fn parameters(query: &str) -> Result<Parameters, ApiError> {
+    let mut known = Parameters::default();
+    let mut spellings = Vec::new();
     for pair in pairs(query) {
-        let known = ["order", "page"].into_iter().find(|known| pair.name.as_deref() == Some(*known));
-        let Some(name) = known else { continue };
-        let value = pair.value.ok_or_else(|| not_encoded(name))?;
-        if found.iter().any(|earlier| earlier.name == name) {
+        let (name, value) = match pair.name.as_deref() {
+            Some("page") => ("page", &mut known.page),
+            Some("order") => ("order", &mut known.order),
+            Some(_) | None => continue,
+        };
+        if value.replace(pair.value.ok_or_else(|| not_encoded(name))?).is_some() {
             return Err(repeated(name));
         }
-        found.push(Parameter { name, value, spelling: pair.spelling });
+        spellings.push(pair.spelling);
     }
-    Ok(found)
+    Ok(Parameters { spelling: spellings.join("&"), ..known })
 }
 
 /// A set of ratings in any order.

@@ -5,14 +5,14 @@ use model::{Filter, PageNumber};
 
 use super::{
     address::{self, Address},
-    error_page::{Help, HelpLink, PageError},
+    error_page::{Help, PageError},
     render,
     view::CommentsPage,
 };
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::read_page,
+    read::page::NumberedPage,
     site::{PastTheEnd, Site},
     store::StoreClients,
 };
@@ -33,7 +33,8 @@ pub(super) async fn page(
     memory.make_room(&request, query.page_size).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read_page(&stores, query, *number, None), stats);
+    let page = NumberedPage { query, number: *number, as_of: None };
+    let (listing, stats) = tokio::join!(page.read(&stores), stats);
     let listing = match listing {
         Ok(listing) => listing,
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
@@ -55,7 +56,7 @@ pub(super) async fn page(
 /// The links that lead on from a page of comments that cannot be shown.
 fn help(address: &Address, error: &ApiError) -> Help {
     let mut help = Help::default();
-    let mut lead = |label: &str, href: String| help.links.push(HelpLink { label: label.to_owned(), href });
+    let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
     let first = address.page(PageNumber::FIRST);
     let is_later_page = address.number > PageNumber::FIRST;
     if let ApiError::PastTheEnd { total_pages, .. } = error {

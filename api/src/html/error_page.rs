@@ -39,13 +39,8 @@ pub(crate) struct PageError {
 pub(super) struct Help {
     /// A hint at what works meanwhile.
     pub(super) meanwhile: Option<&'static str>,
-    pub(super) links: Vec<HelpLink>,
-}
-
-#[derive(Debug)]
-pub(super) struct HelpLink {
-    pub(super) label: String,
-    pub(super) href: String,
+    /// Each with its text and its address.
+    pub(super) links: Vec<(String, String)>,
 }
 
 impl<E: Into<ApiError>> From<E> for PageError {

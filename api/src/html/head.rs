@@ -3,14 +3,12 @@
 //! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
 //! and `Link`.
 
-use super::{assets, script_json::ScriptJson};
+use super::script_json::ScriptJson;
 use crate::{links, site::Site};
 
 /// The head of a page.
 #[derive(Debug)]
 pub(super) struct Head {
-    pub(super) style_sheet: &'static str,
-    pub(super) icon: &'static str,
     pub(super) title: String,
     pub(super) description: Option<String>,
     /// The permissions for search engines. They may always follow links.
@@ -40,8 +38,6 @@ impl Head {
     /// The head of a page without a canonical address, which search engines may not index.
     pub(super) fn uncanonical(title: String) -> Self {
         Self {
-            style_sheet: assets::STYLE_SHEET.url(),
-            icon: assets::ICON.url(),
             title,
             description: None,
             robots: "noindex,follow",

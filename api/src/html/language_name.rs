@@ -38,7 +38,7 @@ pub(super) fn direction(language: &Language) -> &'static str {
 /// The direction of a text. `auto` uses the first letter that has a direction. That is right for a text in another
 /// language than declared, but wrong for a text that begins with a foreign name. So if the language is written from
 /// right to left and any character of the text is too, the text runs from right to left.
-pub(super) fn text_direction(language_direction: &'static str, text: &str) -> &'static str {
+pub(super) fn text_direction(language_direction: &str, text: &str) -> &'static str {
     if language_direction == "rtl" && text.chars().any(runs_right_to_left) { "rtl" } else { "auto" }
 }
 

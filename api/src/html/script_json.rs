@@ -1,7 +1,5 @@
 //! JSON inside a `<script>` element.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript becomes a JSON escape
@@ -26,11 +24,9 @@ impl ScriptJson {
         }
         Ok(Self(escaped))
     }
-}
 
-impl fmt::Display for ScriptJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -41,7 +37,7 @@ mod tests {
     #[test]
     fn a_text_cannot_end_the_script() {
         for hostile in ["</script><script>alert(1)", "<!--<script>", "]]>", "&lt;", "a\u{2028}b\u{2029}c", "\"\\</"] {
-            let json = ScriptJson::new(&[hostile]).unwrap().to_string();
+            let ScriptJson(json) = ScriptJson::new(&[hostile]).unwrap();
             assert!(!json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{json}");
             assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [hostile]);
         }

@@ -7,12 +7,12 @@ use page_index::Stats;
 use super::{
     address::Address,
     filters::{FilterLink, Filters},
-    fold::Folded,
+    fold::fold,
     head::{Head, Neighbours},
-    language_name::{direction, english_name, text_direction},
+    language_name::{self, direction, english_name, text_direction},
     page_bar::{BarItem, page_bar},
     structured_data,
-    words::{self, Average, counted, day, displayed, grouped, in_words, minute},
+    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
 use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
 
@@ -30,8 +30,6 @@ pub(super) struct CommentsPage<'page> {
     /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<(String, Average)>,
     filters: Filters,
-    /// Whether the page shows any choices.
-    has_filters: bool,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
     /// The page of the same comments in the other order; `None` where that makes no difference.
@@ -49,16 +47,11 @@ struct CommentView<'page> {
     language_name: String,
     direction: &'static str,
     stars: String,
-    title: Option<DirectedText>,
-    body: DirectedText,
+    body_direction: &'static str,
+    beginning: String,
     /// The part below the beginning of a long body, folded.
     rest: Option<String>,
     time: String,
-}
-
-struct DirectedText {
-    text: String,
-    direction: &'static str,
 }
 
 impl<'page> CommentsPage<'page> {
@@ -79,15 +72,12 @@ impl<'page> CommentsPage<'page> {
         let language = query.filter.language();
         let average_of_language =
             language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
-        let place = total_pages
-            .filter(|total_pages| *total_pages > 1)
-            .map(|total_pages| format!("page {} of {}", grouped(number.get()), grouped(total_pages)));
-        let subject = match filter.is_empty() {
-            true => format!("Comments on {}", query.product),
-            false => format!("Comments on {}, {filter}", query.product),
-        };
-        let title = joined(Some(subject.clone()), place.clone());
-        let title = if query.order == Order::Newest { title } else { format!("{title}, {} first", query.order) };
+        let pages = total_pages.filter(|total_pages| *total_pages > 1);
+        let place = pages.map(|pages| format!("page {} of {}", grouped(number.get()), grouped(pages)));
+        let order = format!("{} first", query.order);
+        let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
+        let other_order = (query.order != Order::default()).then(|| order.clone());
+        let title = joined([Some(subject.clone()), place.clone(), other_order]);
         // Pages without comments are not searched for, and any address at all is a page of some product without
         // comments.
         let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
@@ -96,13 +86,13 @@ impl<'page> CommentsPage<'page> {
         head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
         head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
         let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
-        let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
-        let mut heading = joined(Some(counted), place);
+        let counted = if let Some(filter) = &filter { format!("{counted} {filter}") } else { counted };
+        let mut heading = joined([Some(counted), place]);
         if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
-            if total_pages.is_some_and(|total_pages| total_pages > 1) {
+            if pages.is_some() {
                 heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
             }
-            heading.push_str(&format!(", {} first", query.order));
+            heading = joined([Some(heading), Some(order)]);
         }
         let reversed = || FilterLink {
             href: address.reversed(),
@@ -112,13 +102,12 @@ impl<'page> CommentsPage<'page> {
         Ok(Self {
             head,
             address,
-            which: joined((!filter.is_empty()).then_some(filter), page),
+            which: joined([filter, page]),
             average,
             average_of_language,
             filters: Filters::new(site, address, stats),
             heading,
             reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
-            has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
@@ -130,18 +119,16 @@ impl<'page> CommentsPage<'page> {
 
 impl<'page> CommentView<'page> {
     fn new(comment: &'page Comment) -> Self {
-        let language_direction = direction(&comment.language);
-        let directed =
-            |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
+        let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
-        let Folded { beginning, rest } = Folded::new(body);
+        let (beginning, rest) = fold(body);
         Self {
             comment,
             language_name: english_name(&comment.language),
-            direction: language_direction,
+            direction,
             stars: stars(comment.rating),
-            title: comment.text.title.as_deref().map(directed),
-            body: DirectedText { text: beginning, direction: text_direction(language_direction, body) },
+            body_direction: text_direction(direction, body),
+            beginning,
             rest,
             time: minute(comment.created_at),
         }
@@ -193,10 +180,6 @@ fn shown(address: &Address, listing: &ListingPage) -> Option<(u64, u64)> {
     let before = address.number.skip(address.query.page_size);
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
-}
-
-fn joined(first: Option<String>, second: Option<String>) -> String {
-    first.into_iter().chain(second).collect::<Vec<_>>().join(", ")
 }
 
 fn stars(rating: Rating) -> String {

@@ -32,11 +32,16 @@ pub(super) fn displayed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r', '\n'])
 }
 
-/// A filter in words, such as "in English, rated 1, 2 or 5"; empty for a filter that matches everything.
-pub(super) fn in_words(filter: &Filter) -> String {
+/// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
+pub(super) fn in_words(filter: &Filter) -> Option<String> {
     let language = filter.language().map(|language| format!("in {}", english_name(language)));
     let ratings = filter.ratings().map(|ratings| format!("rated {}", listed(ratings.iter())));
-    language.into_iter().chain(ratings).collect::<Vec<_>>().join(", ")
+    Some(joined([language, ratings])).filter(|words| !words.is_empty())
+}
+
+/// Those of the texts that exist, with commas between them.
+pub(super) fn joined<const N: usize>(texts: [Option<String>; N]) -> String {
+    texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// "1, 2 or 5".
@@ -92,13 +97,13 @@ mod tests {
     #[test]
     fn a_filter_is_described_in_words() {
         for (language, ratings, words) in [
-            ("~", "~", ""),
-            ("en", "~", "in English"),
-            ("pt-BR", "5", "in Portuguese (pt-BR), rated 5"),
-            ("~", "1.2.5", "rated 1, 2 or 5"),
+            ("~", "~", None),
+            ("en", "~", Some("in English")),
+            ("pt-BR", "5", Some("in Portuguese (pt-BR), rated 5")),
+            ("~", "1.2.5", Some("rated 1, 2 or 5")),
         ] {
             let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
-            assert_eq!(in_words(&filter), words);
+            assert_eq!(in_words(&filter).as_deref(), words);
         }
     }
 

@@ -10,7 +10,6 @@ use super::{
     fields::CommentChange,
     headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
     parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
-    responses::{BodyErrors, NotAtRevision, NotFound, ReadErrors, WriteErrors},
 };
 use crate::{
     error::ApiError,
@@ -33,7 +32,6 @@ impl Request for CommentId {
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
-    operation_id = "get_comment",
     tag = "comments",
     params(Parsed<CommentId>),
     responses(
@@ -43,11 +41,9 @@ impl Request for CommentId {
             body = CommentBody<'static>,
             headers(("ETag" = String, description = "Its revision, for `If-Match`")),
         ),
-        NotFound,
-        ReadErrors,
     ),
 )]
-pub(crate) async fn get(
+pub(crate) async fn get_comment(
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
@@ -79,7 +75,6 @@ impl Request for WriteRequest {
 #[utoipa::path(
     patch,
     path = "/api/v1/comments/{id}",
-    operation_id = "change_comment",
     tag = "comments",
     params(Parsed<WriteRequest>),
     request_body(content(
@@ -93,14 +88,10 @@ impl Request for WriteRequest {
             body = CommentBody<'static>,
             headers(("ETag" = String, description = "Its new revision")),
         ),
-        NotFound,
-        BodyErrors,
-        NotAtRevision,
-        WriteErrors,
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn patch(
+pub(crate) async fn change_comment(
     _: Writer,
     Parsed(target): Parsed<WriteRequest>,
     request: HttpRequest,
@@ -116,18 +107,14 @@ pub(crate) async fn patch(
 #[utoipa::path(
     delete,
     path = "/api/v1/comments/{id}",
-    operation_id = "delete_comment",
     tag = "comments",
     params(Parsed<WriteRequest>),
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
-        NotFound,
-        NotAtRevision,
-        WriteErrors,
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn delete(
+pub(crate) async fn delete_comment(
     _: Writer,
     Parsed(target): Parsed<WriteRequest>,
     stores: web::Data<StoreClients>,
@@ -200,16 +187,13 @@ pub(crate) struct PositionBody {
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}/position",
-    operation_id = "comment_position",
     tag = "comments",
     params(Parsed<PositionRequest>),
     responses(
         (status = 200, description = "Its page and place", body = PositionBody),
-        NotFound,
-        ReadErrors,
     ),
 )]
-pub(crate) async fn position(
+pub(crate) async fn comment_position(
     Parsed(request): Parsed<PositionRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {

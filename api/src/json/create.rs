@@ -9,7 +9,6 @@ use super::{
     fields::NewContent,
     headers::{IDEMPOTENCY_KEY, idempotency_key},
     parameters::{PRODUCT, Parameter, Parsed, Query, Request},
-    responses::{BodyErrors, WriteErrors},
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
@@ -43,7 +42,6 @@ impl Request for CreateRequest {
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",
-    operation_id = "create_comment",
     tag = "comments",
     params(Parsed<CreateRequest>),
     request_body(content = NewContent, content_type = "application/json"),
@@ -76,12 +74,10 @@ impl Request for CreateRequest {
             body = Problem<'static>,
             content_type = PROBLEM_JSON,
         ),
-        BodyErrors,
-        WriteErrors,
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn comment(
+pub(crate) async fn create_comment(
     Writer(writer): Writer,
     Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
     request: HttpRequest,

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::{
     comment_body::{self, CommentBody},
     parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
-    responses::ReadErrors,
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
@@ -17,7 +16,7 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
-        page::{self, ListingPage},
+        page::{CursorPage, ListingPage, NumberedPage},
     },
     store::StoreClients,
 };
@@ -76,7 +75,6 @@ impl Request for ListRequest {
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
-    operation_id = "list_comments",
     tag = "comments",
     params(Parsed<ListRequest>),
     responses(
@@ -90,10 +88,9 @@ impl Request for ListRequest {
             ),
         ),
         (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
-        ReadErrors,
     ),
 )]
-pub(crate) async fn comments(
+pub(crate) async fn list_comments(
     Parsed(ListRequest { listing: query, place }): Parsed<ListRequest>,
     request: HttpRequest,
     stores: web::Data<StoreClients>,
@@ -103,12 +100,12 @@ pub(crate) async fn comments(
     let listing = match &place {
         Place::Page { number, as_of } => {
             memory.make_room(&request, query.page_size).await?;
-            page::read_page(&stores, &query, *number, *as_of).await?
+            NumberedPage { query: &query, number: *number, as_of: *as_of }.read(&stores).await?
         }
         Place::Cursor(text) => {
             let cursor = cursors.open(&query, text)?;
             memory.make_room(&request, query.page_size).await?;
-            page::read_at_cursor(&stores, &query, cursor).await?
+            CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
     let body = Body::new(&cursors, &query, &place, &listing)?;

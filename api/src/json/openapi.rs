@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, stats};
+use super::{comment, create, list, responses::Errors, stats};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -33,19 +33,19 @@ use crate::{
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
-        list::comments,
-        create::comment,
-        stats::product,
-        comment::get,
-        comment::patch,
-        comment::delete,
-        comment::position,
+        list::list_comments,
+        create::create_comment,
+        stats::product_stats,
+        comment::get_comment,
+        comment::change_comment,
+        comment::delete_comment,
+        comment::comment_position,
         health::livez,
         health::readyz,
         scrape::metrics,
     ),
     components(schemas(Problem<'static>)),
-    modifiers(&WriteToken),
+    modifiers(&WriteToken, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
         (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),

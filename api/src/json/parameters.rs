@@ -170,20 +170,16 @@ impl Query {
     /// # Errors
     /// Names the parameter that is unknown, repeated, or not percent-encoded UTF-8.
     pub(crate) fn read(request: &HttpRequest, parameters: &[&'static Parameter]) -> Result<Self, ApiError> {
-        let known: Vec<&'static Parameter> =
-            parameters.iter().copied().filter(|parameter| parameter.place == ParameterIn::Query).collect();
+        let known = || parameters.iter().filter(|parameter| parameter.place == ParameterIn::Query);
         let mut query = Self(Vec::new());
         for pair in pairs(request.query_string()) {
             let name = pair.name.ok_or_else(|| {
                 ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
             })?;
-            let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-                let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
-                let problem = match names.is_empty() {
-                    true => "is not a parameter here; there are none".to_owned(),
-                    false => format!("is not a parameter here; there are {}", names.join(", ")),
-                };
-                return Err(ApiError::invalid(name, problem));
+            let Some(parameter) = known().find(|parameter| parameter.name == name) else {
+                let names: Vec<&str> = known().map(|parameter| parameter.name).collect();
+                let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(ApiError::invalid(name, format!("is not a parameter here; there are {there_are}")));
             };
             if name != RATING.name && query.get(parameter).is_some() {
                 return Err(repeated(name));

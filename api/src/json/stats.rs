@@ -5,10 +5,7 @@ use model::{Filter, Language, ProductId, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request},
-    responses::ReadErrors,
-};
+use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
 use crate::{error::ApiError, http::path_and_query, store::StoreClients};
 
 /// A request for the totals of a product.
@@ -77,12 +74,11 @@ struct LanguageTotal<'stats> {
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/stats",
-    operation_id = "product_stats",
     tag = "comments",
     params(Parsed<StatsRequest>),
-    responses((status = 200, description = "The totals", body = Body<'static>), ReadErrors),
+    responses((status = 200, description = "The totals", body = Body<'static>)),
 )]
-pub(crate) async fn product(
+pub(crate) async fn product_stats(
     Parsed(StatsRequest { product, language }): Parsed<StatsRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {

@@ -156,19 +156,21 @@ async fn every_answer_names_its_request() {
 
 #[actix_web::test]
 async fn requests_beyond_the_limit_are_refused_at_once() {
-    let full = || ApiSettings { in_flight_max: 0, ..settings(&["secret"]) };
+    let ask = async |uri| {
+        ask_with(TestRequest::with_uri(uri), ApiSettings { in_flight_max: 0, ..settings(&["secret"]) }).await
+    };
     for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
-        let answer = ask_with(TestRequest::with_uri(uri), full()).await;
+        let answer = ask(uri).await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.problem()["type"], "urn:pagemark:problem:overloaded");
         assert!(answer.headers.contains_key(header::RETRY_AFTER));
     }
-    let page = ask_with(TestRequest::with_uri("/product/p/comments"), full()).await;
+    let page = ask("/product/p/comments").await;
     assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(page.body.starts_with("<!doctype html>"));
-    assert_eq!(ask_with(TestRequest::with_uri("/livez"), full()).await.status, StatusCode::OK);
-    let metrics = ask_with(TestRequest::with_uri("/metrics"), full()).await;
-    assert_eq!(metrics.status, StatusCode::OK);
+    for uri in ["/livez", "/metrics"] {
+        assert_eq!(ask(uri).await.status, StatusCode::OK);
+    }
 }
 
 #[actix_web::test]

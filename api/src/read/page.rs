@@ -114,26 +114,16 @@ impl Found {
 
     /// How many rows the page has.
     fn len(&self) -> u64 {
-        u64::try_from(self.rows.len()).unwrap_or(u64::MAX)
+        self.rows.len() as u64
     }
 
     /// The comments that the page shows.
     fn comments(&self) -> impl Iterator<Item = &Comment> {
         self.rows.iter().filter_map(|row| row.comment.as_ref())
     }
-
-    /// How many comments the page shows.
-    fn shown(&self) -> u64 {
-        u64::try_from(self.comments().count()).unwrap_or(u64::MAX)
-    }
 }
 
 impl ListingQuery {
-    /// The query for the page index.
-    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
-        PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
-    }
-
     /// A query to the table for a page: one comment more than the page shows.
     fn whole_page(&self, order: Order, start: Option<Cd>) -> PageQuery {
         self.page_query(order, u16::from(self.page_size.get()) + 1, start)
@@ -143,120 +133,167 @@ impl ListingQuery {
         let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
         PageQuery { key, order, limit, start }
     }
+
+    /// The query for the page index.
+    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
+        PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
+    }
 }
 
-/// Reads the page of this number; with `as_of`, of the comments dated up to then.
-///
-/// # Errors
-/// Past the end; the page index is needed and unavailable, or behind; the table's.
-pub(crate) async fn read_page(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-) -> Result<ListingPage, ApiError> {
-    let start = stores.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
-    let listing = read_numbered(stores, query, number, as_of, start.as_ref()).await;
-    if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
-        && has_unranked(stores, query, as_of, start.total).await?
-    {
-        stores.count_drift_sign(DriftSign::Unranked);
-        return Err(ApiError::NotYetListed);
-    }
-    listing
+/// A page of a listing by its number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NumberedPage<'query> {
+    pub(crate) query: &'query ListingQuery,
+    pub(crate) number: PageNumber,
+    /// Comments dated later do not count.
+    pub(crate) as_of: Option<Timestamp>,
 }
 
-/// Reads the page of this number, which starts where the page index says.
-async fn read_numbered(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-    start: Option<&PageStart>,
-) -> Result<ListingPage, ApiError> {
-    let skip = number.skip(query.page_size);
-    let plan = plan_page(query, number, as_of, start)?;
-    let found = Found::new(stores.page(&plan).await?, query.page_size, as_of);
-    // The next number begins after the ranks of this page, so it would pass over what is missing here.
-    if found.is_cut && start.is_some_and(|start| found.shown() < promised(query, skip, start.total)) {
-        return Err(ApiError::NotYetListed);
+impl NumberedPage<'_> {
+    /// Reads the page.
+    ///
+    /// # Errors
+    /// Past the end; the page index is needed and unavailable, or behind; the table's.
+    pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
+        let start = stores.page_start(&self.query.page_start(self.skip(), self.as_of)).await;
+        let listing = self.read_from(stores, start.as_ref()).await;
+        if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
+            && self.has_unranked(stores, start.total).await?
+        {
+            stores.count_drift_sign(DriftSign::Unranked);
+            return Err(ApiError::NotYetListed);
+        }
+        listing
     }
-    let numbered = as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
-    let mut total = start.map(|start| start.total);
-    if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &found)) {
-        stores.count_drift_sign(sign);
-        if sign == DriftSign::EmptyPage {
-            total = Some(existing_total(stores, query, skip, as_of, total.unwrap_or(0)).await?);
+
+    /// Reads the page, which starts where the page index says.
+    async fn read_from(&self, stores: &StoreClients, start: Option<&PageStart>) -> Result<ListingPage, ApiError> {
+        let plan = self.plan(start)?;
+        let found = Found::new(stores.page(&plan).await?, self.query.page_size, self.as_of);
+        let shown = found.comments().count() as u64;
+        // The next number begins after the ranks of this page, so it would pass over what is missing here.
+        if found.is_cut && start.is_some_and(|start| shown < self.promised(start.total)) {
+            return Err(ApiError::NotYetListed);
+        }
+        let as_of = self.as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
+        let mut total = start.map(|start| start.total);
+        if let Some(sign) = total.and_then(|total| self.drift_sign(total, &found)) {
+            stores.count_drift_sign(sign);
+            if sign == DriftSign::EmptyPage {
+                total = Some(self.existing_total(stores, total.unwrap_or(0)).await?);
+            }
+        }
+        Ok(ListingPage { as_of, ..self.cut(total, found)? })
+    }
+
+    /// How many comments are on the pages before.
+    fn skip(&self) -> u64 {
+        self.number.skip(self.query.page_size)
+    }
+
+    /// Plans the query to the table.
+    fn plan(&self, start: Option<&PageStart>) -> Result<PageQuery, ApiError> {
+        let Self { query, number, as_of } = self;
+        if *number == PageNumber::FIRST {
+            let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
+            return Ok(query.whole_page(query.order, boundary));
+        }
+        let start = start.ok_or(ApiError::IndexUnavailable)?;
+        if number.get() > query.page_size.total_pages(start.total) {
+            return Err(self.past_the_end(start.total));
+        }
+        // Without a start key the table would answer with page 1.
+        let no_start = || ApiError::internal("a page after the first has no start key");
+        Ok(query.whole_page(query.order, Some(start.before.clone().ok_or_else(no_start)?)))
+    }
+
+    fn past_the_end(&self, total: u64) -> ApiError {
+        ApiError::PastTheEnd { page: self.number.get(), total_pages: self.query.page_size.total_pages(total) }
+    }
+
+    /// Makes the page from the table's answer.
+    fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
+        let shown_up_to = self.skip().saturating_add(found.len());
+        let Found { rows, more, .. } = found;
+        let is_first = self.number == PageNumber::FIRST;
+        match total {
+            None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
+            Some(total) if rows.is_empty() && !is_first => return Err(self.past_the_end(total)),
+            Some(_) | None => {}
+        }
+        // The page index may be a moment behind, but the shown comments exist.
+        let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
+        // The table may be behind too: ranked comments follow, although their items are still being written.
+        let ranked_follow = total.is_some_and(|total| self.number.get() < self.query.page_size.total_pages(total));
+        let next = if more || ranked_follow { last(&rows) } else { None };
+        let prev = if is_first { None } else { first(&rows) };
+        Ok(listing_page(rows, total, next, prev))
+    }
+
+    /// How many comments the ranks promise for the page.
+    fn promised(&self, total: u64) -> u64 {
+        total.saturating_sub(self.skip()).min(u64::from(self.query.page_size.get()))
+    }
+
+    /// How the page differs from what the ranks promise for it; `None` when it does not.
+    fn drift_sign(&self, total: u64, found: &Found) -> Option<DriftSign> {
+        let promised = self.promised(total);
+        match found.len() {
+            0 if promised > 0 => Some(DriftSign::EmptyPage),
+            few if few < promised && !found.more => Some(DriftSign::ShortPage),
+            many if many > promised => Some(DriftSign::Unranked),
+            _ => None,
         }
     }
-    Ok(ListingPage { as_of: numbered, ..cut_page(query, number, total, found)? })
-}
 
-/// Plans the query to the table.
-fn plan_page(
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-    start: Option<&PageStart>,
-) -> Result<PageQuery, ApiError> {
-    if number == PageNumber::FIRST {
-        let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
-        return Ok(query.whole_page(query.order, boundary));
+    /// The number of comments when the ranks promise a page for which the table has none. No comment exists from this
+    /// page on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are
+    /// looked up. When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
+    async fn existing_total(&self, stores: &StoreClients, total: u64) -> Result<u64, ApiError> {
+        let Self { query, as_of, .. } = self;
+        let count = self.promised(total);
+        let looked_into = count.min(LOOKED_INTO_MAX);
+        let ranked = stores.promised(&query.page_start(self.skip(), *as_of), looked_into).await;
+        let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
+        let looks = ranked.iter().map(async |ranked| {
+            let found = stores.comment(&ranked.id).await?;
+            Ok::<_, StoreError>(found.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
+        });
+        let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
+        while let Some(found) = looks.next().await {
+            if found?.is_some() {
+                return Err(ApiError::NotYetListed);
+            }
+        }
+        if looked_into < count { Err(ApiError::NotYetListed) } else { Ok(self.skip()) }
     }
-    let start = start.ok_or(ApiError::IndexUnavailable)?;
-    let total_pages = query.page_size.total_pages(start.total);
-    if number.get() > total_pages {
-        return Err(ApiError::PastTheEnd { page: number.get(), total_pages });
+
+    /// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two
+    /// queries of one item each. An unreadable item does not count, because no page shows it.
+    async fn has_unranked(&self, stores: &StoreClients, counted: u64) -> Result<bool, ApiError> {
+        let extent = stores.extent(&self.query.page_start(0, self.as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+        if extent.total > counted {
+            return Ok(true);
+        }
+        let beyond = self.plan_beyond(extent.ends);
+        let pages = try_join_all(beyond.iter().map(|plan| stores.page(plan))).await?;
+        let mut comments = pages.iter().flat_map(|page| &page.comments);
+        Ok(comments.any(|comment| self.as_of.is_none_or(|as_of| comment.created_at <= as_of)))
     }
-    // Without a start key the table would answer with page 1.
-    let before = start.before.clone().ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
-    Ok(query.whole_page(query.order, Some(before)))
+
+    /// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
+    fn plan_beyond(&self, ends: Option<Ends>) -> Vec<PageQuery> {
+        let one = |order, start| self.query.page_query(order, 1, start);
+        match ends {
+            Some(Ends { newest, oldest }) => vec![one(Order::Oldest, Some(newest)), one(Order::Newest, Some(oldest))],
+            None => vec![one(Order::Newest, self.as_of.and_then(just_after))],
+        }
+    }
 }
 
 /// The start key just above all comments dated `as_of`.
 fn just_after(as_of: Timestamp) -> Option<Cd> {
     Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
-}
-
-/// Makes a numbered page from the table's answer.
-fn cut_page(
-    query: &ListingQuery,
-    number: PageNumber,
-    total: Option<u64>,
-    found: Found,
-) -> Result<ListingPage, ApiError> {
-    let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
-    let Found { rows, more, .. } = found;
-    match total {
-        None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
-        Some(total) if rows.is_empty() && number > PageNumber::FIRST => {
-            return Err(ApiError::PastTheEnd { page: number.get(), total_pages: query.page_size.total_pages(total) });
-        }
-        Some(_) | None => {}
-    }
-    // The page index may be a moment behind, but the shown comments exist.
-    let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
-    // The table may be behind too: ranked comments follow, although their items are still being written.
-    let more = more || total.is_some_and(|total| number.get() < query.page_size.total_pages(total));
-    let next = if more { last(&rows) } else { None };
-    let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
-    Ok(listing_page(rows, total, next, prev))
-}
-
-/// How many comments the ranks promise for the page after `skip` comments.
-fn promised(query: &ListingQuery, skip: u64, total: u64) -> u64 {
-    total.saturating_sub(skip).min(u64::from(query.page_size.get()))
-}
-
-/// How the page differs from what the ranks promise for it; `None` when it does not.
-fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Option<DriftSign> {
-    let promised = promised(query, skip, total);
-    match found.len() {
-        0 if promised > 0 => Some(DriftSign::EmptyPage),
-        few if few < promised && !found.more => Some(DriftSign::ShortPage),
-        many if many > promised => Some(DriftSign::Unranked),
-        _ => None,
-    }
 }
 
 /// The default `as_of`: the creation time of the newest indexed comment. Not the current time, because comments that
@@ -267,109 +304,68 @@ fn numbered_as_of(start: &PageStart, found: &Found) -> Timestamp {
     newest.map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
 }
 
-/// The number of comments when the ranks promise a page for which the table has none. No comment exists from this page
-/// on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are looked up.
-/// When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
-async fn existing_total(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    skip: u64,
-    as_of: Option<Timestamp>,
-    total: u64,
-) -> Result<u64, ApiError> {
-    let count = promised(query, skip, total);
-    let looked_into = count.min(LOOKED_INTO_MAX);
-    let ranked = stores.promised(&query.page_start(skip, as_of), looked_into).await;
-    let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
-    let looks = ranked.iter().map(async |ranked| {
-        let comment = stores.comment(&ranked.id).await?;
-        Ok::<_, StoreError>(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
-    });
-    let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
-    while let Some(found) = looks.next().await {
-        if found?.is_some() {
+/// The page that a cursor leads to.
+#[derive(Debug)]
+pub(crate) struct CursorPage<'query> {
+    pub(crate) query: &'query ListingQuery,
+    pub(crate) cursor: Cursor,
+}
+
+impl CursorPage<'_> {
+    /// Reads the page.
+    ///
+    /// # Errors
+    /// The table's.
+    pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
+        let (plan, beginning) = (self.plan(), self.query.page_start(0, None));
+        let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
+        self.cut(start.map(|start| start.total), Found::new(page?, self.query.page_size, None))
+    }
+
+    fn plan(&self) -> PageQuery {
+        self.query.whole_page(self.order(), Some(self.cursor.at.clone()))
+    }
+
+    /// The order in which the table is read.
+    fn order(&self) -> Order {
+        match self.cursor.direction {
+            Direction::Forward => self.query.order,
+            Direction::Backward => self.query.order.reversed(),
+        }
+    }
+
+    /// Makes the page from the table's answer.
+    ///
+    /// # Errors
+    /// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes
+    /// them over.
+    fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
+        let Found { mut rows, more, .. } = found;
+        if more && !rows.iter().any(|row| row.cd.is_some()) {
             return Err(ApiError::NotYetListed);
         }
+        let (next, prev) = match self.cursor.direction {
+            Direction::Forward if rows.is_empty() => (None, Some(self.back())),
+            Direction::Backward if rows.is_empty() => (Some(self.back()), None),
+            Direction::Forward => (if more { last(&rows) } else { None }, first(&rows)),
+            Direction::Backward => {
+                rows.reverse();
+                (last(&rows), if more { first(&rows) } else { None })
+            }
+        };
+        Ok(listing_page(rows, total, next, prev))
     }
-    if looked_into < count { Err(ApiError::NotYetListed) } else { Ok(skip) }
-}
 
-/// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two queries
-/// of one item each. An unreadable item does not count, because no page shows it.
-async fn has_unranked(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    as_of: Option<Timestamp>,
-    counted: u64,
-) -> Result<bool, ApiError> {
-    let extent = stores.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
-    if extent.total > counted {
-        return Ok(true);
+    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
+    /// cursor's own.
+    fn back(&self) -> Cursor {
+        let Cursor { direction, at } = &self.cursor;
+        let beyond = match self.order() {
+            Order::Newest => at.just_before(),
+            Order::Oldest => at.just_after(),
+        };
+        Cursor { direction: direction.reversed(), at: beyond.unwrap_or_else(|| at.clone()) }
     }
-    let beyond = plan_beyond(query, as_of, extent.ends);
-    let pages = try_join_all(beyond.iter().map(|plan| stores.page(plan))).await?;
-    let mut comments = pages.iter().flat_map(|page| &page.comments);
-    Ok(comments.any(|comment| as_of.is_none_or(|as_of| comment.created_at <= as_of)))
-}
-
-/// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
-fn plan_beyond(query: &ListingQuery, as_of: Option<Timestamp>, ends: Option<Ends>) -> Vec<PageQuery> {
-    match ends {
-        Some(Ends { newest, oldest }) => {
-            vec![query.page_query(Order::Oldest, 1, Some(newest)), query.page_query(Order::Newest, 1, Some(oldest))]
-        }
-        None => vec![query.page_query(Order::Newest, 1, as_of.and_then(just_after))],
-    }
-}
-
-/// Reads the page that a cursor leads to.
-///
-/// # Errors
-/// The table's.
-pub(crate) async fn read_at_cursor(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    cursor: Cursor,
-) -> Result<ListingPage, ApiError> {
-    let plan = query.whole_page(order_at(query, &cursor), Some(cursor.at.clone()));
-    let beginning = query.page_start(0, None);
-    let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
-    let found = Found::new(page?, query.page_size, None);
-    cut_at_cursor(query, &cursor, start.map(|start| start.total), found)
-}
-
-/// The order in which the table is read from a cursor.
-fn order_at(query: &ListingQuery, cursor: &Cursor) -> Order {
-    match cursor.direction {
-        Direction::Forward => query.order,
-        Direction::Backward => query.order.reversed(),
-    }
-}
-
-/// Makes a cursor's page from the table's answer.
-///
-/// # Errors
-/// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes them over.
-fn cut_at_cursor(
-    query: &ListingQuery,
-    cursor: &Cursor,
-    total: Option<u64>,
-    found: Found,
-) -> Result<ListingPage, ApiError> {
-    let Found { mut rows, more, .. } = found;
-    if more && !rows.iter().any(|row| row.cd.is_some()) {
-        return Err(ApiError::NotYetListed);
-    }
-    let (next, prev) = match cursor.direction {
-        Direction::Forward if rows.is_empty() => (None, Some(back_to(query, cursor))),
-        Direction::Backward if rows.is_empty() => (Some(back_to(query, cursor)), None),
-        Direction::Forward => (if more { last(&rows) } else { None }, first(&rows)),
-        Direction::Backward => {
-            rows.reverse();
-            (last(&rows), if more { first(&rows) } else { None })
-        }
-    };
-    Ok(listing_page(rows, total, next, prev))
 }
 
 fn listing_page(rows: Vec<Row>, total: Option<u64>, next: Option<Cursor>, prev: Option<Cursor>) -> ListingPage {
@@ -386,16 +382,6 @@ fn last(rows: &[Row]) -> Option<Cursor> {
 fn first(rows: &[Row]) -> Option<Cursor> {
     let at = rows.iter().find_map(|row| row.cd.clone())?;
     Some(Cursor { direction: Direction::Backward, at })
-}
-
-/// The cursor in the opposite direction, for an empty page that a cursor led to. It leads to the comments up to and
-/// including the cursor's own.
-fn back_to(query: &ListingQuery, cursor: &Cursor) -> Cursor {
-    let beyond = match order_at(query, cursor) {
-        Order::Newest => cursor.at.just_before(),
-        Order::Oldest => cursor.at.just_after(),
-    };
-    Cursor { direction: cursor.direction.reversed(), at: beyond.unwrap_or_else(|| cursor.at.clone()) }
 }
 
 #[cfg(test)]
