@@ -61,7 +61,7 @@ impl ResponseError for PageError {
             StatusCode::SERVICE_UNAVAILABLE => "This page is away for a moment",
             other => other.canonical_reason().unwrap_or("Error"),
         };
-        let head = Head::uncanonical(heading.to_owned());
+        let head = Head { title: heading.to_owned(), ..Head::default() };
         let page = ErrorPage { head, heading, detail: &self.error.to_string(), help: &self.help };
         // Rendering text into text does not fail; if it did, the status would still say what happened.
         let body = page.render().unwrap_or_default();

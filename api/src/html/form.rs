@@ -29,11 +29,14 @@ use crate::{
         caching,
         path_and_query::{self, not_encoded, pairs},
     },
-    json::{create, fields::NewContent, headers::parse_idempotency_key},
     links,
     secrets::WriteTokens,
     site::Site,
     store::StoreClients,
+    write::{
+        self, IdempotencyKey,
+        content::{FIELDS, Fields, NewContent},
+    },
 };
 
 /// The largest form that is read. The limit exceeds that of a comment, so that a text that is too long can be shown
@@ -42,13 +45,7 @@ const FORM_MAX_BYTES: usize = 8 * BODY_MAX_BYTES;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Where the form may be sent: to this site.
-const FORM_ACTION: &str = "'self'";
-
-/// The fields of the comment.
-const CONTENT: [&str; 5] = ["language", "rating", "title", "body", "author"];
-
-/// The other fields.
+/// The fields beside those of the comment.
 const TOKEN: &str = "token";
 const KEY: &str = "key";
 
@@ -70,15 +67,24 @@ impl Typed {
     /// Names the field that is unknown, or the form when it is not percent-encoded UTF-8.
     fn read(form: &[u8]) -> Result<Self, ApiError> {
         let refuse = || not_encoded("form");
-        let sent: Vec<(String, String)> = pairs(std::str::from_utf8(form).map_err(|_| refuse())?)
-            .map(|pair| Ok((pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?)))
-            .collect::<Result<_, ApiError>>()?;
         let mut typed = BTreeMap::new();
-        for (name, text) in sent {
-            let field = CONTENT.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
+        for pair in pairs(std::str::from_utf8(form).map_err(|_| refuse())?) {
+            let (name, text) = (pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?);
+            let field = FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
             typed.insert(field.ok_or_else(|| ApiError::invalid(name, "is not a field of this form"))?, text);
         }
         Ok(Self(typed))
+    }
+
+    /// The fields of the comment that were filled in. All are texts except the rating, which is a number.
+    fn filled_in(&self) -> Fields {
+        let filled_in = FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
+        let fields = filled_in.map(|field| match self.get(field).parse::<u64>() {
+            Ok(number) if field == "rating" => (field.to_owned(), number.into()),
+            // Forms send line feeds with carriage returns.
+            _ => (field.to_owned(), self.get(field).replace("\r\n", "\n").into()),
+        });
+        fields.collect()
     }
 }
 
@@ -131,9 +137,7 @@ impl FormPage<'_> {
 /// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
-    let body = render(&product, &Typed::nothing(), process::new_ulid(), None)?;
-    // The key of the form is valid for one comment.
-    Ok(html(HttpResponse::Ok().insert_header(caching::NO_STORE), FORM_ACTION, body))
+    answer(&product, &Typed::nothing(), process::new_ulid(), None)
 }
 
 /// Creates the comment and redirects to it: the newest comment is on page 1.
@@ -148,7 +152,7 @@ pub(super) async fn post(
     check_origin(&request, &site)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
-            return show_again(&product, &Typed::nothing(), process::new_ulid(), &error);
+            return answer(&product, &Typed::nothing(), process::new_ulid(), Some(&error));
         }
         sent => sent?,
     };
@@ -158,15 +162,9 @@ pub(super) async fn post(
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
             let key = if was_used { process::new_ulid() } else { typed.get(KEY).to_owned() };
-            show_again(&product, &typed, key, &error)
+            answer(&product, &typed, key, Some(&error))
         }
     }
-}
-
-/// Shows the form with the typed fields and their problem.
-fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError) -> Result<HttpResponse, PageError> {
-    let body = render(product, typed, key, Some(Problem::of(error)))?;
-    Ok(html(&mut error.answer(), FORM_ACTION, body))
 }
 
 async fn create(
@@ -175,11 +173,11 @@ async fn create(
     product: &ProductId,
     typed: &Typed,
 ) -> Result<String, ApiError> {
-    let content = NewContent::of_form(CONTENT.map(|field| (field, typed.get(field))))?;
+    let content = NewContent::of_fields(&typed.filled_in())?;
     // Last, so that the token must be typed again as rarely as possible.
     let writer = tokens.check(Some(typed.get(TOKEN).trim()))?;
-    let idempotency = content.idempotency(product, writer, parse_idempotency_key(typed.get(KEY))?)?;
-    let comment = create::create(stores, product.clone(), content, Some(idempotency)).await?;
+    let key = IdempotencyKey::parse(typed.get(KEY))?;
+    let comment = write::create(stores, product.clone(), content, writer, Some(key)).await?;
     Ok(links::product_page(product) + &links::fragment(&comment.id))
 }
 
@@ -211,9 +209,20 @@ fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
     }
 }
 
-fn render(product: &ProductId, typed: &Typed, key: String, problem: Option<Problem>) -> Result<String, ApiError> {
-    let wrong = if problem.is_some() { "Mistake: " } else { "" };
-    let head = Head::uncanonical(format!("{wrong}Write a comment on {product}"));
-    let page = FormPage { head, product, typed, key, problem };
-    page.render().map_err(ApiError::internal)
+/// The form with the typed fields and their problem.
+fn answer(
+    product: &ProductId,
+    typed: &Typed,
+    key: String,
+    error: Option<&ApiError>,
+) -> Result<HttpResponse, PageError> {
+    let (mut answer, wrong) = match error {
+        Some(error) => (error.answer(), "Mistake: "),
+        None => (HttpResponse::Ok(), ""),
+    };
+    // The key of the form is valid for one comment.
+    answer.insert_header(caching::NO_STORE);
+    let head = Head { title: format!("{wrong}Write a comment on {product}"), ..Head::default() };
+    let body = FormPage { head, product, typed, key, problem: error.map(Problem::of) }.render();
+    Ok(html(&mut answer, "'self'", body.map_err(ApiError::internal)?))
 }

@@ -6,14 +6,14 @@
 use super::script_json::ScriptJson;
 use crate::{links, site::Site};
 
-/// The head of a page.
-#[derive(Debug)]
+/// The head of a page. By default search engines may not index it.
+#[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) title: String,
     pub(super) description: Option<String>,
-    /// The permissions for search engines. They may always follow links.
-    pub(super) robots: &'static str,
-    /// The absolute URL of the page itself; `None` for error pages.
+    /// Whether search engines may index the page. They may always follow its links.
+    pub(super) may_index: bool,
+    /// The absolute URL of the page itself; `None` for error pages and forms.
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
@@ -31,20 +31,7 @@ pub(super) struct Neighbours {
 impl Head {
     /// The head of a page at a path.
     pub(super) fn new(site: &Site, path: &str, title: String, may_index: bool) -> Self {
-        let robots = if may_index { "index,follow" } else { "noindex,follow" };
-        Self { canonical: Some(site.public_url.join(path)), robots, ..Self::uncanonical(title) }
-    }
-
-    /// The head of a page without a canonical address, which search engines may not index.
-    pub(super) fn uncanonical(title: String) -> Self {
-        Self {
-            title,
-            description: None,
-            robots: "noindex,follow",
-            canonical: None,
-            neighbours: Neighbours::default(),
-            structured_data: None,
-        }
+        Self { title, may_index, canonical: Some(site.public_url.join(path)), ..Self::default() }
     }
 
     /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).

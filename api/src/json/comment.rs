@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::CommentBody,
-    fields::CommentChange,
+    fields::{CommentChange, read_change},
     headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
     parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
 };
@@ -98,7 +98,7 @@ pub(crate) async fn change_comment(
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let patch = CommentChange::read(&request, payload).await?;
+    let patch = read_change(&request, payload).await?;
     let expected = expected_revision(&stores, &target).await?;
     Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }

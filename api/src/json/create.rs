@@ -1,12 +1,11 @@
 //! `POST /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, ProductId};
-use table::{Created, Idempotency, NewComment};
+use model::ProductId;
 
 use super::{
     comment_body::CommentBody,
-    fields::NewContent,
+    fields::read_content,
     headers::{IDEMPOTENCY_KEY, idempotency_key},
     parameters::{PRODUCT, Parameter, Parsed, Query, Request},
 };
@@ -16,12 +15,13 @@ use crate::{
     links,
     secrets::Writer,
     store::StoreClients,
+    write::{self, IdempotencyKey, content::NewContent},
 };
 
 /// A request to create a comment.
 pub(crate) struct CreateRequest {
     product: ProductId,
-    key: Option<String>,
+    key: Option<IdempotencyKey>,
 }
 
 impl Request for CreateRequest {
@@ -84,36 +84,10 @@ pub(crate) async fn create_comment(
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let content = NewContent::read(&request, payload).await?;
-    let idempotency = key.map(|key| content.idempotency(&product, writer, key)).transpose()?;
-    let comment = create(&stores, product, content, idempotency).await?;
+    let content = read_content(&request, payload).await?;
+    let comment = write::create(&stores, product, content, writer, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
         .json(CommentBody::from(&comment)))
-}
-
-/// Creates a comment, dated now. A request whose key was used before gets the comment that was created then.
-///
-/// # Errors
-/// The key was used for another request; the table's.
-pub(crate) async fn create(
-    stores: &StoreClients,
-    product: ProductId,
-    content: NewContent,
-    idempotency: Option<Idempotency>,
-) -> Result<Comment, ApiError> {
-    // One instant for both makes cursors at the comment shorter.
-    let created_at = process::now();
-    let new = NewComment {
-        id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
-        product,
-        language: content.language,
-        rating: content.rating,
-        created_at,
-        text: content.text,
-    };
-    // A repeated request gets the answer of the first one.
-    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
-    Ok(comment)
 }

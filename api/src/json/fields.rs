@@ -1,18 +1,15 @@
-//! Bodies of writes: what fields they have, how the OpenAPI document describes them, and how they are read. Every field
-//! is checked, and none is ignored.
+//! Bodies of writes: how they are read, and how the OpenAPI document describes them.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, fmt};
 
 use actix_web::{HttpRequest, web};
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{CommentText, Language, ProductId, Rating};
+use model::CommentText;
 use serde::{
     Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use table::{CommentPatch, Idempotency};
+use serde_json::json;
+use table::CommentPatch;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
@@ -22,92 +19,45 @@ use super::schema;
 use crate::{
     error::ApiError,
     http::body::{self, BODY_MAX_BYTES},
-    secrets::WriteTokenHash,
+    write::content::{Fields, NewContent, change},
 };
 
-/// The name, the schema and the description of a field.
-type Field = (&'static str, fn() -> ObjectBuilder, Option<&'static str>);
-
 /// The fields of a comment that a client may set.
-const FIELDS: [Field; 5] = [
-    ("language", schema::language, Some("The language it is written in: a BCP 47 tag")),
-    ("rating", schema::rating, None),
-    (
-        "title",
-        || schema::optional_line(CommentText::TITLE_MAX_CHARS),
-        Some("One line; without a visible character it is none"),
-    ),
-    (
-        "body",
-        schema::body,
-        Some("The text, with at least one visible character; line breaks and tabs are its only control characters"),
-    ),
-    (
-        "author",
-        || schema::optional_line(CommentText::AUTHOR_MAX_CHARS),
-        Some("The name to show, one line; without a visible character it is none"),
-    ),
-];
-
 fn fields_schema() -> ObjectBuilder {
-    let schema = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    FIELDS
-        .into_iter()
-        .fold(schema, |all, (name, schema, description)| all.property(name, schema().description(description)))
+    let line = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
+    let language = schema::language().description(Some("The language it is written in: a BCP 47 tag"));
+    let title = line(CommentText::TITLE_MAX_CHARS, "One line; without a visible character it is none");
+    let body = schema::body().description(Some(
+        "The text, with at least one visible character; line breaks and tabs are its only control characters",
+    ));
+    let author =
+        line(CommentText::AUTHOR_MAX_CHARS, "The name to show, one line; without a visible character it is none");
+    ObjectBuilder::new()
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .property("language", language)
+        .property("rating", schema::rating())
+        .property("title", title)
+        .property("body", body)
+        .property("author", author)
 }
 
-/// The content of a new comment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewContent {
-    pub(crate) language: Language,
-    pub(crate) rating: Rating,
-    pub(crate) text: CommentText,
+/// Reads the content of a new comment from the body of a request.
+pub(crate) async fn read_content(request: &HttpRequest, payload: web::Payload) -> Result<NewContent, ApiError> {
+    let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
+    NewContent::of_fields(&parse(&body)?)
 }
 
-impl NewContent {
-    /// Reads the content from the body of a request.
-    pub(crate) async fn read(request: &HttpRequest, payload: web::Payload) -> Result<Self, ApiError> {
-        let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
-        Self::of_fields(&Fields::parse(&body)?)
-    }
+/// Reads a change of a comment from the body of a request.
+pub(crate) async fn read_change(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
+    let accepted = &["application/json", "application/merge-patch+json"];
+    change(&parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?)
+}
 
-    /// The content in the fields of a form, none of them twice. All are texts except the rating, which is a number.
-    /// Empty ones were not filled in.
-    ///
-    /// # Errors
-    /// Names the field that is missing or wrong.
-    pub(crate) fn of_form<const N: usize>(fields: [(&str, &str); N]) -> Result<Self, ApiError> {
-        let filled_in = fields.into_iter().filter(|(_, text)| !text.is_empty());
-        let fields = filled_in.map(|(name, text)| match text.parse::<u64>() {
-            Ok(number) if name == "rating" => (name.to_owned(), Value::from(number)),
-            // Forms send line feeds with carriage returns.
-            _ => (name.to_owned(), Value::from(text.replace("\r\n", "\n"))),
-        });
-        Self::of_fields(&Fields(fields.collect()))
-    }
-
-    fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
-        let CommentPatch { language, rating, title, body, author } = fields.check()?;
-        let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
-        let language = language.ok_or_else(missing("language"))?;
-        let rating = rating.ok_or_else(missing("rating"))?;
-        let body = body.ok_or_else(missing("body"))?;
-        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
-    }
-
-    /// What identifies a request to create this content, however it is spelled. A key counts only together with the
-    /// token that it was sent with.
-    pub(crate) fn idempotency(
-        &self,
-        product: &ProductId,
-        writer: WriteTokenHash,
-        key: String,
-    ) -> Result<Idempotency, ApiError> {
-        let request =
-            serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
-        let body_hash = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request));
-        Ok(Idempotency { client: writer.to_string(), key, body_hash })
-    }
+/// The fields of a JSON object, none of them twice.
+fn parse(body: &[u8]) -> Result<Fields, ApiError> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let fields = json.deserialize_map(FieldsVisitor).and_then(|fields| json.end().map(|()| fields));
+    fields.map_err(|error| ApiError::BrokenBody(error.to_string()))
 }
 
 impl PartialSchema for NewContent {
@@ -130,14 +80,6 @@ impl ToSchema for NewContent {
 /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
 pub(crate) struct CommentChange;
 
-impl CommentChange {
-    /// Reads the change from the body of a request.
-    pub(crate) async fn read(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
-        let accepted = &["application/json", "application/merge-patch+json"];
-        Fields::parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?.check()
-    }
-}
-
 impl PartialSchema for CommentChange {
     fn schema() -> RefOr<Schema> {
         let description =
@@ -147,70 +89,6 @@ impl PartialSchema for CommentChange {
 }
 
 impl ToSchema for CommentChange {}
-
-/// The fields of a JSON object, none of them twice.
-#[derive(Debug)]
-struct Fields(BTreeMap<String, Value>);
-
-impl Fields {
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let mut json = serde_json::Deserializer::from_slice(body);
-        let fields = json.deserialize_map(FieldsVisitor).and_then(|fields| json.end().map(|()| fields));
-        fields.map_err(|error| ApiError::BrokenBody(error.to_string()))
-    }
-
-    /// The fields as a change: those that are missing stay as they are.
-    ///
-    /// # Errors
-    /// Names the field that is wrong or unknown.
-    fn check(&self) -> Result<CommentPatch, ApiError> {
-        if let Some(unknown) = self.0.keys().find(|name| !FIELDS.iter().any(|(known, ..)| known == name)) {
-            let problem =
-                format!("is not a field that can be set; there are {}", FIELDS.map(|(name, ..)| name).join(", "));
-            return Err(ApiError::invalid(unknown.clone(), problem));
-        }
-        let text = |field| self.0.get(field).map(|value| parse_text(field, value)).transpose();
-        let optional = |field| match self.0.get(field) {
-            Some(Value::Null) => Ok(Some(None)),
-            Some(_) | None => Ok::<_, ApiError>(text(field)?.map(Some)),
-        };
-        let body = text("body")?;
-        Ok(CommentPatch {
-            language: text("language")?.map(|tag| Language::parse(&tag)).transpose()?,
-            rating: self.0.get("rating").map(parse_rating).transpose()?,
-            title: optional("title")?.map(CommentText::new_title).transpose()?,
-            body: body.map(CommentText::new_body).transpose()?,
-            author: optional("author")?.map(CommentText::new_author).transpose()?,
-        })
-    }
-}
-
-fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
-    // To JSON, 4 and 4.0 are the same number.
-    value.as_f64().and_then(|number| Rating::of_number(number).ok()).ok_or_else(|| {
-        ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
-    })
-}
-
-fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Null => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(ApiError::invalid(field, format!("must be a text, not {}", shown(value))))
-        }
-    }
-}
-
-/// A value in a form that a message may repeat.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.chars().nth(40).is_some() => "a long text".to_owned(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    }
-}
 
 struct FieldsVisitor;
 
@@ -222,61 +100,24 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = BTreeMap::new();
-        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+        let mut fields = Fields::new();
+        while let Some((name, value)) = map.next_entry()? {
             if fields.insert(name, value).is_some() {
                 return Err(A::Error::custom("a field occurs twice"));
             }
         }
-        Ok(Fields(fields))
+        Ok(fields)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Language;
+
     use super::*;
-    use crate::{json::tests::refused_field, secrets::WriteToken};
 
     fn content(json: &str) -> Result<NewContent, ApiError> {
-        NewContent::of_fields(&Fields::parse(json.as_bytes())?)
-    }
-
-    fn patch(json: &str) -> Result<CommentPatch, ApiError> {
-        Fields::parse(json.as_bytes())?.check()
-    }
-
-    #[test]
-    fn every_wrong_field_is_named() {
-        for (field, value) in [
-            ("rating", "\"5\""),
-            ("rating", "true"),
-            ("rating", "18446744073709551616"),
-            ("language", "1"),
-            ("language", "{}"),
-            ("title", "1"),
-            ("body", "5"),
-            ("body", "\" \""),
-            ("body", "\"a\\u0000\""),
-            ("author", "[]"),
-            ("id", "\"x\""),
-        ] {
-            let good = [("language", "\"en\""), ("rating", "5"), ("body", "\"b\"")];
-            let others = good.into_iter().filter(|(name, _)| *name != field);
-            let all = others.chain([(field, value)]).map(|(name, value)| format!("\"{name}\": {value}"));
-            let json = format!("{{{}}}", all.collect::<Vec<_>>().join(", "));
-            assert_eq!(refused_field(content(&json)), field, "{json}");
-        }
-        assert!(matches!(content(r#"{"rating": 1e400}"#), Err(ApiError::BrokenBody(_))), "by the parser of JSON");
-        let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
-        assert_eq!(refused_field(content(&long)).chars().count(), 81);
-    }
-
-    #[test]
-    fn a_rating_is_a_number_however_it_is_written() {
-        for rating in ["4", "4.0", "0.4e1"] {
-            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
-            assert_eq!(content(&json).unwrap().rating, Rating::new(4).unwrap());
-        }
+        NewContent::of_fields(&parse(json.as_bytes())?)
     }
 
     #[test]
@@ -287,6 +128,7 @@ mod tests {
         };
         assert_eq!(problem("{\n\"rating\": }"), "expected value at line 2 column 11");
         assert!(problem("").contains("line 1"));
+        assert!(problem(r#"{"rating": 1e400}"#).contains("out of range"));
         assert!(problem("[1]").contains("expected an object"));
         assert!(problem(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
         assert!(problem(r#"{"body": "\ud800"}"#).contains("line 1"));
@@ -316,29 +158,5 @@ mod tests {
         let content = content(&json).unwrap();
         assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
         assert!(json.len() > BODY_MAX_BYTES - 8 * 1024, "the limit is no larger than it has to be: {}", json.len());
-    }
-
-    #[test]
-    fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
-        let hash_for = |product: &str, json: &str| {
-            let (product, writer) =
-                (ProductId::parse(product).unwrap(), "secret".parse::<WriteToken>().unwrap().hash());
-            content(json).unwrap().idempotency(&product, writer, "key".to_owned()).unwrap().body_hash
-        };
-        let hash = |json| hash_for("p", json);
-        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
-        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
-        assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
-        assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
-    }
-
-    #[test]
-    fn null_removes_a_title_but_no_rating() {
-        assert_eq!(patch("{}").unwrap(), CommentPatch::default());
-        let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
-        assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
-        for field in ["language", "rating", "body"] {
-            assert_eq!(refused_field(patch(&format!(r#"{{"{field}": null}}"#))), field);
-        }
     }
 }

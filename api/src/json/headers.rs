@@ -6,10 +6,7 @@ use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
 use super::{parameters::Parameter, schema};
-use crate::error::ApiError;
-
-/// The longest `Idempotency-Key`.
-const IDEMPOTENCY_KEY_MAX_LEN: usize = 255;
+use crate::{error::ApiError, write::IdempotencyKey};
 
 pub(crate) static IF_MATCH: Parameter = Parameter {
     name: "If-Match",
@@ -28,11 +25,11 @@ pub(crate) static IF_NONE_MATCH: Parameter = Parameter {
 };
 
 pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
-    name: "Idempotency-Key",
+    name: IdempotencyKey::HEADER,
     place: ParameterIn::Header,
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
-    schema: || schema::text("^[!-~]+$").max_length(Some(IDEMPOTENCY_KEY_MAX_LEN)).into(),
+    schema: || schema::text("^[!-~]+$").max_length(Some(IdempotencyKey::MAX_LEN)).into(),
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
 };
 
@@ -114,8 +111,8 @@ fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
 /// The header `Idempotency-Key`.
 ///
 /// # Errors
-/// The header is repeated, or [`parse_idempotency_key`]'s.
-pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+/// The header is repeated, or [`IdempotencyKey::parse`]'s.
+pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = request.headers().get_all(IDEMPOTENCY_KEY.name);
     let Some(value) = values.next() else { return Ok(None) };
     let refuse = |problem: &str| ApiError::invalid(IDEMPOTENCY_KEY.name, problem);
@@ -123,19 +120,7 @@ pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, A
         return Err(refuse("is given more than once"));
     }
     let key = value.to_str().map_err(|_| refuse("holds characters that are not visible ASCII"))?;
-    parse_idempotency_key(key.trim()).map(Some)
-}
-
-/// A key that distinguishes repeated requests from new ones.
-///
-/// # Errors
-/// The key is empty, too long, or has other characters.
-pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
-    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");
-        return Err(ApiError::invalid(IDEMPOTENCY_KEY.name, problem));
-    }
-    Ok(key.to_owned())
+    IdempotencyKey::parse(key.trim()).map(Some)
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
 //! `/openapi.json`. A body has one too (`fields`). A handler's name is the id of its operation there.
 
-pub(crate) mod comment;
+mod comment;
 mod comment_body;
-pub(crate) mod create;
-pub(crate) mod fields;
-pub(crate) mod headers;
+mod create;
+mod fields;
+mod headers;
 mod list;
 mod openapi;
 mod parameters;
