@@ -43,7 +43,7 @@ pub(super) async fn page(
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref())?;
+    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
     let mut answer = render(&site, &page.head, &page)?;
     if stats.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.

@@ -30,21 +30,22 @@ fn numbers(current: u64, total_pages: u64) -> Vec<Option<u64>> {
     if total_pages < 2 {
         return Vec::new();
     }
-    let from = current.saturating_sub(NEIGHBOURS).max(1);
-    let to = current.saturating_add(NEIGHBOURS).min(total_pages);
+    // A gap of one page would take no less room than its number.
+    let from = match current.saturating_sub(NEIGHBOURS) {
+        0..=3 => 1,
+        from => from,
+    };
+    let to = match current.saturating_add(NEIGHBOURS) {
+        to if total_pages.saturating_sub(to) <= 2 => total_pages,
+        to => to,
+    };
     let mut numbers = Vec::new();
-    match from {
-        0 | 1 => {}
-        2 => numbers.push(Some(1)),
-        3 => numbers.extend([Some(1), Some(2)]),
-        _ => numbers.extend([Some(1), None]),
+    if from > 1 {
+        numbers.extend([Some(1), None]);
     }
     numbers.extend((from..=to).map(Some));
-    match total_pages.saturating_sub(to) {
-        0 => {}
-        1 => numbers.push(Some(total_pages)),
-        2 => numbers.extend([Some(total_pages - 1), Some(total_pages)]),
-        _ => numbers.extend([None, Some(total_pages)]),
+    if to < total_pages {
+        numbers.extend([None, Some(total_pages)]);
     }
     numbers
 }

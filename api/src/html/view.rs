@@ -14,7 +14,7 @@ use super::{
     structured_data,
     words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
-use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
+use crate::{links, read::page::ListingPage, site::Site};
 
 /// A page of comments.
 #[derive(Template)]
@@ -56,15 +56,12 @@ struct CommentView<'page> {
 
 impl<'page> CommentsPage<'page> {
     /// The page at an address. Without the page index it has neither totals nor stats.
-    ///
-    /// # Errors
-    /// A mistake of the service.
     pub(super) fn new(
         site: &Site,
         address: &'page Address,
         listing: &'page ListingPage,
         stats: Option<&Stats>,
-    ) -> Result<Self, ApiError> {
+    ) -> Self {
         let Address { query, number } = address;
         let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
         let filter = in_words(&query.filter);
@@ -84,7 +81,7 @@ impl<'page> CommentsPage<'page> {
         let mut head = Head::new(site, &address.canonical(), title, may_index);
         head.description = Some(describe(address, listing, average.as_ref(), &subject));
         head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
-        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
+        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments);
         let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
         let counted = if let Some(filter) = &filter { format!("{counted} {filter}") } else { counted };
         let mut heading = joined([Some(counted), place]);
@@ -99,7 +96,7 @@ impl<'page> CommentsPage<'page> {
             nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
         };
         let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
-        Ok(Self {
+        Self {
             head,
             address,
             which: joined([filter, page]),
@@ -113,7 +110,7 @@ impl<'page> CommentsPage<'page> {
             is_filtered: query.filter != Filter::ANY,
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
             page_bar: total_pages.map(|total_pages| page_bar(address, total_pages)).unwrap_or_default(),
-        })
+        }
     }
 }
 

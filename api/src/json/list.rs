@@ -56,7 +56,7 @@ impl Request for ListRequest {
             None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
             Some(_) if number.is_some() => return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor")),
             Some(_) if as_of.is_some() => {
-                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no such thing"));
+                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no instant"));
             }
             Some(text) => Place::Cursor(text.to_owned()),
         };
@@ -232,7 +232,7 @@ impl<'listing> Body<'listing> {
             Place::Cursor(_) => (None, None),
         };
         let ListingQuery { product, filter, order, page_size } = query;
-        let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
+        let urls = ListingUrls { listing: query, as_of };
         Ok(Self {
             product: product.as_str(),
             filter: FilterBody {
