@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, PROBLEM_JSON, Problem},
-    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag, path_and_query},
+    http::{answer_memory::AnswerMemory, caching, path_and_query},
     links::{self, ListingUrls},
     read::{
         ListingQuery,
@@ -20,10 +20,6 @@ use crate::{
     },
     store::StoreClients,
 };
-
-/// The version of an answer's shape. Changing it changes all entity tags, so that an answer in the old shape is not
-/// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
-const FORMAT: u8 = 2;
 
 /// A request for a page of a listing.
 pub(crate) struct ListRequest {
@@ -110,7 +106,7 @@ pub(crate) async fn list_comments(
     };
     let body = Body::new(&cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
-    answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
+    answer.insert_header((header::LINK, body.links.header()));
     if listing.total.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.
         answer.insert_header(caching::NO_STORE);
@@ -251,13 +247,6 @@ impl<'listing> Body<'listing> {
             cursor,
         })
     }
-
-    /// The tag of the page's content: it covers everything that may differ for one address, and [`FORMAT`].
-    fn entity_tag(&self, listing: &ListingPage) -> String {
-        let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
-        let Self { links, total, as_of, cursor, .. } = self;
-        weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
-    }
 }
 
 fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
@@ -278,15 +267,9 @@ fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, c
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
-    use expect_test::expect;
-    use model::{Comment, CommentId, Filter, RatingSet};
 
     use super::*;
-    use crate::{
-        json::tests::refused_field,
-        read::{cursor::Direction, page::tests},
-        secrets::CursorKey,
-    };
+    use crate::json::tests::refused_field;
 
     #[test]
     fn a_cursor_is_not_combined_with_a_page_or_an_instant() {
@@ -294,64 +277,5 @@ mod tests {
             let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
             assert_eq!(refused_field(ListRequest::read(&request)), field);
         }
-    }
-
-    #[test]
-    fn another_shape_has_other_entity_tags() {
-        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-        let comment = Comment { id: CommentId::parse("c1").unwrap(), ..tests::comment(0) };
-        let product = comment.product.clone();
-        let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
-        let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
-        let next = Some(Cursor { direction: Direction::Forward, at: comment.cd() });
-        let listing = ListingPage { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
-        let place = Place::Page { number: PageNumber::FIRST, as_of: None };
-        let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
-        let body = Body::new(&sealer, &query, &place, &listing).unwrap();
-        let shape = serde_json::to_string_pretty(&body).unwrap();
-        // When this changes, FORMAT must change too.
-        expect![[r#"
-            2: {
-              "product": "p",
-              "filter": {
-                "language": "en",
-                "ratings": [
-                  5
-                ]
-              },
-              "order": "newest",
-              "page": 1,
-              "page_size": 20,
-              "total": 41,
-              "total_pages": 3,
-              "as_of": "1970-01-01T00:00:00.000Z",
-              "index": "ready",
-              "comments": [
-                {
-                  "id": "c1",
-                  "product": "p",
-                  "language": "en",
-                  "rating": 5,
-                  "created_at": "1970-01-01T00:00:00.000Z",
-                  "title": null,
-                  "body": "b",
-                  "author": null,
-                  "revision": "00000000000000000000000000"
-                }
-              ],
-              "links": {
-                "self": "/api/v1/products/p/comments?language=en&rating=5&page=1",
-                "first": "/api/v1/products/p/comments?language=en&rating=5&page=1",
-                "prev": null,
-                "next": "/api/v1/products/p/comments?language=en&rating=5&page=2",
-                "last": "/api/v1/products/p/comments?language=en&rating=5&page=3"
-              },
-              "cursor": {
-                "next": "57EW7pmO0FMhjaXY--926eaIufM",
-                "prev": null
-              }
-            }"#]]
-        .assert_eq(&format!("{FORMAT}: {shape}"));
-        assert_ne!(body.entity_tag(&listing), Body { as_of: Some(at(1)), ..body }.entity_tag(&listing));
     }
 }

@@ -385,4 +385,4 @@ fn first(rows: &[Row]) -> Option<Cursor> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -18,7 +18,7 @@ fn at(ms: i64) -> Timestamp {
 }
 
 /// A comment made at this millisecond, which is also its name.
-pub(crate) fn comment(ms: i64) -> Comment {
+fn comment(ms: i64) -> Comment {
     Comment {
         id: CommentId::parse(&format!("c{ms}")).unwrap(),
         product: ProductId::parse("p").unwrap(),
