@@ -7,6 +7,8 @@
 use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
+use crate::read::ListingQuery;
+
 /// Everything but unreserved characters.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -27,10 +29,7 @@ pub(crate) fn api_comment(id: &CommentId) -> String {
 /// The common part of the URLs of one listing's pages in the JSON API. Defaults are left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListingUrls<'listing> {
-    pub(crate) product: &'listing ProductId,
-    pub(crate) filter: &'listing Filter,
-    pub(crate) order: Order,
-    pub(crate) page_size: PageSize,
+    pub(crate) listing: &'listing ListingQuery,
     pub(crate) as_of: Option<Timestamp>,
 }
 
@@ -41,7 +40,7 @@ impl ListingUrls<'_> {
         parameters.push(("page", number.to_string()));
         parameters.extend(self.size_and_order());
         parameters.extend(self.as_of.map(|as_of| ("as_of", as_of.to_string())));
-        with_query(api_comments(self.product), &parameters)
+        with_query(api_comments(&self.listing.product), &parameters)
     }
 
     /// The page at a sealed cursor.
@@ -49,18 +48,20 @@ impl ListingUrls<'_> {
         let mut parameters = self.filter_parameters();
         parameters.extend(self.size_and_order());
         parameters.push(("cursor", cursor.to_owned()));
-        with_query(api_comments(self.product), &parameters)
+        with_query(api_comments(&self.listing.product), &parameters)
     }
 
     fn filter_parameters(&self) -> Vec<(&'static str, String)> {
-        let language = self.filter.language().map(|language| ("language", language.to_string()));
-        let ratings = self.filter.ratings().into_iter().flat_map(|ratings| ratings.iter());
+        let filter = &self.listing.filter;
+        let language = filter.language().map(|language| ("language", language.to_string()));
+        let ratings = filter.ratings().into_iter().flat_map(|ratings| ratings.iter());
         language.into_iter().chain(ratings.map(|rating| ("rating", rating.to_string()))).collect()
     }
 
     fn size_and_order(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let size = (self.page_size != PageSize::default()).then(|| ("page_size", self.page_size.to_string()));
-        let order = (self.order != Order::default()).then(|| ("order", self.order.to_string()));
+        let ListingQuery { page_size, order, .. } = self.listing;
+        let size = (*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
+        let order = (*order != Order::default()).then(|| ("order", order.to_string()));
         size.into_iter().chain(order)
     }
 }
@@ -173,19 +174,16 @@ mod tests {
 
     #[test]
     fn pages_of_a_listing_keep_what_was_asked_for() {
-        let (product, filter) = (product("p"), filter(Some("en"), Some("1.5")));
+        let filter = filter(Some("en"), Some("1.5"));
         let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
-        let plain = ListingUrls {
-            product: &product,
-            filter: &filter,
-            order: Order::Newest,
-            page_size: PageSize::default(),
-            as_of: None,
-        };
+        let listing =
+            ListingQuery { product: product("p"), filter, order: Order::Newest, page_size: PageSize::default() };
+        let plain = ListingUrls { listing: &listing, as_of: None };
         let path = "/api/v1/products/p/comments";
         assert_eq!(plain.page(3), format!("{path}?language=en&rating=1&rating=5&page=3"));
         assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
-        let special = ListingUrls { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), as_of, ..plain };
+        let listing = ListingQuery { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), ..listing.clone() };
+        let special = ListingUrls { listing: &listing, as_of };
         assert_eq!(
             special.page(1),
             format!(

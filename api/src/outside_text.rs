@@ -22,10 +22,7 @@ use proptest::{
 use crate::{
     ApiSettings, CursorKey, PublicUrl, SiteSettings, WriteToken, WriteTokenHash,
     http::path_and_query::{decode, pairs},
-    json::{
-        headers::parse_idempotency_key,
-        tests::{service_with, settings},
-    },
+    json::tests::{service_with, settings},
     links,
     service::Service,
 };
@@ -224,13 +221,6 @@ proptest! {
     fn a_part_of_the_sitemap_has_one_spelling(file in r"[0-9]{0,6}-[0-9]{0,21}(\.xml)?|\+?0{0,2}[0-9]-[0-9]\.xml|.{0,9}") {
         if let Some((partition, part)) = links::parse_sitemap_part(&file) {
             prop_assert_eq!(links::sitemap_part(partition, part), format!("/sitemap/{file}"));
-        }
-    }
-
-    #[test]
-    fn an_idempotency_key_is_kept_as_it_is_or_refused(key in "[ -~]{0,300}|.{0,20}") {
-        if let Ok(kept) = parse_idempotency_key(&key) {
-            prop_assert_eq!(kept, key);
         }
     }
 }

@@ -5,14 +5,14 @@ use model::{Filter, PageNumber};
 
 use super::{
     address::{self, Address},
-    error_page::{Help, HelpLink, PageError},
+    error_page::{Help, PageError},
     render,
     view::CommentsPage,
 };
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
-    read::page::read_page,
+    read::page::NumberedPage,
     site::{PastTheEnd, Site},
     store::StoreClients,
 };
@@ -33,7 +33,8 @@ pub(super) async fn page(
     memory.make_room(&request, query.page_size).await?;
     // The counts of the filters also come from the page index; without it, the page omits them.
     let stats = stores.stats(&query.product, &query.filter);
-    let (listing, stats) = tokio::join!(read_page(&stores, query, *number, None), stats);
+    let page = NumberedPage { query, number: *number, as_of: None };
+    let (listing, stats) = tokio::join!(page.read(&stores), stats);
     let listing = match listing {
         Ok(listing) => listing,
         Err(ApiError::PastTheEnd { total_pages, .. }) if site.past_the_end == PastTheEnd::Redirect => {
@@ -42,7 +43,7 @@ pub(super) async fn page(
         Err(error) => return Err(PageError { help: help(&address, &error), error }),
     };
     let stats = stats.filter(|_| listing.total.is_some());
-    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref())?;
+    let page = CommentsPage::new(&site, &address, &listing, stats.as_ref());
     let mut answer = render(&site, &page.head, &page)?;
     if stats.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.
@@ -55,38 +56,33 @@ pub(super) async fn page(
 /// The links that lead on from a page of comments that cannot be shown.
 fn help(address: &Address, error: &ApiError) -> Help {
     let mut help = Help::default();
-    let mut lead = |label: &str, href: String| help.links.push(HelpLink { label: label.to_owned(), href });
-    let first = || address.page(PageNumber::FIRST);
+    let mut lead = |label: &str, href: String| help.links.push((label.to_owned(), href));
+    let first = address.page(PageNumber::FIRST);
+    let is_later_page = address.number > PageNumber::FIRST;
     if let ApiError::PastTheEnd { total_pages, .. } = error {
         if let Ok(last) = PageNumber::new(*total_pages)
             && last > PageNumber::FIRST
         {
             lead(&format!("The last page, page {last}"), address.page(last));
         }
-        lead("Page 1", first());
+        lead("Page 1", first);
     } else {
         lead("Try again", address.canonical());
-    }
-    if let ApiError::NotYetListed = error
-        && address.number > PageNumber::FIRST
-    {
-        lead("Page 1", first());
-    }
-    if let ApiError::IndexUnavailable = error
-        && address.number > PageNumber::FIRST
-    {
-        lead(&format!("Page 1, with the {} comments", address.query.order), first());
+        if is_later_page && matches!(error, ApiError::NotYetListed) {
+            lead("Page 1", first);
+        } else if is_later_page && matches!(error, ApiError::IndexUnavailable) {
+            lead(&format!("Page 1, with the {} comments", address.query.order), first);
+        }
     }
     if address.query.filter != Filter::ANY {
-        lead("All comments on this product", address.listing_page(&Filter::ANY, PageNumber::FIRST));
+        lead("All comments on this product", address.all_comments());
     }
     if let ApiError::IndexUnavailable = error {
-        help.meanwhile = Some(match address.number {
-            PageNumber::FIRST => {
-                "No comments were found here, but whether there are none cannot be told at the moment. \
-                 Pages with comments can be read meanwhile."
-            }
-            _ => "Only the numbering of pages is missing at the moment. Page 1 can be read meanwhile.",
+        help.meanwhile = Some(if is_later_page {
+            "Only the numbering of pages is missing at the moment. Page 1 can be read meanwhile."
+        } else {
+            "No comments were found here, but there may be some: this cannot be checked at the moment. \
+             Pages with comments can be read meanwhile."
         });
     }
     help
@@ -94,8 +90,5 @@ fn help(address: &Address, error: &ApiError) -> Help {
 
 /// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
 pub(super) fn lead_to(location: &str) -> HttpResponse {
-    HttpResponse::Found()
-        .insert_header((header::LOCATION, location))
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .finish()
+    HttpResponse::Found().insert_header((header::LOCATION, location)).insert_header(caching::NO_STORE).finish()
 }

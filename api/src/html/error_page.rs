@@ -10,21 +10,20 @@ use actix_web::{
 use askama::Template;
 use thiserror::Error;
 
-use super::head::{Head, Robots};
+use super::head::Head;
 use crate::error::ApiError;
 
+/// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
+///
 /// A page needs only its style sheet and icon, so nothing else is loaded, even if a text smuggles it in. Structured
 /// data is not a script to a browser: it is not executed, so no source of scripts needs to be allowed. Without scripts,
 /// only the tools that judge pages connect anywhere: they fetch `robots.txt` in the page's name.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// An answer with an HTML body.
-pub(super) fn html(answer: &mut HttpResponseBuilder, body: String) -> HttpResponse {
-    answer
-        .insert_header(ContentType::html())
-        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-        .body(body)
+pub(super) fn html(answer: &mut HttpResponseBuilder, form_action: &str, body: String) -> HttpResponse {
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+         form-action {form_action}; frame-ancestors 'none'"
+    );
+    answer.insert_header(ContentType::html()).insert_header((header::CONTENT_SECURITY_POLICY, policy)).body(body)
 }
 
 /// An error of a page for people.
@@ -40,13 +39,8 @@ pub(crate) struct PageError {
 pub(super) struct Help {
     /// A hint at what works meanwhile.
     pub(super) meanwhile: Option<&'static str>,
-    pub(super) links: Vec<HelpLink>,
-}
-
-#[derive(Debug)]
-pub(super) struct HelpLink {
-    pub(super) label: String,
-    pub(super) href: String,
+    /// Each with its text and its address.
+    pub(super) links: Vec<(String, String)>,
 }
 
 impl<E: Into<ApiError>> From<E> for PageError {
@@ -67,11 +61,11 @@ impl ResponseError for PageError {
             StatusCode::SERVICE_UNAVAILABLE => "This page is away for a moment",
             other => other.canonical_reason().unwrap_or("Error"),
         };
-        let head = Head::uncanonical(heading.to_owned(), Robots::NoIndex);
+        let head = Head { title: heading.to_owned(), ..Head::default() };
         let page = ErrorPage { head, heading, detail: &self.error.to_string(), help: &self.help };
         // Rendering text into text does not fail; if it did, the status would still say what happened.
         let body = page.render().unwrap_or_default();
-        html(&mut self.error.answer(), body)
+        html(&mut self.error.answer(), "'none'", body)
     }
 }
 

@@ -8,7 +8,7 @@ use page_index::Stats;
 
 use super::{
     address::Address,
-    language_name::{LanguageName, direction},
+    language_name::{direction, english_name, native_name},
     words::{grouped, listed},
 };
 use crate::{json::stats::total, site::Site};
@@ -45,13 +45,6 @@ pub(super) struct LanguageChoice {
     pub(super) current: bool,
 }
 
-/// A part of the filter, with the link that removes it.
-pub(super) struct Chip {
-    /// "Language: English".
-    pub(super) label: String,
-    pub(super) link: FilterLink,
-}
-
 /// All choices.
 pub(super) struct Filters {
     /// The ratings, from five to one.
@@ -61,7 +54,8 @@ pub(super) struct Filters {
     /// The most frequent languages.
     pub(super) languages: Vec<LanguageChoice>,
     pub(super) more_languages: Vec<LanguageChoice>,
-    pub(super) chips: Vec<Chip>,
+    /// The parts of the filter, such as "Language: English", each with the link that removes it.
+    pub(super) chips: Vec<(String, FilterLink)>,
     /// The link that removes the whole filter, if there is more than one chip.
     pub(super) clear: Option<FilterLink>,
 }
@@ -77,8 +71,7 @@ impl Filters {
         let (language, set) = (query.filter.language(), query.filter.ratings());
         let all = stats.map_or(0, |stats| total(&stats.by_rating));
         let ratings = Rating::ALL.into_iter().rev().map(|rating| {
-            let count =
-                stats.and_then(|stats| stats.by_rating.iter().find(|(of, _)| *of == rating)).map(|(_, total)| *total);
+            let count = stats.map(|stats| wanted(&stats.by_rating, RatingSet::of([rating])));
             RatingChoice {
                 rating,
                 count: count.map(grouped),
@@ -105,14 +98,11 @@ impl Filters {
             true => languages.split_off(LANGUAGES_SHOWN),
             false => Vec::new(),
         };
-        let mut chips = Vec::new();
-        if let Some(language) = language {
-            let label = format!("Language: {}", LanguageName::of(language).in_english());
-            chips.push(Chip { label, link: to(None, set) });
-        }
-        if let Some(set) = set {
-            chips.push(Chip { label: format!("Rating: {}", listed(set.iter())), link: to(language.cloned(), None) });
-        }
+        let chips = [
+            language.map(|language| (format!("Language: {}", english_name(language)), to(None, set))),
+            set.map(|set| (format!("Rating: {}", listed(set.iter())), to(language.cloned(), None))),
+        ];
+        let chips: Vec<(String, FilterLink)> = chips.into_iter().flatten().collect();
         let clear = (chips.len() > 1).then(|| to(None, None));
         Self { ratings: ratings.collect(), any_language, languages, more_languages, chips, clear }
     }
@@ -125,12 +115,11 @@ impl Filters {
 
 impl LanguageChoice {
     fn new(language: &Language, count: Option<u64>, link: FilterLink, current: Option<&Language>) -> Self {
-        let name = LanguageName::of(language);
-        let english = name.in_english();
+        let english = english_name(language);
         Self {
             tag: language.to_string(),
             direction: direction(language),
-            native: name.in_itself().filter(|native| *native != english),
+            native: native_name(language).filter(|native| *native != english),
             english,
             count: count.map(grouped),
             link,
@@ -178,12 +167,9 @@ mod tests {
 
     #[test]
     fn a_rating_link_toggles_its_rating() {
-        let toggled = |set: &str, rating| {
-            toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap()).map(|set| set.to_string())
-        };
-        assert_eq!(toggled("~", 4).as_deref(), Some("4"));
-        assert_eq!(toggled("4", 5).as_deref(), Some("4.5"));
-        assert_eq!(toggled("4.5", 4).as_deref(), Some("5"));
-        assert_eq!(toggled("5", 5), None);
+        for (set, rating, wanted) in [("~", 4, "4"), ("4", 5, "4.5"), ("4.5", 4, "5"), ("5", 5, "~")] {
+            let toggled = toggled(RatingSet::parse(set).ok(), Rating::new(rating).unwrap());
+            assert_eq!(toggled, RatingSet::parse(wanted).ok(), "{set} with {rating}");
+        }
     }
 }

@@ -8,38 +8,36 @@
 //! A form carries a key, so that sending it twice makes one comment. Errors are shown in the form, with everything as
 //! it was typed except the token. So a text far above its limit is read, too, up to [`FORM_MAX_BYTES`].
 
+use std::collections::BTreeMap;
+
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::header::{self, ContentType, HeaderName},
+    http::header::{self, HeaderName},
     web,
 };
 use askama::Template;
 use model::{CommentText, ProductId, Rating};
 
 use super::{
-    error_page::PageError,
-    head::{Head, Robots},
+    error_page::{PageError, html},
+    head::Head,
 };
 use crate::{
     error::ApiError,
     http::{
         body::{self, BODY_MAX_BYTES},
+        caching,
         path_and_query::{self, not_encoded, pairs},
-    },
-    json::{
-        create::{self, OwnedKey},
-        fields::NewContent,
-        headers::parse_idempotency_key,
     },
     links,
     secrets::WriteTokens,
     site::Site,
     store::StoreClients,
+    write::{
+        self, IdempotencyKey,
+        content::{FIELDS, Fields, NewContent},
+    },
 };
-
-/// Like the policy of the other pages, but forms may be sent to this site.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// The largest form that is read. The limit exceeds that of a comment, so that a text that is too long can be shown
 /// again.
@@ -47,52 +45,46 @@ const FORM_MAX_BYTES: usize = 8 * BODY_MAX_BYTES;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// The fields beside those of the comment.
+const TOKEN: &str = "token";
+const KEY: &str = "key";
+
 /// The fields as they were typed.
-#[derive(Debug, Default)]
-struct Typed {
-    language: String,
-    rating: String,
-    title: String,
-    body: String,
-    author: String,
-    token: String,
-    key: String,
-}
+struct Typed(BTreeMap<&'static str, String>);
 
 impl Typed {
     /// The fields before anything is typed.
     fn nothing() -> Self {
-        Self { language: "en".to_owned(), ..Self::default() }
+        Self(BTreeMap::from([("language", "en".to_owned())]))
+    }
+
+    /// The text of a field; empty for one that was not sent.
+    fn get(&self, field: &str) -> &str {
+        self.0.get(field).map_or("", String::as_str)
     }
 
     /// # Errors
     /// Names the field that is unknown, or the form when it is not percent-encoded UTF-8.
     fn read(form: &[u8]) -> Result<Self, ApiError> {
         let refuse = || not_encoded("form");
-        let sent: Vec<(String, String)> = pairs(std::str::from_utf8(form).map_err(|_| refuse())?)
-            .map(|pair| Ok((pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?)))
-            .collect::<Result<_, ApiError>>()?;
-        let mut typed = Self::default();
-        for (name, value) in sent {
-            let field = match name.as_str() {
-                "language" => &mut typed.language,
-                "rating" => &mut typed.rating,
-                "title" => &mut typed.title,
-                "body" => &mut typed.body,
-                "author" => &mut typed.author,
-                "token" => &mut typed.token,
-                "key" => &mut typed.key,
-                _ => return Err(ApiError::invalid(name, "is not a field of this form")),
-            };
-            *field = value;
+        let mut typed = BTreeMap::new();
+        for pair in pairs(std::str::from_utf8(form).map_err(|_| refuse())?) {
+            let (name, text) = (pair.name.ok_or_else(refuse)?, pair.value.ok_or_else(refuse)?);
+            let field = FIELDS.into_iter().chain([TOKEN, KEY]).find(|field| *field == name);
+            typed.insert(field.ok_or_else(|| ApiError::invalid(name, "is not a field of this form"))?, text);
         }
-        Ok(typed)
+        Ok(Self(typed))
     }
 
-    fn content(&self) -> Result<NewContent, ApiError> {
-        let Self { language, rating, title, body, author, .. } = self;
-        let fields = [("language", language), ("rating", rating), ("title", title), ("body", body), ("author", author)];
-        NewContent::of_form(fields.map(|(name, value)| (name, value.as_str())))
+    /// The fields of the comment that were filled in. All are texts except the rating, which is a number.
+    fn filled_in(&self) -> Fields {
+        let filled_in = FIELDS.into_iter().filter(|field| !self.get(field).is_empty());
+        let fields = filled_in.map(|field| match self.get(field).parse::<u64>() {
+            Ok(number) if field == "rating" => (field.to_owned(), number.into()),
+            // Forms send line feeds with carriage returns.
+            _ => (field.to_owned(), self.get(field).replace("\r\n", "\n").into()),
+        });
+        fields.collect()
     }
 }
 
@@ -100,21 +92,10 @@ impl Typed {
 #[template(path = "form.html")]
 struct FormPage<'form> {
     head: Head,
-    product: &'form str,
-    all_comments: String,
-    action: String,
+    product: &'form ProductId,
     typed: &'form Typed,
     key: String,
-    ratings: [RatingInput; Rating::ALL.len()],
     problem: Option<Problem>,
-    title_max: usize,
-    body_max: usize,
-    author_max: usize,
-}
-
-struct RatingInput {
-    rating: Rating,
-    checked: bool,
 }
 
 /// The problem, and the name of its field, which is empty for a problem of the whole form.
@@ -156,13 +137,7 @@ impl FormPage<'_> {
 /// Shows the empty form.
 pub(super) async fn show(request: HttpRequest, site: web::Data<Site>) -> Result<HttpResponse, PageError> {
     let product = product(&request, &site)?;
-    let body = render(&product, &Typed::nothing(), process::new_ulid(), None)?;
-    Ok(HttpResponse::Ok()
-        .insert_header(ContentType::html())
-        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-        // The key of the form is valid for one comment.
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .body(body))
+    answer(&product, &Typed::nothing(), process::new_ulid(), None)
 }
 
 /// Creates the comment and redirects to it: the newest comment is on page 1.
@@ -177,7 +152,7 @@ pub(super) async fn post(
     check_origin(&request, &site)?;
     let sent = match body::read(&request, payload, &["application/x-www-form-urlencoded"], FORM_MAX_BYTES).await {
         Err(error @ ApiError::BodyTooLarge { .. }) => {
-            return show_again(&product, &Typed::nothing(), process::new_ulid(), &error);
+            return answer(&product, &Typed::nothing(), process::new_ulid(), Some(&error));
         }
         sent => sent?,
     };
@@ -186,20 +161,10 @@ pub(super) async fn post(
         Ok(place) => Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, place)).finish()),
         Err(error) => {
             let was_used = matches!(error, ApiError::IdempotencyMismatch);
-            let key = if was_used { process::new_ulid() } else { typed.key.clone() };
-            show_again(&product, &typed, key, &error)
+            let key = if was_used { process::new_ulid() } else { typed.get(KEY).to_owned() };
+            answer(&product, &typed, key, Some(&error))
         }
     }
-}
-
-/// Shows the form with the typed fields and their problem.
-fn show_again(product: &ProductId, typed: &Typed, key: String, error: &ApiError) -> Result<HttpResponse, PageError> {
-    let body = render(product, typed, key, Some(Problem::of(error)))?;
-    Ok(error
-        .answer()
-        .insert_header(ContentType::html())
-        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
-        .body(body))
 }
 
 async fn create(
@@ -208,11 +173,11 @@ async fn create(
     product: &ProductId,
     typed: &Typed,
 ) -> Result<String, ApiError> {
-    let content = typed.content()?;
+    let content = NewContent::of_fields(&typed.filled_in())?;
     // Last, so that the token must be typed again as rarely as possible.
-    let writer = tokens.check(Some(typed.token.trim()))?;
-    let key = OwnedKey { writer, key: parse_idempotency_key(&typed.key)? };
-    let comment = create::create(stores, product.clone(), content, Some(key)).await?;
+    let writer = tokens.check(Some(typed.get(TOKEN).trim()))?;
+    let key = IdempotencyKey::parse(typed.get(KEY))?;
+    let comment = write::create(stores, product.clone(), content, writer, Some(key)).await?;
     Ok(links::product_page(product) + &links::fragment(&comment.id))
 }
 
@@ -244,20 +209,20 @@ fn check_origin(request: &HttpRequest, site: &Site) -> Result<(), ApiError> {
     }
 }
 
-fn render(product: &ProductId, typed: &Typed, key: String, problem: Option<Problem>) -> Result<String, ApiError> {
-    let wrong = if problem.is_some() { "Mistake: " } else { "" };
-    let page = FormPage {
-        head: Head::uncanonical(format!("{wrong}Write a comment on {product}"), Robots::NoIndex),
-        product: product.as_str(),
-        all_comments: links::product_page(product),
-        action: links::comment_form(product),
-        key,
-        ratings: Rating::ALL.map(|rating| RatingInput { rating, checked: typed.rating == rating.as_str() }),
-        typed,
-        problem,
-        title_max: CommentText::TITLE_MAX_CHARS,
-        body_max: CommentText::BODY_MAX_CHARS,
-        author_max: CommentText::AUTHOR_MAX_CHARS,
+/// The form with the typed fields and their problem.
+fn answer(
+    product: &ProductId,
+    typed: &Typed,
+    key: String,
+    error: Option<&ApiError>,
+) -> Result<HttpResponse, PageError> {
+    let (mut answer, wrong) = match error {
+        Some(error) => (error.answer(), "Mistake: "),
+        None => (HttpResponse::Ok(), ""),
     };
-    page.render().map_err(ApiError::internal)
+    // The key of the form is valid for one comment.
+    answer.insert_header(caching::NO_STORE);
+    let head = Head { title: format!("{wrong}Write a comment on {product}"), ..Head::default() };
+    let body = FormPage { head, product, typed, key, problem: error.map(Problem::of) }.render();
+    Ok(html(&mut answer, "'self'", body.map_err(ApiError::internal)?))
 }

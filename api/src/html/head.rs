@@ -3,38 +3,17 @@
 //! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
 //! and `Link`.
 
-use super::{assets, script_json::ScriptJson};
+use super::script_json::ScriptJson;
 use crate::{links, site::Site};
 
-/// Permissions for search engines. They may always follow links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Robots {
-    Index,
-    NoIndex,
-}
-
-impl Robots {
-    pub(super) fn index_if(may_index: bool) -> Self {
-        if may_index { Self::Index } else { Self::NoIndex }
-    }
-
-    fn directives(self) -> &'static str {
-        match self {
-            Self::Index => "index,follow",
-            Self::NoIndex => "noindex,follow",
-        }
-    }
-}
-
-/// The head of a page.
-#[derive(Debug)]
+/// The head of a page. By default search engines may not index it.
+#[derive(Debug, Default)]
 pub(super) struct Head {
-    pub(super) style_sheet: &'static str,
-    pub(super) icon: &'static str,
     pub(super) title: String,
     pub(super) description: Option<String>,
-    pub(super) robots: &'static str,
-    /// The absolute URL of the page itself; `None` for error pages.
+    /// Whether search engines may index the page. They may always follow its links.
+    pub(super) may_index: bool,
+    /// The absolute URL of the page itself; `None` for error pages and forms.
     pub(super) canonical: Option<String>,
     pub(super) neighbours: Neighbours,
     pub(super) structured_data: Option<ScriptJson>,
@@ -51,22 +30,8 @@ pub(super) struct Neighbours {
 
 impl Head {
     /// The head of a page at a path.
-    pub(super) fn new(site: &Site, path: &str, title: String, robots: Robots) -> Self {
-        Self { canonical: Some(site.public_url.join(path)), ..Self::uncanonical(title, robots) }
-    }
-
-    /// The head of a page without a canonical address.
-    pub(super) fn uncanonical(title: String, robots: Robots) -> Self {
-        Self {
-            style_sheet: assets::STYLE_SHEET.url(),
-            icon: assets::ICON.url(),
-            title,
-            description: None,
-            robots: robots.directives(),
-            canonical: None,
-            neighbours: Neighbours::default(),
-            structured_data: None,
-        }
+    pub(super) fn new(site: &Site, path: &str, title: String, may_index: bool) -> Self {
+        Self { title, may_index, canonical: Some(site.public_url.join(path)), ..Self::default() }
     }
 
     /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).

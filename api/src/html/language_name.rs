@@ -3,48 +3,28 @@
 use icu_locale::{LanguageIdentifier, LocaleDirectionality};
 use model::Language;
 
-/// The names of a language.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LanguageName {
-    tag: String,
-    english: Option<&'static str>,
-    native: Option<&'static str>,
+/// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
+pub(super) fn english_name(language: &Language) -> String {
+    known(language).map_or_else(|| language.to_string(), |known| named(language, known.to_name()))
 }
 
-impl LanguageName {
-    /// Uses only the language of the tag: `pt-BR` is Portuguese.
-    pub(super) fn of(language: &Language) -> Self {
-        let tag = language.as_str();
-        let primary = tag.split('-').next().unwrap_or_default();
-        let known = match primary.len() {
-            2 => isolang::Language::from_639_1(primary),
-            3 => isolang::Language::from_639_3(primary),
-            _ => None,
-        };
-        Self {
-            tag: tag.to_owned(),
-            english: known.map(|known| known.to_name()),
-            native: known.and_then(|known| known.to_autonym()),
-        }
-    }
+/// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.
+pub(super) fn native_name(language: &Language) -> Option<String> {
+    Some(named(language, known(language)?.to_autonym()?))
+}
 
-    /// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
-    pub(super) fn in_english(&self) -> String {
-        self.named(self.english)
+/// Only the language of the tag: `pt-BR` is Portuguese.
+fn known(language: &Language) -> Option<isolang::Language> {
+    let primary = language.as_str().split('-').next().unwrap_or_default();
+    match primary.len() {
+        2 => isolang::Language::from_639_1(primary),
+        3 => isolang::Language::from_639_3(primary),
+        _ => None,
     }
+}
 
-    /// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.
-    pub(super) fn in_itself(&self) -> Option<String> {
-        self.native.map(|name| self.named(Some(name)))
-    }
-
-    fn named(&self, name: Option<&str>) -> String {
-        match name {
-            Some(name) if self.tag.contains('-') => format!("{name} ({})", self.tag),
-            Some(name) => name.to_owned(),
-            None => self.tag.clone(),
-        }
-    }
+fn named(language: &Language, name: &str) -> String {
+    if language.as_str().contains('-') { format!("{name} ({language})") } else { name.to_owned() }
 }
 
 /// The writing direction of a language: the value of an attribute `dir`.
@@ -58,7 +38,7 @@ pub(super) fn direction(language: &Language) -> &'static str {
 /// The direction of a text. `auto` uses the first letter that has a direction. That is right for a text in another
 /// language than declared, but wrong for a text that begins with a foreign name. So if the language is written from
 /// right to left and any character of the text is too, the text runs from right to left.
-pub(super) fn text_direction(language_direction: &'static str, text: &str) -> &'static str {
+pub(super) fn text_direction(language_direction: &str, text: &str) -> &'static str {
     if language_direction == "rtl" && text.chars().any(runs_right_to_left) { "rtl" } else { "auto" }
 }
 
@@ -90,8 +70,8 @@ mod tests {
             ("x-pig", "x-pig", None),
             ("qqq", "qqq", None),
         ] {
-            let name = LanguageName::of(&language(tag));
-            assert_eq!((name.in_english().as_str(), name.in_itself().as_deref()), (english, native));
+            let language = language(tag);
+            assert_eq!((english_name(&language).as_str(), native_name(&language).as_deref()), (english, native));
         }
     }
 

@@ -30,7 +30,7 @@ mod words;
 
 use actix_web::{HttpRequest, HttpResponse, Route, http::header, web};
 use askama::Template;
-use model::{Filter, Order, PageNumber, PageSize};
+use model::{Filter, Order, PageNumber, PageSize, ProductId};
 
 use crate::{
     error::ApiError,
@@ -43,7 +43,7 @@ use crate::{
     store::StoreClients,
 };
 use error_page::{PageError, html};
-use head::{Head, Robots};
+use head::Head;
 
 /// Registers the pages, the sitemap and `robots.txt`.
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
@@ -73,31 +73,22 @@ fn render(site: &Site, head: &Head, template: &impl Template) -> Result<HttpResp
     if let Some(links) = head.link_header(site) {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, body))
+    Ok(html(&mut answer, "'none'", body))
 }
 
 #[derive(Template)]
 #[template(path = "start.html")]
 struct StartPage<'site> {
     head: Head,
-    products: Vec<SampleProduct<'site>>,
-}
-
-struct SampleProduct<'site> {
-    name: &'site str,
-    href: String,
+    products: &'site [ProductId],
 }
 
 async fn start(site: web::Data<Site>) -> Result<HttpResponse, PageError> {
-    let products = site
-        .sample_products
-        .iter()
-        .map(|product| SampleProduct { name: product.as_str(), href: links::product_page(product) });
-    let robots = Robots::index_if(site.indexable.admits(&Filter::ANY));
-    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), robots);
+    let may_index = site.indexable.admits(&Filter::ANY);
+    let mut head = Head::new(&site, "/", "Pagemark: comments of products".to_owned(), may_index);
     head.description =
         Some("Comments of products, with filters and with page numbers that are real addresses.".to_owned());
-    let page = StartPage { head, products: products.collect() };
+    let page = StartPage { head, products: &site.sample_products };
     render(&site, &page.head, &page)
 }
 

@@ -7,21 +7,21 @@ use page_index::Stats;
 use super::{
     address::Address,
     filters::{FilterLink, Filters},
-    fold::Folded,
-    head::{Head, Neighbours, Robots},
-    language_name::{LanguageName, direction, text_direction},
-    page_bar::PageBar,
+    fold::fold,
+    head::{Head, Neighbours},
+    language_name::{self, direction, english_name, text_direction},
+    page_bar::{BarItem, page_bar},
     structured_data,
-    words::{Average, counted, day, displayed, grouped, in_words, minute},
+    words::{self, Average, counted, day, displayed, grouped, in_words, joined, minute},
 };
-use crate::{error::ApiError, links, read::page::ListingPage, site::Site};
+use crate::{links, read::page::ListingPage, site::Site};
 
 /// A page of comments.
 #[derive(Template)]
 #[template(path = "comments.html")]
-pub(super) struct CommentsPage {
+pub(super) struct CommentsPage<'page> {
     pub(super) head: Head,
-    product: String,
+    address: &'page Address,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
     /// everything.
     which: String,
@@ -30,144 +30,103 @@ pub(super) struct CommentsPage {
     /// The average of the language that the filter selects, and the name of that language.
     average_of_language: Option<(String, Average)>,
     filters: Filters,
-    /// Whether the page shows any choices.
-    has_filters: bool,
     /// "12,275 comments in English, page 3 of 614: 41 to 60, newest first".
     heading: String,
-    order: Order,
     /// The page of the same comments in the other order; `None` where that makes no difference.
     reversed: Option<FilterLink>,
-    comments: Vec<CommentView>,
+    comments: Vec<CommentView<'page>>,
     /// Whether the page index was unavailable.
     is_degraded: bool,
     is_filtered: bool,
-    /// The page itself, and the first page of everything.
-    itself: String,
-    all_comments: String,
     comment_form: Option<String>,
-    page_bar: Option<PageBar>,
+    page_bar: Vec<BarItem>,
 }
 
-struct CommentView {
-    element_id: String,
-    permalink: String,
-    language: String,
+struct CommentView<'page> {
+    comment: &'page Comment,
     language_name: String,
     direction: &'static str,
-    rating: Rating,
     stars: String,
-    title: Option<DirectedText>,
-    body: DirectedText,
+    body_direction: &'static str,
+    beginning: String,
     /// The part below the beginning of a long body, folded.
-    rest: Option<FoldedText>,
-    author: Option<String>,
-    instant: String,
+    rest: Option<String>,
     time: String,
 }
 
-struct FoldedText {
-    text: String,
-    /// "8,500 more characters".
-    length: String,
-}
-
-struct DirectedText {
-    text: String,
-    direction: &'static str,
-}
-
-impl CommentsPage {
+impl<'page> CommentsPage<'page> {
     /// The page at an address. Without the page index it has neither totals nor stats.
-    ///
-    /// # Errors
-    /// A mistake of the service.
     pub(super) fn new(
         site: &Site,
-        address: &Address,
-        listing: &ListingPage,
+        address: &'page Address,
+        listing: &'page ListingPage,
         stats: Option<&Stats>,
-    ) -> Result<Self, ApiError> {
+    ) -> Self {
         let Address { query, number } = address;
         let total_pages = listing.total.map(|total| pages_led_to(address, listing, total));
         let filter = in_words(&query.filter);
-        let average = stats.and_then(Average::of_product);
-        let average_of_language = query
-            .filter
-            .language()
-            .and_then(|language| Some((LanguageName::of(language).in_english(), Average::of(&stats?.by_rating)?)));
-        let place = total_pages
-            .filter(|total_pages| *total_pages > 1)
-            .map(|total_pages| format!("page {} of {}", grouped(number.get()), grouped(total_pages)));
-        let subject = match filter.is_empty() {
-            true => format!("Comments on {}", query.product),
-            false => format!("Comments on {}, {filter}", query.product),
-        };
-        let title = joined(Some(subject.clone()), place.clone());
-        let title = if query.order == Order::Newest { title } else { format!("{title}, {} first", query.order) };
+        let average = stats.and_then(|stats| Average::of(&stats.by_rating_in_any_language));
+        let language = query.filter.language();
+        let average_of_language =
+            language.and_then(|language| Some((english_name(language), Average::of(&stats?.by_rating)?)));
+        let pages = total_pages.filter(|total_pages| *total_pages > 1);
+        let place = pages.map(|pages| format!("page {} of {}", grouped(number.get()), grouped(pages)));
+        let order = format!("{} first", query.order);
+        let subject = joined([Some(format!("Comments on {}", query.product)), filter.clone()]);
+        let other_order = (query.order != Order::default()).then(|| order.clone());
+        let title = joined([Some(subject.clone()), place.clone(), other_order]);
         // Pages without comments are not searched for, and any address at all is a page of some product without
         // comments.
         let may_index = site.indexable.admits_in(&query.filter, query.order) && !listing.comments.is_empty();
-        let robots = Robots::index_if(may_index);
-        let mut head = Head::new(site, &address.canonical(), title, robots);
+        let mut head = Head::new(site, &address.canonical(), title, may_index);
         head.description = Some(describe(address, listing, average.as_ref(), &subject));
         head.neighbours = total_pages.map(|total_pages| neighbours(address, total_pages)).unwrap_or_default();
-        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments)?;
+        head.structured_data = structured_data::of_page(site, &query.product, average.as_ref(), &listing.comments);
         let counted = listing.total.map_or_else(|| format!("The {} comments", query.order), counted);
-        let counted = if filter.is_empty() { counted } else { format!("{counted} {filter}") };
-        let mut heading = joined(Some(counted), place);
+        let counted = if let Some(filter) = &filter { format!("{counted} {filter}") } else { counted };
+        let mut heading = joined([Some(counted), place]);
         if let Some((from, to)) = shown(address, listing).filter(|(from, to)| from < to) {
-            if total_pages.is_some_and(|total_pages| total_pages > 1) {
+            if pages.is_some() {
                 heading.push_str(&format!(": {} to {}", grouped(from), grouped(to)));
             }
-            heading.push_str(&format!(", {} first", query.order));
+            heading = joined([Some(heading), Some(order)]);
         }
         let reversed = || FilterLink {
             href: address.reversed(),
             nofollow: !site.indexable.admits_in(&query.filter, query.order.reversed()),
         };
         let page = (*number > PageNumber::FIRST).then(|| format!("page {}", grouped(number.get())));
-        Ok(Self {
+        Self {
             head,
-            product: query.product.to_string(),
-            which: joined((!filter.is_empty()).then_some(filter), page),
+            address,
+            which: joined([filter, page]),
             average,
             average_of_language,
             filters: Filters::new(site, address, stats),
             heading,
-            order: query.order,
             reversed: listing.total.is_none_or(|total| total > 1).then(reversed),
-            has_filters: query.filter != Filter::ANY || !listing.comments.is_empty(),
             comments: listing.comments.iter().map(CommentView::new).collect(),
             is_degraded: listing.total.is_none(),
             is_filtered: query.filter != Filter::ANY,
-            itself: address.canonical(),
-            all_comments: address.listing_page(&Filter::ANY, PageNumber::FIRST),
             comment_form: site.comment_form.then(|| links::comment_form(&query.product)),
-            page_bar: total_pages.and_then(|total_pages| PageBar::new(address, total_pages)),
-        })
+            page_bar: total_pages.map(|total_pages| page_bar(address, total_pages)).unwrap_or_default(),
+        }
     }
 }
 
-impl CommentView {
-    fn new(comment: &Comment) -> Self {
-        let language_direction = direction(&comment.language);
-        let directed =
-            |text: &str| DirectedText { text: text.to_owned(), direction: text_direction(language_direction, text) };
+impl<'page> CommentView<'page> {
+    fn new(comment: &'page Comment) -> Self {
+        let direction = direction(&comment.language);
         let body = displayed(&comment.text.body);
-        let Folded { beginning, rest } = Folded::new(body);
+        let (beginning, rest) = fold(body);
         Self {
-            element_id: links::element_id(&comment.id),
-            permalink: links::permalink(&comment.id),
-            language: comment.language.to_string(),
-            language_name: LanguageName::of(&comment.language).in_english(),
-            direction: language_direction,
-            rating: comment.rating,
+            comment,
+            language_name: english_name(&comment.language),
+            direction,
             stars: stars(comment.rating),
-            title: comment.text.title.as_deref().map(directed),
-            body: DirectedText { text: beginning, direction: text_direction(language_direction, body) },
-            rest: rest.map(FoldedText::new),
-            author: comment.text.author.clone(),
-            instant: comment.created_at.to_string(),
+            body_direction: text_direction(direction, body),
+            beginning,
+            rest,
             time: minute(comment.created_at),
         }
     }
@@ -190,13 +149,6 @@ fn neighbours(address: &Address, total_pages: u64) -> Neighbours {
         prev: current.checked_sub(1).and_then(page),
         next: (current < total_pages).then(|| current + 1).and_then(page),
         last: page(total_pages),
-    }
-}
-
-impl FoldedText {
-    fn new(text: String) -> Self {
-        let chars = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        Self { length: format!("{} more characters", grouped(chars)), text }
     }
 }
 
@@ -225,10 +177,6 @@ fn shown(address: &Address, listing: &ListingPage) -> Option<(u64, u64)> {
     let before = address.number.skip(address.query.page_size);
     let count = u64::try_from(listing.comments.len()).ok().filter(|count| *count > 0)?;
     Some((before + 1, before.saturating_add(count)))
-}
-
-fn joined(first: Option<String>, second: Option<String>) -> String {
-    first.into_iter().chain(second).collect::<Vec<_>>().join(", ")
 }
 
 fn stars(rating: Rating) -> String {

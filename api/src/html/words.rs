@@ -1,9 +1,8 @@
 //! Formats numbers, times and filters for people.
 
 use model::{Filter, Rating, Timestamp};
-use page_index::Stats;
 
-use super::language_name::LanguageName;
+use super::language_name::english_name;
 use crate::json::stats;
 
 /// An average rating, and the number of comments behind it.
@@ -22,11 +21,6 @@ impl Average {
         Some(Self { text, total: stats::total(by_rating) })
     }
 
-    /// The average of the whole product.
-    pub(super) fn of_product(stats: &Stats) -> Option<Self> {
-        Self::of(&stats.by_rating_in_any_language)
-    }
-
     /// "12,275 comments".
     pub(super) fn counted(&self) -> String {
         counted(self.total)
@@ -38,11 +32,16 @@ pub(super) fn displayed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r', '\n'])
 }
 
-/// A filter in words, such as "in English, rated 1, 2 or 5"; empty for a filter that matches everything.
-pub(super) fn in_words(filter: &Filter) -> String {
-    let language = filter.language().map(|language| format!("in {}", LanguageName::of(language).in_english()));
+/// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
+pub(super) fn in_words(filter: &Filter) -> Option<String> {
+    let language = filter.language().map(|language| format!("in {}", english_name(language)));
     let ratings = filter.ratings().map(|ratings| format!("rated {}", listed(ratings.iter())));
-    language.into_iter().chain(ratings).collect::<Vec<_>>().join(", ")
+    Some(joined([language, ratings])).filter(|words| !words.is_empty())
+}
+
+/// Those of the texts that exist, with commas between them.
+pub(super) fn joined<const N: usize>(texts: [Option<String>; N]) -> String {
+    texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// "1, 2 or 5".
@@ -63,17 +62,17 @@ pub(super) fn counted(total: u64) -> String {
     }
 }
 
+/// "8,500 more characters": the length of a text.
+pub(super) fn more_characters(text: &str) -> String {
+    format!("{} more characters", grouped(u64::try_from(text.chars().count()).unwrap_or(u64::MAX)))
+}
+
 /// The number with its thousands separated, `392,716`.
 pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
     }
-    grouped
 }
 
 /// The day of an instant, `29 Feb 2024`, in UTC.
@@ -97,24 +96,23 @@ mod tests {
 
     #[test]
     fn a_filter_is_described_in_words() {
-        let words = |language: &str, ratings: &str| {
-            in_words(&Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok()))
-        };
-        assert_eq!(words("~", "~"), "");
-        assert_eq!(words("en", "~"), "in English");
-        assert_eq!(words("pt-BR", "5"), "in Portuguese (pt-BR), rated 5");
-        assert_eq!(words("~", "1.2.5"), "rated 1, 2 or 5");
+        for (language, ratings, words) in [
+            ("~", "~", None),
+            ("en", "~", Some("in English")),
+            ("pt-BR", "5", Some("in Portuguese (pt-BR), rated 5")),
+            ("~", "1.2.5", Some("rated 1, 2 or 5")),
+        ] {
+            let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+            assert_eq!(in_words(&filter).as_deref(), words);
+        }
     }
 
     #[test]
     fn numbers_and_times_are_written_for_people() {
         let at = |text: &str| Timestamp::parse(text).unwrap();
-        assert_eq!(
-            (grouped(0), grouped(999), grouped(1_000), grouped(392_716)),
-            ("0".into(), "999".into(), "1,000".into(), "392,716".into())
-        );
+        assert_eq!([0, 999, 1_000, 392_716].map(grouped), ["0", "999", "1,000", "392,716"]);
         assert_eq!(day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
         assert_eq!(minute(at("2016-12-05T00:07:59.999Z")), "5 Dec 2016, 00:07 UTC");
-        assert_eq!((counted(1), counted(12_275)), ("1 comment".into(), "12,275 comments".into()));
+        assert_eq!([1, 12_275].map(counted), ["1 comment", "12,275 comments"]);
     }
 }

@@ -7,10 +7,9 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::CommentBody,
-    fields::CommentChange,
-    headers::{IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch},
+    fields::{CommentChange, read_change},
+    headers::{IF_MATCH, IF_NONE_MATCH, Revisions, if_match, if_none_match},
     parameters::{COMMENT_ID, LANGUAGE, ORDER, PAGE_SIZE, Parameter, Parsed, Query, RATING, Request},
-    responses::{BodyErrors, NotAtRevision, NotFound, ReadErrors, WriteErrors},
 };
 use crate::{
     error::ApiError,
@@ -19,18 +18,13 @@ use crate::{
     store::StoreClients,
 };
 
-/// A request to read a comment.
-pub(crate) struct GetRequest {
-    id: CommentId,
-}
-
-impl Request for GetRequest {
+impl Request for CommentId {
     const PARAMETERS: &'static [&'static Parameter] = &[&COMMENT_ID];
 
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id })
+        Ok(id)
     }
 }
 
@@ -38,9 +32,8 @@ impl Request for GetRequest {
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
-    operation_id = "get_comment",
     tag = "comments",
-    params(Parsed<GetRequest>),
+    params(Parsed<CommentId>),
     responses(
         (
             status = 200,
@@ -48,12 +41,10 @@ impl Request for GetRequest {
             body = CommentBody<'static>,
             headers(("ETag" = String, description = "Its revision, for `If-Match`")),
         ),
-        NotFound,
-        ReadErrors,
     ),
 )]
-pub(crate) async fn get(
-    Parsed(GetRequest { id }): Parsed<GetRequest>,
+pub(crate) async fn get_comment(
+    Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
@@ -63,11 +54,11 @@ pub(crate) async fn get(
     Ok(answer)
 }
 
-/// A request to change or delete a comment, and the revisions at which it may be changed.
+/// A request to change or delete a comment, and the revisions at which that may happen and may not.
 pub(crate) struct WriteRequest {
     id: CommentId,
-    if_match: IfMatch,
-    if_none_match: IfNoneMatch,
+    if_match: Revisions,
+    if_none_match: Revisions,
 }
 
 impl Request for WriteRequest {
@@ -76,7 +67,7 @@ impl Request for WriteRequest {
     fn read(request: &HttpRequest) -> Result<Self, ApiError> {
         let id = comment_id(request, 4)?;
         Query::read(request, Self::PARAMETERS)?;
-        Ok(Self { id, if_match: IfMatch::read(request)?, if_none_match: IfNoneMatch::read(request)? })
+        Ok(Self { id, if_match: if_match(request)?, if_none_match: if_none_match(request)? })
     }
 }
 
@@ -84,7 +75,6 @@ impl Request for WriteRequest {
 #[utoipa::path(
     patch,
     path = "/api/v1/comments/{id}",
-    operation_id = "change_comment",
     tag = "comments",
     params(Parsed<WriteRequest>),
     request_body(content(
@@ -98,45 +88,39 @@ impl Request for WriteRequest {
             body = CommentBody<'static>,
             headers(("ETag" = String, description = "Its new revision")),
         ),
-        NotFound,
-        BodyErrors,
-        NotAtRevision,
-        WriteErrors,
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn patch(
+pub(crate) async fn change_comment(
     _: Writer,
-    Parsed(request): Parsed<WriteRequest>,
-    CommentChange(patch): CommentChange,
+    Parsed(target): Parsed<WriteRequest>,
+    request: HttpRequest,
+    payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &request).await?;
-    Ok(answer(&stores.patch(&request.id, expected, &patch).await?))
+    let patch = read_change(&request, payload).await?;
+    let expected = expected_revision(&stores, &target).await?;
+    Ok(answer(&stores.patch(&target.id, expected, &patch).await?))
 }
 
 /// The end of a comment.
 #[utoipa::path(
     delete,
     path = "/api/v1/comments/{id}",
-    operation_id = "delete_comment",
     tag = "comments",
     params(Parsed<WriteRequest>),
     responses(
         (status = 204, description = "It is gone; pages stop showing it a moment later"),
-        NotFound,
-        NotAtRevision,
-        WriteErrors,
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn delete(
+pub(crate) async fn delete_comment(
     _: Writer,
-    Parsed(request): Parsed<WriteRequest>,
+    Parsed(target): Parsed<WriteRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let expected = expected_revision(&stores, &request).await?;
-    stores.delete(&request.id, expected).await?;
+    let expected = expected_revision(&stores, &target).await?;
+    stores.delete(&target.id, expected).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -144,23 +128,24 @@ pub(crate) async fn delete(
 ///
 /// `If-Match` is evaluated first (RFC 9110 section 13.2.2). A comment never has a revision twice. So if `If-None-Match`
 /// does not exclude a revision now, it does not exclude it when the write happens.
-async fn expected_revision(stores: &StoreClients, request: &WriteRequest) -> Result<Option<Revision>, ApiError> {
-    let WriteRequest { id, if_match, if_none_match } = request;
+async fn expected_revision(stores: &StoreClients, target: &WriteRequest) -> Result<Option<Revision>, ApiError> {
+    let WriteRequest { id, if_match, if_none_match } = target;
+    let excludes_nothing = matches!(if_none_match, Revisions::These(excluded) if excluded.is_empty());
     match if_match {
-        IfMatch::Any if if_none_match.is_open() => return Ok(None),
-        IfMatch::OneOf(revisions) if if_none_match.is_open() && revisions.len() == 1 => {
+        Revisions::All if excludes_nothing => return Ok(None),
+        Revisions::These(revisions) if excludes_nothing && revisions.len() == 1 => {
             return Ok(revisions.first().copied());
         }
-        IfMatch::Any | IfMatch::OneOf(_) => {}
+        Revisions::All | Revisions::These(_) => {}
     }
     let current = stores.comment(id).await?.ok_or(ApiError::NoSuchComment)?.revision;
-    let expected = match if_match {
-        IfMatch::Any => None,
-        // The write requires the current revision.
-        IfMatch::OneOf(revisions) if revisions.contains(&current) => Some(current),
-        IfMatch::OneOf(_) => return Err(ApiError::RevisionMismatch { current }),
-    };
-    if if_none_match.excludes(current) { Err(ApiError::RevisionExcluded { current }) } else { Ok(expected) }
+    if !if_match.contains(current) {
+        return Err(ApiError::RevisionMismatch { current });
+    }
+    if if_none_match.contains(current) {
+        return Err(ApiError::RevisionExcluded { current });
+    }
+    Ok(if let Revisions::These(_) = if_match { Some(current) } else { None })
 }
 
 fn answer(comment: &Comment) -> HttpResponse {
@@ -202,16 +187,13 @@ pub(crate) struct PositionBody {
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}/position",
-    operation_id = "comment_position",
     tag = "comments",
     params(Parsed<PositionRequest>),
     responses(
         (status = 200, description = "Its page and place", body = PositionBody),
-        NotFound,
-        ReadErrors,
     ),
 )]
-pub(crate) async fn position(
+pub(crate) async fn comment_position(
     Parsed(request): Parsed<PositionRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {

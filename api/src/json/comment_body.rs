@@ -2,15 +2,12 @@
 
 use model::{Comment, Revision, Timestamp};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 /// A comment.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Comment, example = json!({
-    "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
-    "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
-    "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
-}))]
+#[schema(as = Comment, example = example)]
 pub(crate) struct CommentBody<'comment> {
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$")]
     id: &'comment str,
@@ -46,4 +43,13 @@ impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
             revision: comment.revision,
         }
     }
+}
+
+/// The comment that the OpenAPI document shows.
+pub(super) fn example() -> Value {
+    json!({
+        "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
+        "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
+        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
+    })
 }

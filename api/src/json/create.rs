@@ -1,28 +1,27 @@
 //! `POST /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, ProductId};
-use table::{Created, Idempotency, NewComment};
+use model::ProductId;
 
 use super::{
     comment_body::CommentBody,
-    fields::NewContent,
+    fields::read_content,
     headers::{IDEMPOTENCY_KEY, idempotency_key},
     parameters::{PRODUCT, Parameter, Parsed, Query, Request},
-    responses::{BodyErrors, RepeatedDifferently, WriteErrors},
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, PROBLEM_JSON, Problem},
     http::{entity_tag::strong_tag, path_and_query},
     links,
-    secrets::{WriteTokenHash, Writer},
+    secrets::Writer,
     store::StoreClients,
+    write::{self, IdempotencyKey, content::NewContent},
 };
 
 /// A request to create a comment.
 pub(crate) struct CreateRequest {
     product: ProductId,
-    key: Option<String>,
+    key: Option<IdempotencyKey>,
 }
 
 impl Request for CreateRequest {
@@ -43,7 +42,6 @@ impl Request for CreateRequest {
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",
-    operation_id = "create_comment",
     tag = "comments",
     params(Parsed<CreateRequest>),
     request_body(content = NewContent, content_type = "application/json"),
@@ -63,59 +61,33 @@ impl Request for CreateRequest {
                 ("position" = (operation_id = "comment_position", parameters(("id" = "$response.body#/id")))),
             ),
         ),
-        BodyErrors,
-        RepeatedDifferently,
-        WriteErrors,
+        (
+            status = 409,
+            description = "The comment that this `Idempotency-Key` created has been deleted since, and an earlier \
+                           version of the service created it",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
+        (
+            status = 422,
+            description = "This `Idempotency-Key` was used for another request",
+            body = Problem<'static>,
+            content_type = PROBLEM_JSON,
+        ),
     ),
     security(("write_token" = [])),
 )]
-pub(crate) async fn comment(
+pub(crate) async fn create_comment(
     Writer(writer): Writer,
     Parsed(CreateRequest { product, key }): Parsed<CreateRequest>,
-    content: NewContent,
+    request: HttpRequest,
+    payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let key = key.map(|key| OwnedKey { writer, key });
-    let comment = create(&stores, product, content, key).await?;
+    let content = read_content(&request, payload).await?;
+    let comment = write::create(&stores, product, content, writer, key).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
         .json(CommentBody::from(&comment)))
-}
-
-/// A client's key, and the token that it was sent with: only the two together identify a request.
-pub(crate) struct OwnedKey {
-    pub(crate) writer: WriteTokenHash,
-    pub(crate) key: String,
-}
-
-/// Creates a comment, dated now. A request whose key was used before gets the comment that was created then.
-///
-/// # Errors
-/// The key was used for another request; the table's.
-pub(crate) async fn create(
-    stores: &StoreClients,
-    product: ProductId,
-    content: NewContent,
-    key: Option<OwnedKey>,
-) -> Result<Comment, ApiError> {
-    let idempotency = match key {
-        Some(OwnedKey { writer, key }) => {
-            Some(Idempotency { client: writer.to_string(), key, body_hash: content.hash(&product)? })
-        }
-        None => None,
-    };
-    // One instant for both makes cursors at the comment shorter.
-    let created_at = process::now();
-    let new = NewComment {
-        id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
-        product,
-        language: content.language,
-        rating: content.rating,
-        created_at,
-        text: content.text,
-    };
-    // A repeated request gets the answer of the first one.
-    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
-    Ok(comment)
 }

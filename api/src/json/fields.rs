@@ -1,112 +1,63 @@
-//! Bodies of writes: what fields they have, how the OpenAPI document describes them, and how they are read. Every field
-//! is checked, and none is ignored.
+//! Bodies of writes: how they are read, and how the OpenAPI document describes them.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, fmt};
 
-use actix_web::{FromRequest, HttpRequest, dev, web};
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use futures_util::future::LocalBoxFuture;
-use model::{CommentText, Language, ProductId, Rating};
+use actix_web::{HttpRequest, web};
+use model::CommentText;
 use serde::{
-    Deserialize, Deserializer,
+    Deserializer,
     de::{Error, MapAccess, Visitor},
 };
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::json;
 use table::CommentPatch;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{Object, ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::AdditionalProperties},
 };
 
 use super::schema;
 use crate::{
     error::ApiError,
-    http::{
-        body::{self, BODY_MAX_BYTES},
-        path_and_query::repeated,
-    },
+    http::body::{self, BODY_MAX_BYTES},
+    write::content::{Fields, NewContent, change},
 };
 
-/// The name, the schema and the description of a field.
-type Field = (&'static str, fn() -> Object, Option<&'static str>);
-
 /// The fields of a comment that a client may set.
-const FIELDS: [Field; 5] = [
-    ("language", schema::language, Some("The language it is written in: a BCP 47 tag")),
-    ("rating", schema::rating, None),
-    ("title", schema::title, Some("One line; without a visible character it is none")),
-    (
-        "body",
-        schema::body,
-        Some("The text, with at least one visible character; line breaks and tabs are its only control characters"),
-    ),
-    ("author", schema::author, Some("The name to show, one line; without a visible character it is none")),
-];
-
 fn fields_schema() -> ObjectBuilder {
-    let schema = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    FIELDS.into_iter().fold(schema, |all, (name, schema, description)| {
-        let mut schema = schema();
-        schema.description = description.map(str::to_owned);
-        all.property(name, schema)
-    })
+    let line = |max_chars, description| schema::optional_line(max_chars).description(Some(description));
+    let language = schema::language().description(Some("The language it is written in: a BCP 47 tag"));
+    let title = line(CommentText::TITLE_MAX_CHARS, "One line; without a visible character it is none");
+    let body = schema::body().description(Some(
+        "The text, with at least one visible character; line breaks and tabs are its only control characters",
+    ));
+    let author =
+        line(CommentText::AUTHOR_MAX_CHARS, "The name to show, one line; without a visible character it is none");
+    ObjectBuilder::new()
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .property("language", language)
+        .property("rating", schema::rating())
+        .property("title", title)
+        .property("body", body)
+        .property("author", author)
 }
 
-/// The content of a new comment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewContent {
-    pub(crate) language: Language,
-    pub(crate) rating: Rating,
-    pub(crate) text: CommentText,
+/// Reads the content of a new comment from the body of a request.
+pub(crate) async fn read_content(request: &HttpRequest, payload: web::Payload) -> Result<NewContent, ApiError> {
+    let body = body::read(request, payload, &["application/json"], BODY_MAX_BYTES).await?;
+    NewContent::of_fields(&parse(&body)?)
 }
 
-impl NewContent {
-    /// The content in the fields of a form. All are texts except the rating, which is a number. Empty ones were not
-    /// filled in.
-    ///
-    /// # Errors
-    /// Names the field that is missing, wrong, unknown, or given twice.
-    pub(crate) fn of_form<'form>(pairs: impl IntoIterator<Item = (&'form str, &'form str)>) -> Result<Self, ApiError> {
-        let mut fields = BTreeMap::new();
-        for (name, text) in pairs.into_iter().filter(|(_, text)| !text.is_empty()) {
-            let value = match text.parse::<u64>() {
-                Ok(number) if name == "rating" => Value::from(number),
-                // Forms send line feeds with carriage returns.
-                _ => Value::from(text.replace("\r\n", "\n")),
-            };
-            if fields.insert(name.to_owned(), value).is_some() {
-                return Err(repeated(name.to_owned()));
-            }
-        }
-        Self::of_fields(&Fields(fields))
-    }
-
-    fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
-        let CommentPatch { language, rating, title, body, author } = fields.check()?;
-        let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
-        let language = language.ok_or_else(missing("language"))?;
-        let rating = rating.ok_or_else(missing("rating"))?;
-        let body = body.ok_or_else(missing("body"))?;
-        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
-    }
-
-    /// A hash of a request to create this content, independent of its spelling.
-    pub(crate) fn hash(&self, product: &ProductId) -> Result<String, ApiError> {
-        let request =
-            serde_json::to_vec(&(product, &self.language, self.rating, &self.text)).map_err(ApiError::internal)?;
-        Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
-    }
+/// Reads a change of a comment from the body of a request.
+pub(crate) async fn read_change(request: &HttpRequest, payload: web::Payload) -> Result<CommentPatch, ApiError> {
+    let accepted = &["application/json", "application/merge-patch+json"];
+    change(&parse(&body::read(request, payload, accepted, BODY_MAX_BYTES).await?)?)
 }
 
-impl FromRequest for NewContent {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
-        let fields = Fields::read(request, payload, &["application/json"]);
-        Box::pin(async { Self::of_fields(&fields.await?) })
-    }
+/// The fields of a JSON object, none of them twice.
+fn parse(body: &[u8]) -> Result<Fields, ApiError> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let fields = json.deserialize_map(FieldsVisitor).and_then(|fields| json.end().map(|()| fields));
+    fields.map_err(|error| ApiError::BrokenBody(error.to_string()))
 }
 
 impl PartialSchema for NewContent {
@@ -127,18 +78,7 @@ impl ToSchema for NewContent {
 }
 
 /// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CommentChange(pub(crate) CommentPatch);
-
-impl FromRequest for CommentChange {
-    type Error = ApiError;
-    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut dev::Payload) -> Self::Future {
-        let fields = Fields::read(request, payload, &["application/json", "application/merge-patch+json"]);
-        Box::pin(async { fields.await?.check().map(Self) })
-    }
-}
+pub(crate) struct CommentChange;
 
 impl PartialSchema for CommentChange {
     fn schema() -> RefOr<Schema> {
@@ -148,171 +88,36 @@ impl PartialSchema for CommentChange {
     }
 }
 
-impl ToSchema for CommentChange {
-    fn name() -> Cow<'static, str> {
-        "CommentChange".into()
-    }
-}
+impl ToSchema for CommentChange {}
 
-/// The fields of a JSON object, none of them twice.
-#[derive(Debug)]
-struct Fields(BTreeMap<String, Value>);
+struct FieldsVisitor;
 
-impl Fields {
-    fn read(
-        request: &HttpRequest,
-        payload: &mut dev::Payload,
-        accepted: &'static [&'static str],
-    ) -> impl Future<Output = Result<Self, ApiError>> + use<> {
-        let (request, payload) = (request.clone(), web::Payload::from_request(request, payload));
-        async move {
-            let payload = payload.await.map_err(|error| ApiError::internal(error.to_string()))?;
-            Self::parse(&body::read(&request, payload, accepted, BODY_MAX_BYTES).await?)
-        }
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        serde_json::from_slice(body).map_err(|error| ApiError::BrokenBody(error.to_string()))
-    }
-
-    /// The fields as a change: those that are missing stay as they are.
-    ///
-    /// # Errors
-    /// Names the field that is wrong or unknown.
-    fn check(&self) -> Result<CommentPatch, ApiError> {
-        if let Some(unknown) = self.0.keys().find(|name| !FIELDS.iter().any(|(known, ..)| known == name)) {
-            let problem =
-                format!("is not a field that can be set; there are {}", FIELDS.map(|(name, ..)| name).join(", "));
-            return Err(ApiError::invalid(unknown.clone(), problem));
-        }
-        let optional = |field| self.0.get(field).map(|value| parse_optional_text(field, value)).transpose();
-        let body = self.0.get("body").map(|value| parse_text("body", value)).transpose()?;
-        Ok(CommentPatch {
-            language: self.0.get("language").map(parse_language).transpose()?,
-            rating: self.0.get("rating").map(parse_rating).transpose()?,
-            title: optional("title")?.map(CommentText::new_title).transpose()?,
-            body: body.map(CommentText::new_body).transpose()?,
-            author: optional("author")?.map(CommentText::new_author).transpose()?,
-        })
-    }
-}
-
-fn parse_language(value: &Value) -> Result<Language, ApiError> {
-    Ok(Language::parse(&parse_text("language", value)?)?)
-}
-
-fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
-    // To JSON, 4 and 4.0 are the same number.
-    value.as_f64().and_then(|number| Rating::of_number(number).ok()).ok_or_else(|| {
-        ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
-    })
-}
-
-fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Null => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Err(ApiError::invalid(field, format!("must be a text, not {}", shown(value))))
-        }
-    }
-}
-
-fn parse_optional_text(field: &'static str, value: &Value) -> Result<Option<String>, ApiError> {
-    if value.is_null() { Ok(None) } else { parse_text(field, value).map(Some) }
-}
-
-/// A value in a form that a message may repeat.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.chars().nth(40).is_some() => "a long text".to_owned(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if fields.insert(name, value).is_some() {
-                        return Err(A::Error::custom("a field occurs twice"));
-                    }
-                }
-                Ok(Fields(fields))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Fields::new();
+        while let Some((name, value)) = map.next_entry()? {
+            if fields.insert(name, value).is_some() {
+                return Err(A::Error::custom("a field occurs twice"));
             }
         }
-
-        deserializer.deserialize_map(FieldsVisitor)
+        Ok(fields)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Language;
+
     use super::*;
 
-    fn field_of<T: fmt::Debug>(result: Result<T, ApiError>) -> String {
-        match result {
-            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
-            other => panic!("{other:?}"),
-        }
-    }
-
     fn content(json: &str) -> Result<NewContent, ApiError> {
-        NewContent::of_fields(&Fields::parse(json.as_bytes())?)
-    }
-
-    fn patch(json: &str) -> Result<CommentPatch, ApiError> {
-        Fields::parse(json.as_bytes())?.check()
-    }
-
-    #[test]
-    fn every_wrong_field_is_named() {
-        for rating in
-            ["0", "6", "4.5", "\"five\"", "\"5\"", "null", "[]", "true", "-1", "1e400", "18446744073709551616"]
-        {
-            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
-            match content(&json) {
-                Err(ApiError::Invalid { field, .. }) => assert_eq!(field, "rating", "{rating}"),
-                // JSON's own parser refuses this number.
-                Err(ApiError::BrokenBody(_)) => assert_eq!(rating, "1e400"),
-                other => panic!("{rating}: {other:?}"),
-            }
-        }
-        for language in ["\"e\"", "\"en_US\"", "1", "null", "{}"] {
-            let json = format!(r#"{{"language": {language}, "rating": 5, "body": "b"}}"#);
-            assert_eq!(field_of(content(&json)), "language", "{language}");
-        }
-        assert_eq!(field_of(content(r#"{"rating": 5, "body": "b"}"#)), "language");
-        assert_eq!(field_of(content(r#"{"language": "en", "body": "b"}"#)), "rating");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": 5}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": " "}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "a\u0000"}"#)), "body");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "title": 1}"#)), "title");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "author": []}"#)), "author");
-        assert_eq!(field_of(content(r#"{"language": "en", "rating": 5, "body": "b", "id": "x"}"#)), "id");
-        let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
-        assert_eq!(field_of(content(&long)).chars().count(), 81);
-    }
-
-    #[test]
-    fn a_rating_is_a_number_however_it_is_written() {
-        for rating in ["4", "4.0", "0.4e1"] {
-            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
-            assert_eq!(content(&json).unwrap().rating, Rating::new(4).unwrap());
-        }
+        NewContent::of_fields(&parse(json.as_bytes())?)
     }
 
     #[test]
@@ -323,6 +128,7 @@ mod tests {
         };
         assert_eq!(problem("{\n\"rating\": }"), "expected value at line 2 column 11");
         assert!(problem("").contains("line 1"));
+        assert!(problem(r#"{"rating": 1e400}"#).contains("out of range"));
         assert!(problem("[1]").contains("expected an object"));
         assert!(problem(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
         assert!(problem(r#"{"body": "\ud800"}"#).contains("line 1"));
@@ -352,34 +158,5 @@ mod tests {
         let content = content(&json).unwrap();
         assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
         assert!(json.len() > BODY_MAX_BYTES - 8 * 1024, "the limit is no larger than it has to be: {}", json.len());
-    }
-
-    #[test]
-    fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
-        let product = ProductId::parse("p").unwrap();
-        let hash = |json: &str| content(json).unwrap().hash(&product).unwrap();
-        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
-        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
-        assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
-        let other = ProductId::parse("q").unwrap();
-        assert_ne!(one, content(r#"{"body":"b","rating":5,"language":"pt-BR"}"#).unwrap().hash(&other).unwrap());
-    }
-
-    #[test]
-    fn null_removes_a_title_but_no_rating() {
-        assert_eq!(patch("{}").unwrap(), CommentPatch::default());
-        let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
-        assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
-        for field in ["language", "rating", "body"] {
-            assert_eq!(field_of(patch(&format!(r#"{{"{field}": null}}"#))), field);
-        }
-    }
-
-    #[test]
-    fn a_change_is_refused_for_its_texts_before_the_comment_is_looked_at() {
-        for (field, text) in [("title", "a\\nb"), ("body", "\u{200b}"), ("author", "\\u0007")] {
-            assert_eq!(field_of(patch(&format!(r#"{{"{field}": "{text}"}}"#))), field);
-        }
-        assert_eq!(patch(r#"{"title": " "}"#).unwrap().title, Some(None));
     }
 }

@@ -5,11 +5,8 @@ use model::Revision;
 use serde_json::json;
 use utoipa::openapi::path::ParameterIn;
 
-use super::{
-    parameters::Parameter,
-    schema::{self, IDEMPOTENCY_KEY_MAX_LEN},
-};
-use crate::error::ApiError;
+use super::{parameters::Parameter, schema};
+use crate::{error::ApiError, write::IdempotencyKey};
 
 pub(crate) static IF_MATCH: Parameter = Parameter {
     name: "If-Match",
@@ -28,84 +25,34 @@ pub(crate) static IF_NONE_MATCH: Parameter = Parameter {
 };
 
 pub(crate) static IDEMPOTENCY_KEY: Parameter = Parameter {
-    name: "Idempotency-Key",
+    name: IdempotencyKey::HEADER,
     place: ParameterIn::Header,
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
-    schema: || schema::idempotency_key().into(),
+    schema: || schema::text("^[!-~]+$").max_length(Some(IdempotencyKey::MAX_LEN)).into(),
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
 };
 
-/// The condition of the header `If-Match`.
+/// The revisions that a header lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IfMatch {
-    /// No condition, or `*`: any revision will do.
-    Any,
-    /// One of these revisions; empty when no comment can have such entity tags.
-    OneOf(Vec<Revision>),
+pub(crate) enum Revisions {
+    /// `*`: all of them.
+    All,
+    /// These; none when no comment can have the listed entity tags.
+    These(Vec<Revision>),
 }
 
-impl IfMatch {
-    /// Reads the header, which may occur several times: together they are one list (RFC 9110 section 5.3).
-    ///
-    /// # Errors
-    /// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
-    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(match Tags::read(request, &IF_MATCH)? {
-            None | Some(Tags::Star) => Self::Any,
-            Some(Tags::List(tags)) => {
-                Self::OneOf(tags.into_iter().filter_map(|(strong, revision)| revision.filter(|_| strong)).collect())
-            }
-        })
-    }
-}
-
-/// The revisions that the header `If-None-Match` excludes, in a request that changes something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IfNoneMatch {
-    /// `*`: any revision, so only a missing comment passes.
-    Any,
-    /// These revisions; none without the header.
-    OneOf(Vec<Revision>),
-}
-
-impl IfNoneMatch {
-    /// Reads the header. A weak entity tag matches like a strong one (RFC 9110 section 13.1.2).
-    ///
-    /// # Errors
-    /// Neither `*` nor entity tags.
-    pub(crate) fn read(request: &HttpRequest) -> Result<Self, ApiError> {
-        Ok(match Tags::read(request, &IF_NONE_MATCH)? {
-            None => Self::OneOf(Vec::new()),
-            Some(Tags::Star) => Self::Any,
-            Some(Tags::List(tags)) => Self::OneOf(tags.into_iter().filter_map(|(_, revision)| revision).collect()),
-        })
-    }
-
-    /// Whether it excludes nothing, so that the comment need not be looked up.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Self::OneOf(revisions) if revisions.is_empty())
-    }
-
-    /// Whether it excludes a comment at this revision.
-    pub(crate) fn excludes(&self, current: Revision) -> bool {
+impl Revisions {
+    pub(crate) fn contains(&self, revision: Revision) -> bool {
         match self {
-            Self::Any => true,
-            Self::OneOf(revisions) => revisions.contains(&current),
+            Self::All => true,
+            Self::These(revisions) => revisions.contains(&revision),
         }
     }
-}
 
-/// The value of a header that lists entity tags.
-enum Tags {
-    /// `*`.
-    Star,
-    /// Each tag with whether it is strong, and its revision: `None` when no comment can have this tag.
-    List(Vec<(bool, Option<Revision>)>),
-}
-
-impl Tags {
-    fn read(request: &HttpRequest, parameter: &Parameter) -> Result<Option<Self>, ApiError> {
+    /// Reads a header, which may occur several times: together they are one list (RFC 9110 section 5.3). `None` without
+    /// the header. Of weak tags, the list has those that `accepts_weak` allows.
+    fn read(request: &HttpRequest, parameter: &Parameter, accepts_weak: bool) -> Result<Option<Self>, ApiError> {
         let values: Vec<_> = request.headers().get_all(parameter.name).collect();
         if values.is_empty() {
             return Ok(None);
@@ -114,11 +61,29 @@ impl Tags {
         let values: Option<Vec<&str>> = values.into_iter().map(|value| value.to_str().ok()).collect();
         let value = values.ok_or_else(refuse)?.join(",");
         if value.trim() == "*" {
-            return Ok(Some(Self::Star));
+            return Ok(Some(Self::All));
         }
         let tags = entity_tags(&value).filter(|tags| !tags.is_empty()).ok_or_else(refuse)?;
-        Ok(Some(Self::List(tags.into_iter().map(|(strong, tag)| (strong, Revision::parse(tag).ok())).collect())))
+        let accepted = tags.into_iter().filter(|(strong, _)| *strong || accepts_weak);
+        Ok(Some(Self::These(accepted.filter_map(|(_, tag)| Revision::parse(tag).ok()).collect())))
     }
+}
+
+/// The header `If-Match`: the revisions at which a comment may be changed; all without the header.
+///
+/// # Errors
+/// Neither `*` nor entity tags. A weak one never matches (RFC 9110 section 13.1.1).
+pub(crate) fn if_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
+    Ok(Revisions::read(request, &IF_MATCH, false)?.unwrap_or(Revisions::All))
+}
+
+/// The header `If-None-Match`: the revisions at which a comment may not be changed; none without the header. A weak
+/// entity tag matches like a strong one (RFC 9110 section 13.1.2).
+///
+/// # Errors
+/// Neither `*` nor entity tags.
+pub(crate) fn if_none_match(request: &HttpRequest) -> Result<Revisions, ApiError> {
+    Ok(Revisions::read(request, &IF_NONE_MATCH, true)?.unwrap_or(Revisions::These(Vec::new())))
 }
 
 /// The entity tags of a list, each with whether it is strong; `None` for a header that is not such a list. Its elements
@@ -146,8 +111,8 @@ fn entity_tags(mut list: &str) -> Option<Vec<(bool, &str)>> {
 /// The header `Idempotency-Key`.
 ///
 /// # Errors
-/// The header is repeated, or [`parse_idempotency_key`]'s.
-pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+/// The header is repeated, or [`IdempotencyKey::parse`]'s.
+pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<IdempotencyKey>, ApiError> {
     let mut values = request.headers().get_all(IDEMPOTENCY_KEY.name);
     let Some(value) = values.next() else { return Ok(None) };
     let refuse = |problem: &str| ApiError::invalid(IDEMPOTENCY_KEY.name, problem);
@@ -155,19 +120,7 @@ pub(crate) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, A
         return Err(refuse("is given more than once"));
     }
     let key = value.to_str().map_err(|_| refuse("holds characters that are not visible ASCII"))?;
-    parse_idempotency_key(key.trim()).map(Some)
-}
-
-/// A key that distinguishes repeated requests from new ones.
-///
-/// # Errors
-/// The key is empty, too long, or has other characters.
-pub(crate) fn parse_idempotency_key(key: &str) -> Result<String, ApiError> {
-    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = format!("must be 1 to {IDEMPOTENCY_KEY_MAX_LEN} visible ASCII characters");
-        return Err(ApiError::invalid(IDEMPOTENCY_KEY.name, problem));
-    }
-    Ok(key.to_owned())
+    IdempotencyKey::parse(key.trim()).map(Some)
 }
 
 #[cfg(test)]
@@ -175,54 +128,57 @@ mod tests {
     use actix_web::{http::header, test::TestRequest};
 
     use super::*;
-    use crate::http::entity_tag::strong_tag;
+    use crate::{http::entity_tag::strong_tag, json::tests::refused_field};
 
     const REVISION: &str = "01HF7YAT00000000000000000A";
 
-    fn if_match(value: &str) -> Result<IfMatch, ApiError> {
-        IfMatch::read(&TestRequest::patch().insert_header((header::IF_MATCH, value)).to_http_request())
-    }
-
     #[test]
     fn if_match_is_strong_entity_tags_or_a_star() {
+        let read =
+            |list: &str| if_match(&TestRequest::patch().insert_header((header::IF_MATCH, list)).to_http_request());
         let revision = Revision::parse(REVISION).unwrap();
-        assert_eq!(if_match(&strong_tag(revision)).unwrap(), IfMatch::OneOf(vec![revision]));
-        assert_eq!(if_match("*").unwrap(), IfMatch::Any);
-        assert_eq!(if_match("\"other\"").unwrap(), IfMatch::OneOf(Vec::new()));
-        assert_eq!(IfMatch::read(&TestRequest::patch().to_http_request()).unwrap(), IfMatch::Any);
-        assert_eq!(if_match(&format!("W/{}", strong_tag(revision))).unwrap(), IfMatch::OneOf(Vec::new()));
-        for list in ["\"a,b\" , \"{}\"", "\"{}\",W/\"{}\"", ", \"{}\",", "W/\"{}\", \"{}\""] {
-            let list = list.replace("{}", REVISION);
-            assert_eq!(if_match(&list).unwrap(), IfMatch::OneOf(vec![revision]), "{list}");
+        let strong = strong_tag(revision);
+        let (one, none) = (Revisions::These(vec![revision]), Revisions::These(Vec::new()));
+        for (list, revisions) in [
+            ("*", &Revisions::All),
+            ("{}", &one),
+            ("\"other\"", &none),
+            ("W/{}", &none),
+            ("\"a,b\" , {}", &one),
+            ("{},W/{}", &one),
+            (", {},", &one),
+            ("W/{}, {}", &one),
+        ] {
+            assert_eq!(read(&list.replace("{}", &strong)).unwrap(), *revisions, "{list}");
         }
+        assert_eq!(if_match(&TestRequest::patch().to_http_request()).unwrap(), Revisions::All);
         let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
-        let twice = twice.append_header((header::IF_MATCH, strong_tag(revision))).to_http_request();
-        assert_eq!(IfMatch::read(&twice).unwrap(), IfMatch::OneOf(vec![revision]));
+        let twice = twice.append_header((header::IF_MATCH, strong)).to_http_request();
+        assert_eq!(if_match(&twice).unwrap(), one);
         for wrong in ["", ",", REVISION, "W/a", "\"a\" \"b\"", "\"a\", *", "*, \"a\"", "\"", "\"a", "\"a b\""] {
-            let refused = if_match(wrong).unwrap_err();
-            assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-Match"), "{wrong}");
+            assert_eq!(refused_field(read(wrong)), "If-Match", "{wrong}");
         }
     }
 
     #[test]
     fn if_none_match_excludes_revisions_by_weak_tags_too() {
-        let revision = Revision::parse(REVISION).unwrap();
         let read = |value: &str| {
-            IfNoneMatch::read(&TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)).to_http_request())
+            if_none_match(&TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)).to_http_request())
         };
-        let without = IfNoneMatch::read(&TestRequest::patch().to_http_request()).unwrap();
-        assert!(without.is_open() && !without.excludes(revision));
-        for excluding in [
-            "*",
-            &strong_tag(revision),
-            &format!("W/{}", strong_tag(revision)),
-            &format!("\"a\", {}", strong_tag(revision)),
-        ] {
-            let read = read(excluding).unwrap();
-            assert!(!read.is_open() && read.excludes(revision), "{excluding}");
+        let revision = Revision::parse(REVISION).unwrap();
+        let strong = strong_tag(revision);
+        let without = if_none_match(&TestRequest::patch().to_http_request()).unwrap();
+        assert_eq!(without, Revisions::These(Vec::new()));
+        for excluding in ["*", &strong, &format!("W/{strong}"), &format!("\"a\", {strong}")] {
+            assert!(read(excluding).unwrap().contains(revision), "{excluding}");
         }
-        assert!(!read("\"other\"").unwrap().excludes(revision));
-        let refused = read("a").unwrap_err();
-        assert!(matches!(refused, ApiError::Invalid { field, .. } if field == "If-None-Match"));
+        assert!(!read("\"other\"").unwrap().contains(revision));
+        assert_eq!(refused_field(read("a")), "If-None-Match");
+    }
+
+    #[test]
+    fn a_wrong_idempotency_key_is_named() {
+        let request = TestRequest::post().insert_header((IDEMPOTENCY_KEY.name, "a b")).to_http_request();
+        assert_eq!(refused_field(idempotency_key(&request)), "Idempotency-Key");
     }
 }

@@ -1,29 +1,25 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{InvalidInput, Language, Order, PageNumber, PageSize, Rating, Timestamp};
+use model::{Language, Order, PageNumber, PageSize, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    comment_body::CommentBody,
+    comment_body::{self, CommentBody},
     parameters::{AS_OF, CURSOR, LANGUAGE, ORDER, PAGE, PAGE_SIZE, PRODUCT, Parameter, Parsed, Query, RATING, Request},
-    responses::{PastTheEnd, ReadErrors},
 };
 use crate::{
-    error::ApiError,
-    http::{answer_memory::AnswerMemory, caching, entity_tag::weak_tag, path_and_query},
+    error::{ApiError, PROBLEM_JSON, Problem},
+    http::{answer_memory::AnswerMemory, caching, path_and_query},
     links::{self, ListingUrls},
     read::{
+        ListingQuery,
         cursor::{Cursor, CursorSealer},
-        page::{self, ListingPage, ListingQuery},
+        page::{CursorPage, ListingPage, NumberedPage},
     },
     store::StoreClients,
 };
-
-/// The version of an answer's shape. Changing it changes all entity tags, so that an answer in the old shape is not
-/// confirmed as current. `another_shape_has_other_entity_tags` fails when the change is forgotten.
-const FORMAT: u8 = 2;
 
 /// A request for a page of a listing.
 pub(crate) struct ListRequest {
@@ -50,19 +46,15 @@ impl Request for ListRequest {
         let query = Query::read(request, Self::PARAMETERS)?;
         let (filter, order, page_size) = (query.filter()?, query.order()?, query.page_size()?);
         let listing = ListingQuery { product, filter, order, page_size };
-        let as_of = query.parse(&AS_OF, |text| {
-            Timestamp::parse(text).map_err(|error| InvalidInput::new(AS_OF.name, error.problem))
-        })?;
+        let as_of = query.parse(&AS_OF, Timestamp::parse)?;
         let number = query.parse(&PAGE, PageNumber::parse)?;
-        let place = match query.parse(&CURSOR, |text| Ok(text.to_owned()))? {
+        let place = match query.get(&CURSOR) {
             None => Place::Page { number: number.unwrap_or(PageNumber::FIRST), as_of },
-            Some(_) if number.is_some() => {
-                return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor"));
-            }
+            Some(_) if number.is_some() => return Err(ApiError::invalid(PAGE.name, "cannot be combined with cursor")),
             Some(_) if as_of.is_some() => {
-                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no such thing"));
+                return Err(ApiError::invalid(AS_OF.name, "cannot be combined with cursor, which needs no instant"));
             }
-            Some(text) => Place::Cursor(text),
+            Some(text) => Place::Cursor(text.to_owned()),
         };
         Ok(Self { listing, place })
     }
@@ -79,7 +71,6 @@ impl Request for ListRequest {
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
-    operation_id = "list_comments",
     tag = "comments",
     params(Parsed<ListRequest>),
     responses(
@@ -92,11 +83,10 @@ impl Request for ListRequest {
                 ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
             ),
         ),
-        PastTheEnd,
-        ReadErrors,
+        (status = 404, description = "The page lies past the end", body = Problem<'static>, content_type = PROBLEM_JSON),
     ),
 )]
-pub(crate) async fn comments(
+pub(crate) async fn list_comments(
     Parsed(ListRequest { listing: query, place }): Parsed<ListRequest>,
     request: HttpRequest,
     stores: web::Data<StoreClients>,
@@ -106,17 +96,17 @@ pub(crate) async fn comments(
     let listing = match &place {
         Place::Page { number, as_of } => {
             memory.make_room(&request, query.page_size).await?;
-            page::read_page(&stores, &query, *number, *as_of).await?
+            NumberedPage { query: &query, number: *number, as_of: *as_of }.read(&stores).await?
         }
         Place::Cursor(text) => {
-            let cursor = cursors.open(&query.scope(), text)?;
+            let cursor = cursors.open(&query, text)?;
             memory.make_room(&request, query.page_size).await?;
-            page::read_at_cursor(&stores, &query, cursor).await?
+            CursorPage { query: &query, cursor }.read(&stores).await?
         }
     };
     let body = Body::new(&cursors, &query, &place, &listing)?;
     let mut answer = HttpResponse::Ok();
-    answer.insert_header((header::LINK, body.links.header())).insert_header((header::ETAG, body.entity_tag(&listing)));
+    answer.insert_header((header::LINK, body.links.header()));
     if listing.total.is_none() {
         // Not cached, because a cache would keep it longer than the page index is unavailable.
         answer.insert_header(caching::NO_STORE);
@@ -129,11 +119,7 @@ pub(crate) async fn comments(
 #[schema(as = Page, example = json!({
     "product": "espresso-machine", "filter": {"language": "en", "ratings": [4, 5]}, "order": "newest", "page": 3,
     "page_size": 1, "total": 41, "total_pages": 41, "as_of": "2024-11-14T09:30:00.000Z", "index": "ready",
-    "comments": [{
-        "id": "01JCP3D7W0K2V6H9QF1T8MZ4XB", "product": "espresso-machine", "language": "en", "rating": 5,
-        "created_at": "2024-11-14T09:21:05.600Z", "title": "Well made", "body": "Two years, every day.\nNo trouble.",
-        "author": "Ada", "revision": "01JCP3D7W0Q4N1R5Y8B3C6D9EF"
-    }],
+    "comments": [comment_body::example()],
     "links": {
         "self": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=3&page_size=1",
         "first": "/api/v1/products/espresso-machine/comments?language=en&rating=4&rating=5&page=1&page_size=1",
@@ -161,9 +147,10 @@ pub(crate) struct Body<'listing> {
     /// How many pages have a number: those of `total`; null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// As of when pages are numbered: given back, it keeps comments posted later from shifting them. The one that was asked
-    /// for; otherwise when the newest comment was made that the page numbers count, or how far the page index is when there is
-    /// none. Null for a cursor, and while the page index is away unless it was asked for.
+    /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
+    /// later from shifting pages. It is the requested instant; without one, the creation time of the newest comment that
+    /// the page numbers count, or how far the page index has come when there is none. Null for a cursor, and while the
+    /// page index is away unless the request has an instant.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
     index: IndexAvailability,
@@ -233,48 +220,36 @@ impl<'listing> Body<'listing> {
         place: &Place,
         listing: &'listing ListingPage,
     ) -> Result<Self, ApiError> {
-        let seal =
-            |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(&query.scope(), cursor)).transpose();
+        let seal = |cursor: &Option<Cursor>| cursor.as_ref().map(|cursor| sealer.seal(query, cursor)).transpose();
         let cursor = Cursors { next: seal(&listing.next)?, prev: seal(&listing.prev)? };
         let total_pages = listing.total.map(|total| query.page_size.total_pages(total));
-        let page = match place {
-            Place::Page { number, .. } => Some(*number),
-            Place::Cursor(_) => None,
+        let (page, as_of) = match place {
+            Place::Page { number, as_of } => (Some(*number), *as_of),
+            Place::Cursor(_) => (None, None),
         };
+        let ListingQuery { product, filter, order, page_size } = query;
+        let urls = ListingUrls { listing: query, as_of };
         Ok(Self {
-            product: query.product.as_str(),
+            product: product.as_str(),
             filter: FilterBody {
-                language: query.filter.language().map(Language::as_str),
-                ratings: query.filter.ratings().map(|ratings| ratings.iter().collect()),
+                language: filter.language().map(Language::as_str),
+                ratings: filter.ratings().map(|ratings| ratings.iter().collect()),
             },
-            order: query.order,
+            order: *order,
             page,
-            page_size: query.page_size,
+            page_size: *page_size,
             total: listing.total,
             total_pages,
             as_of: listing.as_of,
             index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
-            links: page_links(query, place, total_pages, &cursor),
+            links: page_links(&urls, place, total_pages, &cursor),
             cursor,
         })
     }
-
-    /// The tag of the page's content: it covers everything that may differ for one address, and [`FORMAT`].
-    fn entity_tag(&self, listing: &ListingPage) -> String {
-        let revisions: String = listing.comments.iter().map(|comment| comment.revision.to_string()).collect();
-        let Self { links, total, as_of, cursor, .. } = self;
-        weak_tag(format!("{FORMAT} {links:?} {cursor:?} {total:?} {as_of:?} {revisions}").as_bytes())
-    }
 }
 
-fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
-    let as_of = match place {
-        Place::Page { as_of, .. } => *as_of,
-        Place::Cursor(_) => None,
-    };
-    let ListingQuery { product, filter, order, page_size } = query;
-    let urls = ListingUrls { product, filter, order: *order, page_size: *page_size, as_of };
+fn page_links(urls: &ListingUrls<'_>, place: &Place, total_pages: Option<u64>, cursor: &Cursors) -> Links {
     let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
     let (this, prev, next) = match (place, total_pages) {
         (Place::Page { number, .. }, Some(total_pages)) => {
@@ -291,76 +266,16 @@ fn page_links(query: &ListingQuery, place: &Place, total_pages: Option<u64>, cur
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
-    use model::{Comment, CommentId, CommentText, Filter, ProductId, RatingSet, Revision};
+    use actix_web::test::TestRequest;
 
     use super::*;
-    use crate::{read::cursor::Direction, secrets::CursorKey};
+    use crate::json::tests::refused_field;
 
     #[test]
-    fn another_shape_has_other_entity_tags() {
-        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-        let comment = Comment {
-            id: CommentId::parse("c1").unwrap(),
-            product: ProductId::parse("p").unwrap(),
-            language: Language::parse("en").unwrap(),
-            rating: Rating::new(5).unwrap(),
-            created_at: at(0),
-            revision: Revision::after(None, at(0), 0),
-            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
-        };
-        let product = comment.product.clone();
-        let filter = Filter::new(Some(comment.language.clone()), Some(RatingSet::parse("5").unwrap()));
-        let query = ListingQuery { product, filter, order: Order::Newest, page_size: PageSize::default() };
-        let next = Some(Cursor { direction: Direction::Forward, at: comment.cd() });
-        let listing = ListingPage { comments: vec![comment], total: Some(41), next, prev: None, as_of: Some(at(0)) };
-        let place = Place::Page { number: PageNumber::FIRST, as_of: None };
-        let sealer = CursorSealer::new(CursorKey::new([7; 32]), Vec::new());
-        let body = Body::new(&sealer, &query, &place, &listing).unwrap();
-        let shape = serde_json::to_string_pretty(&body).unwrap();
-        // When this changes, FORMAT must change too.
-        expect![[r#"
-            2: {
-              "product": "p",
-              "filter": {
-                "language": "en",
-                "ratings": [
-                  5
-                ]
-              },
-              "order": "newest",
-              "page": 1,
-              "page_size": 20,
-              "total": 41,
-              "total_pages": 3,
-              "as_of": "1970-01-01T00:00:00.000Z",
-              "index": "ready",
-              "comments": [
-                {
-                  "id": "c1",
-                  "product": "p",
-                  "language": "en",
-                  "rating": 5,
-                  "created_at": "1970-01-01T00:00:00.000Z",
-                  "title": null,
-                  "body": "b",
-                  "author": null,
-                  "revision": "00000000000000000000000000"
-                }
-              ],
-              "links": {
-                "self": "/api/v1/products/p/comments?language=en&rating=5&page=1",
-                "first": "/api/v1/products/p/comments?language=en&rating=5&page=1",
-                "prev": null,
-                "next": "/api/v1/products/p/comments?language=en&rating=5&page=2",
-                "last": "/api/v1/products/p/comments?language=en&rating=5&page=3"
-              },
-              "cursor": {
-                "next": "57EW7pmO0FMhjaXY--926eaIufM",
-                "prev": null
-              }
-            }"#]]
-        .assert_eq(&format!("{FORMAT}: {shape}"));
-        assert_ne!(body.entity_tag(&listing), Body { as_of: Some(at(1)), ..body }.entity_tag(&listing));
+    fn a_cursor_is_not_combined_with_a_page_or_an_instant() {
+        for (query, field) in [("cursor=AAAA&page=1", "page"), ("cursor=AAAA&as_of=2024-01-01T00:00:00Z", "as_of")] {
+            let request = TestRequest::with_uri(&format!("/api/v1/products/p/comments?{query}")).to_http_request();
+            assert_eq!(refused_field(ListRequest::read(&request)), field);
+        }
     }
 }

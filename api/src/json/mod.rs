@@ -1,13 +1,13 @@
 //! The JSON API, under `/api/v1`.
 //!
 //! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
-//! `/openapi.json`. A body has one too (`fields`).
+//! `/openapi.json`. A body has one too (`fields`). A handler's name is the id of its operation there.
 
-pub(crate) mod comment;
+mod comment;
 mod comment_body;
-pub(crate) mod create;
-pub(crate) mod fields;
-pub(crate) mod headers;
+mod create;
+mod fields;
+mod headers;
 mod list;
 mod openapi;
 mod parameters;
@@ -25,17 +25,17 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     config
         .service(
             resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
-                .route(get().to(list::comments))
-                .route(web::post().to(create::comment)),
+                .route(get().to(list::list_comments))
+                .route(web::post().to(create::create_comment)),
         )
-        .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product)))
+        .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product_stats)))
         .service(
             resource("/api/v1/comments/{id}", "GET, HEAD, PATCH, DELETE")
-                .route(get().to(comment::get))
-                .route(web::patch().to(comment::patch))
-                .route(web::delete().to(comment::delete)),
+                .route(get().to(comment::get_comment))
+                .route(web::patch().to(comment::change_comment))
+                .route(web::delete().to(comment::delete_comment)),
         )
-        .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::position)))
+        .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::comment_position)))
         .service(resource("/openapi.json", "GET, HEAD").route(get().to(openapi::description)));
 }
 

@@ -16,7 +16,7 @@ use utoipa::{
     },
 };
 
-use super::{comment, create, list, stats};
+use super::{comment, create, list, responses::Errors, stats};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -29,27 +29,26 @@ use crate::{
         title = "Pagemark",
         description = "Comments of products: any filter in one query, page numbers as stable URLs.\n\n\
                        Errors are problem details (RFC 9457). A parameter or a field that is not described is refused \
-                       with 400. 503 means: later, see `Retry-After`; it is never told as 404 that something cannot be \
-                       found out now.",
+                       with 400. 503 means: try again later, see `Retry-After`. A store that is away never causes a 404.",
         license(name = "MIT", identifier = "MIT"),
     ),
     paths(
-        list::comments,
-        create::comment,
-        stats::product,
-        comment::get,
-        comment::patch,
-        comment::delete,
-        comment::position,
+        list::list_comments,
+        create::create_comment,
+        stats::product_stats,
+        comment::get_comment,
+        comment::change_comment,
+        comment::delete_comment,
+        comment::comment_position,
         health::livez,
         health::readyz,
         scrape::metrics,
     ),
     components(schemas(Problem<'static>)),
-    modifiers(&WriteToken),
+    modifiers(&WriteToken, &Errors),
     tags(
         (name = "comments", description = "The comments of products"),
-        (name = "operations", description = "For whoever runs the service; perhaps at another address"),
+        (name = "operations", description = "Health and metrics, for operators; perhaps at another address"),
     ),
 )]
 struct ApiDescription;

@@ -5,12 +5,12 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use model::{Filter, InvalidInput, Language, Order, PageSize, Rating, RatingSet};
+use model::{CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Rating, RatingSet};
 use serde_json::{Value, json};
 use utoipa::{
     IntoParams,
     openapi::{
-        Required, Schema,
+        ArrayBuilder, KnownFormat, ObjectBuilder, Required, Schema, SchemaFormat, Type,
         path::{Parameter as Description, ParameterBuilder, ParameterIn},
     },
 };
@@ -19,6 +19,7 @@ use super::schema;
 use crate::{
     error::ApiError,
     http::path_and_query::{not_encoded, pairs, repeated},
+    read::cursor::SEALED_MAX_LEN,
 };
 
 /// A parameter as the OpenAPI document describes it.
@@ -43,7 +44,7 @@ pub(crate) static COMMENT_ID: Parameter = Parameter {
     name: "id",
     place: ParameterIn::Path,
     description: "The id of a comment, never `.` or `..`; those made here are ULIDs",
-    schema: || schema::comment_id().into(),
+    schema: || schema::text(format!("^[A-Za-z0-9._-]{{1,{}}}$", CommentId::MAX_LEN)).into(),
     example: || json!("01JCP3D7W0K2V6H9QF1T8MZ4XB"),
 };
 
@@ -60,7 +61,7 @@ pub(crate) static RATING: Parameter = Parameter {
     name: "rating",
     place: ParameterIn::Query,
     description: "Only comments with one of these ratings; all five are the same as none",
-    schema: || schema::ratings().into(),
+    schema: || ArrayBuilder::new().items(schema::rating()).into(),
     example: || json!([1, 5]),
 };
 
@@ -68,7 +69,7 @@ pub(crate) static PAGE: Parameter = Parameter {
     name: "page",
     place: ParameterIn::Query,
     description: "The number of the page, from 1; not together with `cursor`",
-    schema: || schema::page().into(),
+    schema: || schema::number(1, PageNumber::MAX.get()).into(),
     example: || json!(1),
 };
 
@@ -76,7 +77,10 @@ pub(crate) static PAGE_SIZE: Parameter = Parameter {
     name: "page_size",
     place: ParameterIn::Query,
     description: "How many comments a page has",
-    schema: || schema::page_size().into(),
+    schema: || {
+        let default = PageSize::default().get().into();
+        schema::number(1, PageSize::MAX.get().into()).default(Some(default)).into()
+    },
     example: || json!(20),
 };
 
@@ -84,17 +88,23 @@ pub(crate) static ORDER: Parameter = Parameter {
     name: "order",
     place: ParameterIn::Query,
     description: "Newest or oldest first",
-    schema: || schema::order().into(),
+    schema: || {
+        let order = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["newest", "oldest"]));
+        order.default(Some("newest".into())).into()
+    },
     example: || json!("newest"),
 };
 
 pub(crate) static AS_OF: Parameter = Parameter {
     name: "as_of",
     place: ParameterIn::Query,
-    description: "An `as_of` of an earlier answer, or any other instant: only the comments dated up to then. So comments \
+    description: "Only comments dated up to this instant: the `as_of` of an earlier answer, or any other. So comments \
                   posted later shift no page. Deletions, changes of rating or language, and imports of earlier dates \
-                  still do; a cursor goes on where its page ended. Not together with `cursor`",
-    schema: || schema::date_time().into(),
+                  still do; a cursor continues where its page ended. Not together with `cursor`",
+    schema: || {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    },
     example: || json!("2024-11-14T09:30:00.000Z"),
 };
 
@@ -104,7 +114,7 @@ pub(crate) static CURSOR: Parameter = Parameter {
     place: ParameterIn::Query,
     description: "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                   together with `page` or `as_of`",
-    schema: || schema::cursor().into(),
+    schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
     example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
 };
 
@@ -160,22 +170,18 @@ impl Query {
     /// # Errors
     /// Names the parameter that is unknown, repeated, or not percent-encoded UTF-8.
     pub(crate) fn read(request: &HttpRequest, parameters: &[&'static Parameter]) -> Result<Self, ApiError> {
-        let known: Vec<&'static Parameter> =
-            parameters.iter().copied().filter(|parameter| parameter.place == ParameterIn::Query).collect();
+        let known = || parameters.iter().filter(|parameter| parameter.place == ParameterIn::Query);
         let mut query = Self(Vec::new());
         for pair in pairs(request.query_string()) {
             let name = pair.name.ok_or_else(|| {
                 ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8")
             })?;
-            let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-                let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
-                let problem = match names.is_empty() {
-                    true => "is not a parameter here; there are none".to_owned(),
-                    false => format!("is not a parameter here; there are {}", names.join(", ")),
-                };
-                return Err(ApiError::invalid(name, problem));
+            let Some(parameter) = known().find(|parameter| parameter.name == name) else {
+                let names: Vec<&str> = known().map(|parameter| parameter.name).collect();
+                let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(ApiError::invalid(name, format!("is not a parameter here; there are {there_are}")));
             };
-            if name != RATING.name && query.all(parameter).next().is_some() {
+            if name != RATING.name && query.get(parameter).is_some() {
                 return Err(repeated(name));
             }
             query.0.push((parameter, pair.value.ok_or_else(|| not_encoded(parameter.name))?));
@@ -187,27 +193,33 @@ impl Query {
         self.0.iter().filter(|(given, _)| given.name == parameter.name).map(|(_, value)| value.as_str())
     }
 
+    /// The value of a parameter.
+    pub(crate) fn get(&self, parameter: &Parameter) -> Option<&str> {
+        self.all(parameter).next()
+    }
+
     /// The value of a parameter, parsed.
     pub(crate) fn parse<T>(
         &self,
         parameter: &Parameter,
-        parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
-    ) -> Result<Option<T>, InvalidInput> {
-        self.all(parameter).next().map(parse).transpose()
+        parse: fn(&str) -> Result<T, InvalidInput>,
+    ) -> Result<Option<T>, ApiError> {
+        let parsed = self.get(parameter).map(parse).transpose();
+        parsed.map_err(|error| ApiError::invalid(parameter.name, error.problem))
     }
 
     /// The filter of [`LANGUAGE`] and [`RATING`].
-    pub(crate) fn filter(&self) -> Result<Filter, InvalidInput> {
+    pub(crate) fn filter(&self) -> Result<Filter, ApiError> {
         let language = self.parse(&LANGUAGE, Language::parse)?;
         let ratings: Vec<Rating> = self.all(&RATING).map(Rating::parse).collect::<Result<_, _>>()?;
         Ok(Filter::new(language, RatingSet::of(ratings)))
     }
 
-    pub(crate) fn page_size(&self) -> Result<PageSize, InvalidInput> {
+    pub(crate) fn page_size(&self) -> Result<PageSize, ApiError> {
         Ok(self.parse(&PAGE_SIZE, PageSize::parse)?.unwrap_or_default())
     }
 
-    pub(crate) fn order(&self) -> Result<Order, InvalidInput> {
+    pub(crate) fn order(&self) -> Result<Order, ApiError> {
         Ok(self.parse(&ORDER, Order::parse)?.unwrap_or_default())
     }
 }
@@ -215,25 +227,16 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
-    use model::PageNumber;
 
     use super::*;
-
-    fn refused_field<T>(result: Result<T, impl Into<ApiError>>) -> String {
-        match result.map_err(Into::into) {
-            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
-            Err(other) => panic!("{other}"),
-            Ok(_) => panic!("accepted"),
-        }
-    }
-
-    fn read(query: &str) -> Result<Query, ApiError> {
-        let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
-        Query::read(&request, &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &RATING])
-    }
+    use crate::json::tests::refused_field;
 
     #[test]
     fn unknown_repeated_and_undecodable_parameters_are_named() {
+        let read = |query: &str| {
+            let request = TestRequest::with_uri(&format!("/?{query}")).to_http_request();
+            Query::read(&request, &[&PRODUCT, &LANGUAGE, &PAGE, &PAGE_SIZE, &ORDER, &RATING])
+        };
         for (query, field) in [
             ("pages=1", "pages"),
             ("product=p", "product"),
@@ -245,27 +248,8 @@ mod tests {
             assert_eq!(refused_field(read(query)), field, "{query}");
         }
         let query = read("&p%61ge=1+2&rating=1&rating=5&").unwrap();
-        assert_eq!(query.all(&PAGE).collect::<Vec<_>>(), ["1 2"]);
+        assert_eq!(query.get(&PAGE), Some("1 2"));
         assert_eq!(refused_field(query.parse(&PAGE, PageNumber::parse)), "page");
         assert_eq!(query.filter().unwrap().to_string(), "~/1.5");
-    }
-
-    #[test]
-    fn values_out_of_range_name_their_parameter() {
-        for rating in ["0", "6", "4.5", "five", "", "1.5", "-1", "%F0%9F%98%80"] {
-            let query = read(&format!("rating=1&rating={rating}")).unwrap();
-            assert_eq!(refused_field(query.filter()), "rating", "{rating}");
-        }
-        for language in ["e", "en_US", "", "~", &"a".repeat(300)] {
-            assert_eq!(
-                refused_field(read(&format!("language={language}")).unwrap().filter()),
-                "language",
-                "{language}"
-            );
-        }
-        for size in ["0", "101", "-1", "ten", ""] {
-            assert_eq!(refused_field(read(&format!("page_size={size}")).unwrap().page_size()), "page_size", "{size}");
-        }
-        assert_eq!(refused_field(read("order=latest").unwrap().order()), "order");
     }
 }

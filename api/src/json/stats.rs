@@ -5,10 +5,7 @@ use model::{Filter, Language, ProductId, Rating, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request},
-    responses::ReadErrors,
-};
+use super::parameters::{LANGUAGE, PRODUCT, Parameter, Parsed, Query, Request};
 use crate::{error::ApiError, http::path_and_query, store::StoreClients};
 
 /// A request for the totals of a product.
@@ -68,7 +65,8 @@ struct RatingTotal {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct LanguageTotal<'stats> {
-    language: &'stats str,
+    #[schema(value_type = String)]
+    language: &'stats Language,
     total: u64,
 }
 
@@ -76,12 +74,11 @@ struct LanguageTotal<'stats> {
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/stats",
-    operation_id = "product_stats",
     tag = "comments",
     params(Parsed<StatsRequest>),
-    responses((status = 200, description = "The totals", body = Body<'static>), ReadErrors),
+    responses((status = 200, description = "The totals", body = Body<'static>)),
 )]
-pub(crate) async fn product(
+pub(crate) async fn product_stats(
     Parsed(StatsRequest { product, language }): Parsed<StatsRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
@@ -90,15 +87,11 @@ pub(crate) async fn product(
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
         total: total(&stats.by_rating),
-        by_rating: stats
-            .by_rating
-            .iter()
-            .map(|(rating, total)| RatingTotal { rating: *rating, total: *total })
-            .collect(),
+        by_rating: stats.by_rating.iter().map(|&(rating, total)| RatingTotal { rating, total }).collect(),
         by_language: stats
             .by_language
             .iter()
-            .map(|(language, total)| LanguageTotal { language: language.as_str(), total: *total })
+            .map(|(language, total)| LanguageTotal { language, total: *total })
             .collect(),
         languages: stats.languages,
         average: average_hundredths(&stats.by_rating).map(|hundredths| f64::from(hundredths) / 100.0),

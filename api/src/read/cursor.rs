@@ -16,9 +16,10 @@
 
 use aes_siv::{KeyInit, siv::Aes128Siv};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Cd, CommentId, Filter, Order, PageSize, ProductId, Timestamp};
+use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 
+use super::ListingQuery;
 use crate::{error::ApiError, secrets::CursorKey};
 
 /// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
@@ -66,45 +67,27 @@ pub(crate) struct Cursor {
     pub(crate) at: Cd,
 }
 
-/// The listing that a cursor belongs to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CursorScope<'scope> {
-    pub(crate) product: &'scope ProductId,
-    pub(crate) filter: &'scope Filter,
-    pub(crate) order: Order,
-    pub(crate) page_size: PageSize,
-}
-
-impl CursorScope<'_> {
-    /// The vector of associated data. AES-SIV separates its parts, so two different scopes never have equal data.
-    fn associated_data(&self) -> [Vec<u8>; 5] {
-        [
-            PURPOSE.to_vec(),
-            self.product.as_str().as_bytes().to_vec(),
-            self.filter.to_string().into_bytes(),
-            self.order.to_string().into_bytes(),
-            vec![self.page_size.get()],
-        ]
-    }
+/// The vector of associated data of a listing's cursors. AES-SIV separates its parts, so two different listings never
+/// have equal data.
+fn associated_data(listing: &ListingQuery) -> [Vec<u8>; 5] {
+    [
+        PURPOSE.to_vec(),
+        listing.product.as_str().as_bytes().to_vec(),
+        listing.filter.to_string().into_bytes(),
+        listing.order.to_string().into_bytes(),
+        vec![listing.page_size.get()],
+    ]
 }
 
 impl Cursor {
     fn to_bytes(&self) -> Vec<u8> {
         let Cd { created_at, id } = &self.at;
         let ulid = Ulid::from_string(id.as_str()).ok().filter(|ulid| ulid.to_string() == id.as_str());
-        let of_ulid = ulid.is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
-        let mut head = VERSION;
-        if self.direction == Direction::Backward {
-            head |= BACKWARD;
-        }
-        if ulid.is_some() {
-            head |= ULID_ID;
-        }
-        if of_ulid {
-            head |= ULID_INSTANT;
-        }
-        let mut bytes = vec![head];
-        if !of_ulid {
+        let is_of_ulid = ulid.is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
+        let flag = |bit: u8, is_set: bool| if is_set { bit } else { 0 };
+        let backward = flag(BACKWARD, self.direction == Direction::Backward);
+        let mut bytes = vec![VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid)];
+        if !is_of_ulid {
             write_number(&mut bytes, created_at.epoch_ms());
         }
         match ulid {
@@ -135,15 +118,11 @@ impl Cursor {
 /// Appends a number, small ones in few bytes: zigzag, then LEB128.
 fn write_number(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = number.unsigned_abs() << 1 | u64::from(number < 0);
-    loop {
-        let [low, ..] = (rest & u64::from(!LEB128_MORE)).to_le_bytes();
+    while rest >= u64::from(LEB128_MORE) {
+        bytes.push(rest.to_le_bytes()[0] | LEB128_MORE);
         rest >>= 7;
-        if rest == 0 {
-            bytes.push(low);
-            return;
-        }
-        bytes.push(low | LEB128_MORE);
     }
+    bytes.push(rest.to_le_bytes()[0]);
 }
 
 /// Takes a number from the front.
@@ -175,8 +154,8 @@ impl CursorSealer {
     }
 
     /// The cursor in the form that clients get.
-    pub(crate) fn seal(&self, scope: &CursorScope<'_>, cursor: &Cursor) -> Result<String, ApiError> {
-        let sealed = siv(&self.sealing).encrypt(scope.associated_data(), &cursor.to_bytes());
+    pub(crate) fn seal(&self, listing: &ListingQuery, cursor: &Cursor) -> Result<String, ApiError> {
+        let sealed = siv(&self.sealing).encrypt(associated_data(listing), &cursor.to_bytes());
         // Sealing fails only for more than 126 parts.
         let sealed = sealed.map_err(|_| ApiError::internal("a cursor could not be sealed"))?;
         Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
@@ -187,21 +166,21 @@ impl CursorSealer {
     /// # Errors
     /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
     /// distinguished.
-    pub(crate) fn open(&self, scope: &CursorScope<'_>, text: &str) -> Result<Cursor, ApiError> {
-        self.try_open(scope, text).ok_or_else(|| {
+    pub(crate) fn open(&self, listing: &ListingQuery, text: &str) -> Result<Cursor, ApiError> {
+        self.try_open(listing, text).ok_or_else(|| {
             let problem = "is not a cursor of this listing: it must come from an earlier answer for the same product, \
                            language, ratings, order and page_size";
             ApiError::invalid("cursor", problem)
         })
     }
 
-    fn try_open(&self, scope: &CursorScope<'_>, text: &str) -> Option<Cursor> {
+    fn try_open(&self, listing: &ListingQuery, text: &str) -> Option<Cursor> {
         if text.len() > SEALED_MAX_LEN {
             return None;
         }
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let keys = std::iter::once(&self.sealing).chain(&self.others);
-        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(scope.associated_data(), &sealed).ok())?;
+        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
         Cursor::of_bytes(&plain)
     }
 }
@@ -213,8 +192,7 @@ fn siv(key: &CursorKey) -> Aes128Siv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expect_test::expect;
-    use model::{Language, RatingSet};
+    use model::{Filter, Order, PageSize, ProductId};
     use proptest::prelude::*;
 
     fn sealer() -> CursorSealer {
@@ -226,96 +204,41 @@ mod tests {
         Cursor { direction, at }
     }
 
-    fn with_scope<T>(
-        product: &str,
-        filter: &Filter,
-        order: Order,
-        size: u64,
-        f: impl FnOnce(&CursorScope<'_>) -> T,
-    ) -> T {
-        let product = ProductId::parse(product).unwrap();
-        f(&CursorScope { product: &product, filter, order, page_size: PageSize::new(size).unwrap() })
-    }
-
-    #[test]
-    fn a_cursor_opens_only_for_its_listing_and_key() {
-        let sealer = sealer();
-        let given = cursor(Direction::Forward, 1_700_000_000_000, "01HF00000000000000000000AA");
-        let english = Filter::new(Some(Language::parse("en").unwrap()), None);
-        let fives = Filter::new(None, RatingSet::parse("5").ok());
-        let text = with_scope("p", &english, Order::Newest, 20, |scope| sealer.seal(scope, &given).unwrap());
-        let open = |product: &str, filter: &Filter, order, size| {
-            with_scope(product, filter, order, size, |scope| sealer.open(scope, &text).ok())
-        };
-        assert_eq!(open("p", &english, Order::Newest, 20), Some(given));
-        assert_eq!(open("q", &english, Order::Newest, 20), None);
-        assert_eq!(open("p", &Filter::ANY, Order::Newest, 20), None);
-        assert_eq!(open("p", &fives, Order::Newest, 20), None);
-        assert_eq!(open("p", &english, Order::Oldest, 20), None);
-        assert_eq!(open("p", &english, Order::Newest, 21), None);
-        let stranger = CursorSealer::new(CursorKey::new([8; 32]), Vec::new());
-        assert!(with_scope("p", &english, Order::Newest, 20, |scope| stranger.open(scope, &text)).is_err());
-    }
-
-    #[test]
-    fn every_changed_character_breaks_the_seal() {
-        let sealer = sealer();
-        with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| {
-            let text = sealer.seal(scope, &cursor(Direction::Backward, -5, "c")).unwrap();
-            for at in 0..text.len() {
-                let mut changed = text.clone().into_bytes();
-                changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
-                assert!(sealer.open(scope, &String::from_utf8(changed).unwrap()).is_err(), "{at}");
-            }
-            for broken in ["", "A", "====", &text[1..], &format!("{text}A"), &"A".repeat(10_000), "☕"] {
-                assert!(sealer.open(scope, broken).is_err(), "{broken}");
-            }
-        });
+    fn listing() -> ListingQuery {
+        let (product, order) = (ProductId::parse("p/☕").unwrap(), Order::Oldest);
+        ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::MAX }
     }
 
     #[test]
     fn a_cursor_outlives_a_change_of_the_key() {
         let [before, after] = [7, 8].map(|byte| CursorKey::new([byte; 32]));
-        let given = cursor(Direction::Forward, 1_700_000_000_000, "c1");
-        with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| {
-            let old = CursorSealer::new(before.clone(), Vec::new());
-            let preparing = CursorSealer::new(before.clone(), vec![after.clone()]);
-            let changed = CursorSealer::new(after.clone(), vec![before]);
-            let done = CursorSealer::new(after, Vec::new());
-            let (first, second) = (old.seal(scope, &given).unwrap(), changed.seal(scope, &given).unwrap());
-            assert_ne!(first, second);
-            assert_eq!(preparing.seal(scope, &given).unwrap(), first);
-            for sealer in [&preparing, &changed] {
-                assert_eq!(sealer.open(scope, &first).unwrap(), given);
-                assert_eq!(sealer.open(scope, &second).unwrap(), given);
-            }
-            assert!(old.open(scope, &second).is_err() && done.open(scope, &first).is_err());
-        });
+        let (listing, given) = (listing(), cursor(Direction::Forward, 1_700_000_000_000, "c1"));
+        let old = CursorSealer::new(before.clone(), Vec::new());
+        let preparing = CursorSealer::new(before.clone(), vec![after.clone()]);
+        let changed = CursorSealer::new(after.clone(), vec![before]);
+        let done = CursorSealer::new(after, Vec::new());
+        let (first, second) = (old.seal(&listing, &given).unwrap(), changed.seal(&listing, &given).unwrap());
+        assert_ne!(first, second);
+        assert_eq!(preparing.seal(&listing, &given).unwrap(), first);
+        for sealer in [&preparing, &changed] {
+            assert_eq!(sealer.open(&listing, &first).unwrap(), given);
+            assert_eq!(sealer.open(&listing, &second).unwrap(), given);
+        }
+        assert!(old.open(&listing, &second).is_err() && done.open(&listing, &first).is_err());
     }
 
     #[test]
     fn cursors_are_short() {
-        let lengths = [
-            ("a ULID of its own instant", 1_700_000_000_000, "01HF7YAT000000000000000000"),
-            ("a ULID of another", 1_700_000_000_001, "01HF7YAT000000000000000000"),
-            ("ten characters", 1_700_000_000_000, "1234567890"),
-            ("a UUID", 1_700_000_000_000, "67e55044-10b1-426f-9247-bb680e5fe0c8"),
-            ("the longest", -1, &"x".repeat(64)),
-        ]
-        .map(|(what, ms, id)| {
-            let given = cursor(Direction::Forward, ms, id);
-            let sealed =
-                with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| sealer().seal(scope, &given).unwrap());
-            format!("{what}: {} characters\n", sealed.len())
-        });
-        expect![[r"
-            a ULID of its own instant: 44 characters
-            a ULID of another: 52 characters
-            ten characters: 44 characters
-            a UUID: 79 characters
-            the longest: 110 characters
-        "]]
-        .assert_eq(&lengths.concat());
+        for (what, ms, id, characters) in [
+            ("a ULID of its own instant", 1_700_000_000_000, "01HF7YAT000000000000000000", 44),
+            ("a ULID of another", 1_700_000_000_001, "01HF7YAT000000000000000000", 52),
+            ("ten characters", 1_700_000_000_000, "1234567890", 44),
+            ("a UUID", 1_700_000_000_000, "67e55044-10b1-426f-9247-bb680e5fe0c8", 79),
+            ("the longest", -1, &"x".repeat(64), 110),
+        ] {
+            let sealed = sealer().seal(&listing(), &cursor(Direction::Forward, ms, id)).unwrap();
+            assert_eq!(sealed.len(), characters, "{what}");
+        }
     }
 
     #[test]
@@ -330,7 +253,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_opens_or_is_refused(text in "[A-Za-z0-9_=-]{0,160}|.{0,40}") {
-            with_scope("p", &Filter::ANY, Order::Newest, 20, |scope| assert!(sealer().open(scope, &text).is_err()));
+            prop_assert!(sealer().open(&listing(), &text).is_err());
         }
 
         #[test]
@@ -350,12 +273,10 @@ mod tests {
         ) {
             let direction = if forward { Direction::Forward } else { Direction::Backward };
             let given = cursor(direction, ms, &id);
-            with_scope("p/☕", &Filter::ANY, Order::Oldest, 100, |scope| {
-                let text = sealer().seal(scope, &given).unwrap();
-                assert!(text.len() <= SEALED_MAX_LEN);
-                assert_eq!(sealer().open(scope, &text).unwrap(), given);
-                assert_eq!(sealer().seal(scope, &given).unwrap(), text);
-            });
+            let text = sealer().seal(&listing(), &given).unwrap();
+            prop_assert!(text.len() <= SEALED_MAX_LEN);
+            prop_assert_eq!(&sealer().open(&listing(), &text).unwrap(), &given);
+            prop_assert_eq!(sealer().seal(&listing(), &given).unwrap(), text);
         }
     }
 }

@@ -5,3 +5,14 @@
 
 pub(crate) mod cursor;
 pub(crate) mod page;
+
+use model::{Filter, Order, PageSize, ProductId};
+
+/// A listing: its comments, their order and the page size.
+#[derive(Debug, Clone)]
+pub(crate) struct ListingQuery {
+    pub(crate) product: ProductId,
+    pub(crate) filter: Filter,
+    pub(crate) order: Order,
+    pub(crate) page_size: PageSize,
+}

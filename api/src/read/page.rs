@@ -37,12 +37,15 @@ use futures_util::{
     future::try_join_all,
     stream::{self, StreamExt},
 };
-use model::{Cd, Comment, CommentId, Filter, FilterKey, Order, PageNumber, PageSize, ProductId, Timestamp};
+use model::{Cd, Comment, CommentId, FilterKey, Order, PageNumber, PageSize, Timestamp};
 use page_index::{Ends, PageStart, PageStartQuery};
 use process::StoreError;
 use table::{Page, PageQuery};
 
-use super::cursor::{Cursor, CursorScope, Direction};
+use super::{
+    ListingQuery,
+    cursor::{Cursor, Direction},
+};
 use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
 
 /// The most comments that are looked up when the ranks promise a page and the table has none of it. That is a page of
@@ -51,37 +54,6 @@ const LOOKED_INTO_MAX: u64 = 25;
 
 /// How many of them are looked up concurrently.
 const LOOKED_INTO_TOGETHER: usize = 5;
-
-/// A listing: its comments, their order and the page size.
-#[derive(Debug, Clone)]
-pub(crate) struct ListingQuery {
-    pub(crate) product: ProductId,
-    pub(crate) filter: Filter,
-    pub(crate) order: Order,
-    pub(crate) page_size: PageSize,
-}
-
-impl ListingQuery {
-    /// The scope of its cursors.
-    pub(crate) fn scope(&self) -> CursorScope<'_> {
-        CursorScope { product: &self.product, filter: &self.filter, order: self.order, page_size: self.page_size }
-    }
-
-    /// The query for the page index.
-    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
-        PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
-    }
-
-    /// The number of comments in a query to the table: one more than a page shows.
-    fn limit(&self) -> u16 {
-        u16::from(self.page_size.get()) + 1
-    }
-
-    fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
-        let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
-        PageQuery { key, order, limit, start }
-    }
-}
 
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,21 +71,13 @@ pub(crate) struct ListingPage {
     pub(crate) as_of: Option<Timestamp>,
 }
 
-/// The content of one place of a page.
+/// One place of a page.
 #[derive(Debug)]
-enum Row {
-    Comment(Comment),
-    /// A malformed item: its place in the order, as far as that can be read.
-    Malformed(Option<Cd>),
-}
-
-impl Row {
-    fn cd(&self) -> Option<Cd> {
-        match self {
-            Self::Comment(comment) => Some(comment.cd()),
-            Self::Malformed(cd) => cd.clone(),
-        }
-    }
+struct Row {
+    /// Its place in the order; `None` when the item is so malformed that this cannot be read.
+    cd: Option<Cd>,
+    /// `None` for a malformed item.
+    comment: Option<Comment>,
 }
 
 /// The result of a query for one row more than the page shows.
@@ -130,14 +94,15 @@ struct Found {
 impl Found {
     /// Cuts a page of this size from the table's answer, without comments dated after `as_of`.
     fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Timestamp>) -> Self {
-        let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
+        let row = |comment: Comment| Row { cd: Some(comment.cd()), comment: Some(comment) };
+        let mut rows: Vec<Row> = comments.into_iter().map(row).collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
-            rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
+            rows.insert(item.place.min(rows.len()), Row { cd: item.cd, comment: None });
         }
         let answered = rows.len();
         if let Some(as_of) = as_of {
-            rows.retain(|row| row.cd().is_none_or(|cd| cd.created_at <= as_of));
+            rows.retain(|row| row.cd.as_ref().is_none_or(|cd| cd.created_at <= as_of));
         }
         // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let ended = rows.len() < answered;
@@ -149,200 +114,181 @@ impl Found {
 
     /// How many rows the page has.
     fn len(&self) -> u64 {
-        u64::try_from(self.rows.len()).unwrap_or(u64::MAX)
+        self.rows.len() as u64
     }
 
-    /// How many comments the page shows.
-    fn shown(&self) -> u64 {
-        u64::try_from(self.rows.iter().filter(|row| matches!(row, Row::Comment(_))).count()).unwrap_or(u64::MAX)
-    }
-
-    /// When the newest comment of the page was made.
-    fn newest(&self) -> Option<Timestamp> {
-        let made = |row: &Row| match row {
-            Row::Comment(comment) => Some(comment.created_at),
-            Row::Malformed(_) => None,
-        };
-        self.rows.iter().filter_map(made).max()
+    /// The comments that the page shows.
+    fn comments(&self) -> impl Iterator<Item = &Comment> {
+        self.rows.iter().filter_map(|row| row.comment.as_ref())
     }
 }
 
-fn comments_of(rows: Vec<Row>) -> Vec<Comment> {
-    let comment = |row| match row {
-        Row::Comment(comment) => Some(comment),
-        Row::Malformed(_) => None,
-    };
-    rows.into_iter().filter_map(comment).collect()
-}
+impl ListingQuery {
+    /// A query to the table for a page: one comment more than the page shows.
+    fn whole_page(&self, order: Order, start: Option<Cd>) -> PageQuery {
+        self.page_query(order, u16::from(self.page_size.get()) + 1, start)
+    }
 
-/// Reads the page of this number; with `as_of`, of the comments dated up to then.
-///
-/// # Errors
-/// Past the end; the page index is needed and unavailable, or behind; the table's.
-pub(crate) async fn read_page(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-) -> Result<ListingPage, ApiError> {
-    let start = stores.page_start(&query.page_start(number.skip(query.page_size), as_of)).await;
-    let listing = read_numbered(stores, query, number, as_of, start.as_ref()).await;
-    if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
-        && has_unranked(stores, query, as_of, start.total).await?
-    {
-        stores.count_drift_sign(DriftSign::Unranked);
-        return Err(ApiError::NotYetListed);
+    fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
+        let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
+        PageQuery { key, order, limit, start }
     }
-    listing
-}
 
-/// Reads the page of this number, which starts where the page index says.
-async fn read_numbered(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-    start: Option<&PageStart>,
-) -> Result<ListingPage, ApiError> {
-    let skip = number.skip(query.page_size);
-    let plan = plan_page(query, number, as_of, start)?;
-    let found = Found::new(stores.page(&plan).await?, query.page_size, as_of);
-    // The next number begins after the ranks of this page, so it would pass over what is missing here.
-    if found.is_cut && start.is_some_and(|start| found.shown() < promised(query, skip, start.total)) {
-        return Err(ApiError::NotYetListed);
-    }
-    let numbered = as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
-    let mut total = start.map(|start| start.total);
-    if let Some(sign) = total.and_then(|total| drift_sign(query, skip, total, &found)) {
-        stores.count_drift_sign(sign);
-        if sign == DriftSign::EmptyPage {
-            total = Some(existing_total(stores, query, skip, as_of, total.unwrap_or(0)).await?);
-        }
-    }
-    Ok(ListingPage { as_of: numbered, ..cut_page(query, number, total, found)? })
-}
-
-/// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two queries
-/// of one item each. An unreadable item does not count, because no page shows it.
-async fn has_unranked(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    as_of: Option<Timestamp>,
-    counted: u64,
-) -> Result<bool, ApiError> {
-    let extent = stores.extent(&query.page_start(0, as_of)).await.ok_or(ApiError::IndexUnavailable)?;
-    if extent.total > counted {
-        return Ok(true);
-    }
-    let beyond = plan_beyond(query, as_of, extent.ends);
-    for page in try_join_all(beyond.iter().map(|plan| stores.page(plan))).await? {
-        let is_shown = |comment: &Comment| as_of.is_none_or(|as_of| comment.created_at <= as_of);
-        if page.comments.iter().any(is_shown) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
-fn plan_beyond(query: &ListingQuery, as_of: Option<Timestamp>, ends: Option<Ends>) -> Vec<PageQuery> {
-    match ends {
-        Some(Ends { newest, oldest }) => {
-            vec![query.page_query(Order::Oldest, 1, Some(newest)), query.page_query(Order::Newest, 1, Some(oldest))]
-        }
-        None => vec![query.page_query(Order::Newest, 1, as_of.and_then(just_after))],
+    /// The query for the page index.
+    fn page_start(&self, skip: u64, as_of: Option<Timestamp>) -> PageStartQuery<'_> {
+        PageStartQuery { product: &self.product, filter: &self.filter, skip, order: self.order, as_of }
     }
 }
 
-/// The default `as_of`: the creation time of the newest indexed comment. Not the current time, because comments that
-/// the index has not seen yet are dated before it. The comments that the page shows count too, although the index may
-/// be behind, so that the next page continues after them (ADR 33).
-fn numbered_as_of(start: &PageStart, found: &Found) -> Timestamp {
-    found.newest().map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
+/// A page of a listing by its number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NumberedPage<'query> {
+    pub(crate) query: &'query ListingQuery,
+    pub(crate) number: PageNumber,
+    /// Comments dated later do not count.
+    pub(crate) as_of: Option<Timestamp>,
 }
 
-/// How many comments the ranks promise for the page after `skip` comments.
-fn promised(query: &ListingQuery, skip: u64, total: u64) -> u64 {
-    total.saturating_sub(skip).min(u64::from(query.page_size.get()))
-}
-
-/// How the page differs from what the ranks promise for it; `None` when it does not.
-fn drift_sign(query: &ListingQuery, skip: u64, total: u64, found: &Found) -> Option<DriftSign> {
-    let promised = promised(query, skip, total);
-    match found.len() {
-        0 if promised > 0 => Some(DriftSign::EmptyPage),
-        few if few < promised && !found.more => Some(DriftSign::ShortPage),
-        many if many > promised => Some(DriftSign::Unranked),
-        _ => None,
-    }
-}
-
-/// The number of comments when the ranks promise a page for which the table has none. No comment exists from this page
-/// on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are looked up.
-/// When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
-async fn existing_total(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    skip: u64,
-    as_of: Option<Timestamp>,
-    total: u64,
-) -> Result<u64, ApiError> {
-    let count = promised(query, skip, total);
-    let looked_into = count.min(LOOKED_INTO_MAX);
-    let ranked = stores.promised(&query.page_start(skip, as_of), looked_into).await;
-    let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
-    let looks = ranked.iter().map(async |ranked| {
-        let comment = stores.comment(&ranked.id).await?;
-        Ok::<_, StoreError>(comment.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
-    });
-    let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
-    while let Some(found) = looks.next().await {
-        if found?.is_some() {
+impl NumberedPage<'_> {
+    /// Reads the page.
+    ///
+    /// # Errors
+    /// Past the end; the page index is needed and unavailable, or behind; the table's.
+    pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
+        let start = stores.page_start(&self.query.page_start(self.skip(), self.as_of)).await;
+        let listing = self.read_from(stores, start.as_ref()).await;
+        if let (Err(ApiError::PastTheEnd { .. }), Some(start)) = (&listing, &start)
+            && self.has_unranked(stores, start.total).await?
+        {
+            stores.count_drift_sign(DriftSign::Unranked);
             return Err(ApiError::NotYetListed);
         }
+        listing
     }
-    if looked_into < count { Err(ApiError::NotYetListed) } else { Ok(skip) }
-}
 
-/// Reads the page that a cursor leads to.
-///
-/// # Errors
-/// The table's.
-pub(crate) async fn read_at_cursor(
-    stores: &StoreClients,
-    query: &ListingQuery,
-    cursor: Cursor,
-) -> Result<ListingPage, ApiError> {
-    let order = match cursor.direction {
-        Direction::Forward => query.order,
-        Direction::Backward => query.order.reversed(),
-    };
-    let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
-    let beginning = query.page_start(0, None);
-    let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
-    let found = Found::new(page?, query.page_size, None);
-    cut_at_cursor(query, &cursor, start.map(|start| start.total), found)
-}
+    /// Reads the page, which starts where the page index says.
+    async fn read_from(&self, stores: &StoreClients, start: Option<&PageStart>) -> Result<ListingPage, ApiError> {
+        let plan = self.plan(start)?;
+        let found = Found::new(stores.page(&plan).await?, self.query.page_size, self.as_of);
+        let shown = found.comments().count() as u64;
+        // The next number begins after the ranks of this page, so it would pass over what is missing here.
+        if found.is_cut && start.is_some_and(|start| shown < self.promised(start.total)) {
+            return Err(ApiError::NotYetListed);
+        }
+        let as_of = self.as_of.or_else(|| start.map(|start| numbered_as_of(start, &found)));
+        let mut total = start.map(|start| start.total);
+        if let Some(sign) = total.and_then(|total| self.drift_sign(total, &found)) {
+            stores.count_drift_sign(sign);
+            if sign == DriftSign::EmptyPage {
+                total = Some(self.existing_total(stores, total.unwrap_or(0)).await?);
+            }
+        }
+        Ok(ListingPage { as_of, ..self.cut(total, found)? })
+    }
 
-/// Plans the query to the table.
-fn plan_page(
-    query: &ListingQuery,
-    number: PageNumber,
-    as_of: Option<Timestamp>,
-    start: Option<&PageStart>,
-) -> Result<PageQuery, ApiError> {
-    if number == PageNumber::FIRST {
-        let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
-        return Ok(query.page_query(query.order, query.limit(), boundary));
+    /// How many comments are on the pages before.
+    fn skip(&self) -> u64 {
+        self.number.skip(self.query.page_size)
     }
-    let start = start.ok_or(ApiError::IndexUnavailable)?;
-    let total_pages = query.page_size.total_pages(start.total);
-    if number.get() > total_pages {
-        return Err(ApiError::PastTheEnd { page: number.get(), total_pages });
+
+    /// Plans the query to the table.
+    fn plan(&self, start: Option<&PageStart>) -> Result<PageQuery, ApiError> {
+        let Self { query, number, as_of } = self;
+        if *number == PageNumber::FIRST {
+            let boundary = as_of.filter(|_| query.order == Order::Newest).and_then(just_after);
+            return Ok(query.whole_page(query.order, boundary));
+        }
+        let start = start.ok_or(ApiError::IndexUnavailable)?;
+        if number.get() > query.page_size.total_pages(start.total) {
+            return Err(self.past_the_end(start.total));
+        }
+        // Without a start key the table would answer with page 1.
+        let no_start = || ApiError::internal("a page after the first has no start key");
+        Ok(query.whole_page(query.order, Some(start.before.clone().ok_or_else(no_start)?)))
     }
-    // Without a start key the table would answer with page 1.
-    let before = start.before.clone().ok_or_else(|| ApiError::internal("a page after the first has no start key"))?;
-    Ok(query.page_query(query.order, query.limit(), Some(before)))
+
+    fn past_the_end(&self, total: u64) -> ApiError {
+        ApiError::PastTheEnd { page: self.number.get(), total_pages: self.query.page_size.total_pages(total) }
+    }
+
+    /// Makes the page from the table's answer.
+    fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
+        let shown_up_to = self.skip().saturating_add(found.len());
+        let Found { rows, more, .. } = found;
+        let is_first = self.number == PageNumber::FIRST;
+        match total {
+            None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
+            Some(total) if rows.is_empty() && !is_first => return Err(self.past_the_end(total)),
+            Some(_) | None => {}
+        }
+        // The page index may be a moment behind, but the shown comments exist.
+        let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
+        // The table may be behind too: ranked comments follow, although their items are still being written.
+        let ranked_follow = total.is_some_and(|total| self.number.get() < self.query.page_size.total_pages(total));
+        let next = if more || ranked_follow { last(&rows) } else { None };
+        let prev = if is_first { None } else { first(&rows) };
+        Ok(listing_page(rows, total, next, prev))
+    }
+
+    /// How many comments the ranks promise for the page.
+    fn promised(&self, total: u64) -> u64 {
+        total.saturating_sub(self.skip()).min(u64::from(self.query.page_size.get()))
+    }
+
+    /// How the page differs from what the ranks promise for it; `None` when it does not.
+    fn drift_sign(&self, total: u64, found: &Found) -> Option<DriftSign> {
+        let promised = self.promised(total);
+        match found.len() {
+            0 if promised > 0 => Some(DriftSign::EmptyPage),
+            few if few < promised && !found.more => Some(DriftSign::ShortPage),
+            many if many > promised => Some(DriftSign::Unranked),
+            _ => None,
+        }
+    }
+
+    /// The number of comments when the ranks promise a page for which the table has none. No comment exists from this
+    /// page on, unless a promised one does; such a comment is still being fanned out. At most [`LOOKED_INTO_MAX`] are
+    /// looked up. When none of them exists and more are promised, the answer is unknown ([`ApiError::NotYetListed`]).
+    async fn existing_total(&self, stores: &StoreClients, total: u64) -> Result<u64, ApiError> {
+        let Self { query, as_of, .. } = self;
+        let count = self.promised(total);
+        let looked_into = count.min(LOOKED_INTO_MAX);
+        let ranked = stores.promised(&query.page_start(self.skip(), *as_of), looked_into).await;
+        let ranked = ranked.ok_or(ApiError::IndexUnavailable)?;
+        let looks = ranked.iter().map(async |ranked| {
+            let found = stores.comment(&ranked.id).await?;
+            Ok::<_, StoreError>(found.filter(|of| of.product == query.product && query.filter.matches(&of.placement())))
+        });
+        let mut looks = stream::iter(looks).buffered(LOOKED_INTO_TOGETHER);
+        while let Some(found) = looks.next().await {
+            if found?.is_some() {
+                return Err(ApiError::NotYetListed);
+            }
+        }
+        if looked_into < count { Err(ApiError::NotYetListed) } else { Ok(self.skip()) }
+    }
+
+    /// Whether the table has a comment beyond the ranks, or the ranks have grown since `counted`. Takes at most two
+    /// queries of one item each. An unreadable item does not count, because no page shows it.
+    async fn has_unranked(&self, stores: &StoreClients, counted: u64) -> Result<bool, ApiError> {
+        let extent = stores.extent(&self.query.page_start(0, self.as_of)).await.ok_or(ApiError::IndexUnavailable)?;
+        if extent.total > counted {
+            return Ok(true);
+        }
+        let beyond = self.plan_beyond(extent.ends);
+        let pages = try_join_all(beyond.iter().map(|plan| stores.page(plan))).await?;
+        let mut comments = pages.iter().flat_map(|page| &page.comments);
+        Ok(comments.any(|comment| self.as_of.is_none_or(|as_of| comment.created_at <= as_of)))
+    }
+
+    /// The queries beyond the ranks: the next newer and the next older comment, or any comment where nothing is ranked.
+    fn plan_beyond(&self, ends: Option<Ends>) -> Vec<PageQuery> {
+        let one = |order, start| self.query.page_query(order, 1, start);
+        match ends {
+            Some(Ends { newest, oldest }) => vec![one(Order::Oldest, Some(newest)), one(Order::Newest, Some(oldest))],
+            None => vec![one(Order::Newest, self.as_of.and_then(just_after))],
+        }
+    }
 }
 
 /// The start key just above all comments dated `as_of`.
@@ -350,75 +296,92 @@ fn just_after(as_of: Timestamp) -> Option<Cd> {
     Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
 }
 
-/// Makes a numbered page from the table's answer.
-fn cut_page(
-    query: &ListingQuery,
-    number: PageNumber,
-    total: Option<u64>,
-    found: Found,
-) -> Result<ListingPage, ApiError> {
-    let shown_up_to = number.skip(query.page_size).saturating_add(found.len());
-    let Found { rows, more, .. } = found;
-    match total {
-        None if rows.is_empty() => return Err(ApiError::IndexUnavailable),
-        Some(total) if rows.is_empty() && number > PageNumber::FIRST => {
-            return Err(ApiError::PastTheEnd { page: number.get(), total_pages: query.page_size.total_pages(total) });
-        }
-        Some(_) | None => {}
-    }
-    // The page index may be a moment behind, but the shown comments exist.
-    let total = total.map(|total| if rows.is_empty() { total } else { total.max(shown_up_to) });
-    // The table may be behind too: ranked comments follow, although their items are still being written.
-    let more = more || total.is_some_and(|total| number.get() < query.page_size.total_pages(total));
-    let next = if more { last(&rows) } else { None };
-    let prev = if number > PageNumber::FIRST { first(&rows) } else { None };
-    Ok(ListingPage { comments: comments_of(rows), total, next, prev, as_of: None })
+/// The default `as_of`: the creation time of the newest indexed comment. Not the current time, because comments that
+/// the index has not seen yet are dated before it. The comments that the page shows count too, although the index may
+/// be behind, so that the next page continues after them (ADR 33).
+fn numbered_as_of(start: &PageStart, found: &Found) -> Timestamp {
+    let newest = found.comments().map(|comment| comment.created_at).max();
+    newest.map_or(start.reached, |shown| start.reached.max(shown.min(process::now())))
 }
 
-/// Makes a cursor's page from the table's answer.
-///
-/// # Errors
-/// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes them over.
-fn cut_at_cursor(
-    query: &ListingQuery,
-    cursor: &Cursor,
-    total: Option<u64>,
-    found: Found,
-) -> Result<ListingPage, ApiError> {
-    let Found { mut rows, more, .. } = found;
-    if more && !rows.iter().any(|row| row.cd().is_some()) {
-        return Err(ApiError::NotYetListed);
+/// The page that a cursor leads to.
+#[derive(Debug)]
+pub(crate) struct CursorPage<'query> {
+    pub(crate) query: &'query ListingQuery,
+    pub(crate) cursor: Cursor,
+}
+
+impl CursorPage<'_> {
+    /// Reads the page.
+    ///
+    /// # Errors
+    /// The table's.
+    pub(crate) async fn read(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
+        let (plan, beginning) = (self.plan(), self.query.page_start(0, None));
+        let (start, page) = tokio::join!(stores.page_start(&beginning), stores.page(&plan));
+        self.cut(start.map(|start| start.total), Found::new(page?, self.query.page_size, None))
     }
-    let (next, prev) = match cursor.direction {
-        Direction::Forward if rows.is_empty() => (None, Some(back_to(query, cursor))),
-        Direction::Backward if rows.is_empty() => (Some(back_to(query, cursor)), None),
-        Direction::Forward => (if more { last(&rows) } else { None }, first(&rows)),
-        Direction::Backward => {
-            rows.reverse();
-            (last(&rows), if more { first(&rows) } else { None })
+
+    fn plan(&self) -> PageQuery {
+        self.query.whole_page(self.order(), Some(self.cursor.at.clone()))
+    }
+
+    /// The order in which the table is read.
+    fn order(&self) -> Order {
+        match self.cursor.direction {
+            Direction::Forward => self.query.order,
+            Direction::Backward => self.query.order.reversed(),
         }
-    };
-    Ok(ListingPage { comments: comments_of(rows), total, next, prev, as_of: None })
+    }
+
+    /// Makes the page from the table's answer.
+    ///
+    /// # Errors
+    /// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes
+    /// them over.
+    fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
+        let Found { mut rows, more, .. } = found;
+        if more && !rows.iter().any(|row| row.cd.is_some()) {
+            return Err(ApiError::NotYetListed);
+        }
+        let (next, prev) = match self.cursor.direction {
+            Direction::Forward if rows.is_empty() => (None, Some(self.back())),
+            Direction::Backward if rows.is_empty() => (Some(self.back()), None),
+            Direction::Forward => (if more { last(&rows) } else { None }, first(&rows)),
+            Direction::Backward => {
+                rows.reverse();
+                (last(&rows), if more { first(&rows) } else { None })
+            }
+        };
+        Ok(listing_page(rows, total, next, prev))
+    }
+
+    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
+    /// cursor's own.
+    fn back(&self) -> Cursor {
+        let Cursor { direction, at } = &self.cursor;
+        let beyond = match self.order() {
+            Order::Newest => at.just_before(),
+            Order::Oldest => at.just_after(),
+        };
+        Cursor { direction: direction.reversed(), at: beyond.unwrap_or_else(|| at.clone()) }
+    }
+}
+
+fn listing_page(rows: Vec<Row>, total: Option<u64>, next: Option<Cursor>, prev: Option<Cursor>) -> ListingPage {
+    ListingPage { comments: rows.into_iter().filter_map(|row| row.comment).collect(), total, next, prev, as_of: None }
 }
 
 /// Where the page after these rows starts.
 fn last(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().rev().find_map(Row::cd)?;
+    let at = rows.iter().rev().find_map(|row| row.cd.clone())?;
     Some(Cursor { direction: Direction::Forward, at })
 }
 
 /// Where the page before these rows ends.
 fn first(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().find_map(Row::cd)?;
+    let at = rows.iter().find_map(|row| row.cd.clone())?;
     Some(Cursor { direction: Direction::Backward, at })
-}
-
-/// The cursor in the opposite direction, for an empty page that a cursor led to. It leads to the comments up to and
-/// including the cursor's own.
-fn back_to(query: &ListingQuery, cursor: &Cursor) -> Cursor {
-    let was_descending = (query.order == Order::Newest) == (cursor.direction == Direction::Forward);
-    let beyond = if was_descending { cursor.at.just_before() } else { cursor.at.just_after() };
-    Cursor { direction: cursor.direction.reversed(), at: beyond.unwrap_or_else(|| cursor.at.clone()) }
 }
 
 #[cfg(test)]

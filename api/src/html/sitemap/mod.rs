@@ -12,8 +12,6 @@
 mod cache;
 mod parts;
 
-use std::fmt::Write;
-
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Filter, PageNumber};
 
@@ -60,7 +58,7 @@ pub(super) async fn index(site: web::Data<Site>, cache: web::Data<Cache>) -> Res
     }
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
     for child in children {
-        writeln!(xml, "<sitemap><loc>{}</loc></sitemap>", site.public_url.join(&child)).map_err(ApiError::internal)?;
+        xml.push_str(&format!("<sitemap><loc>{}</loc></sitemap>\n", site.public_url.join(&child)));
     }
     xml.push_str("</sitemapindex>\n");
     Ok(xml_answer(xml))
@@ -88,7 +86,7 @@ pub(super) async fn part(
             let page = PageNumber::new(page)?;
             // Everything that XML would not take literally is percent-encoded in a URL.
             let url = site.public_url.join(&links::page(product, &Filter::ANY, page));
-            writeln!(xml, "{}{url}{}", parts::BEFORE_URL, parts::AFTER_URL).map_err(ApiError::internal)?;
+            xml.push_str(&[parts::BEFORE_URL, &url, parts::AFTER_URL, "\n"].concat());
         }
     }
     xml.push_str("</urlset>\n");

@@ -1,7 +1,7 @@
 //! Pages cut from the table's answers, over comments made at the milliseconds 1 to `last`.
 
 use super::*;
-use model::{CommentText, Language, Malformed, Rating, Revision};
+use model::{CommentText, Filter, Language, Malformed, ProductId, Rating, Revision};
 use table::MalformedItem;
 
 fn whole(comments: Vec<Comment>) -> Page {
@@ -53,6 +53,10 @@ fn times(listing: &ListingPage) -> Vec<i64> {
     listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
 }
 
+fn numbered(query: &ListingQuery, number: u64, as_of: Option<i64>) -> NumberedPage<'_> {
+    NumberedPage { query, number: PageNumber::new(number).unwrap(), as_of: as_of.map(at) }
+}
+
 fn page(
     query: &ListingQuery,
     number: u64,
@@ -60,16 +64,24 @@ fn page(
     start: Option<PageStart>,
     last: i64,
 ) -> Result<ListingPage, ApiError> {
-    let (number, as_of) = (PageNumber::new(number).unwrap(), as_of.map(at));
-    let plan = plan_page(query, number, as_of, start.as_ref())?;
-    let found = Found::new(whole(answer(&plan, last)), query.page_size, as_of);
-    cut_page(query, number, start.map(|start| start.total), found)
+    let page = numbered(query, number, as_of);
+    let plan = page.plan(start.as_ref())?;
+    page.cut(start.map(|start| start.total), Found::new(whole(answer(&plan, last)), query.page_size, page.as_of))
 }
 
 fn follow(query: &ListingQuery, cursor: &Cursor, last: i64) -> ListingPage {
-    let order = if cursor.direction == Direction::Forward { query.order } else { query.order.reversed() };
-    let plan = query.page_query(order, query.limit(), Some(cursor.at.clone()));
-    cut_at_cursor(query, cursor, None, found(query, whole(answer(&plan, last)))).unwrap()
+    let page = CursorPage { query, cursor: cursor.clone() };
+    page.cut(None, found(query, whole(answer(&page.plan(), last)))).unwrap()
+}
+
+/// The page that follows the comment made at this millisecond.
+fn after(query: &ListingQuery, ms: i64) -> CursorPage<'_> {
+    CursorPage { query, cursor: Cursor { direction: Direction::Forward, at: comment(ms).cd() } }
+}
+
+fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
+    let cd = ms.map(|ms| comment(ms).cd());
+    MalformedItem { place, pk: String::new(), cd, problem: Malformed::new("item", "broken") }
 }
 
 fn start(total: u64, before: Option<i64>) -> Option<PageStart> {
@@ -119,6 +131,10 @@ fn only_a_ready_index_gives_an_empty_page() {
         Err(ApiError::PastTheEnd { page: 4, total_pages: 3 })
     ));
     assert!(matches!(page(&query, 2, None, start(0, None), 0), Err(ApiError::PastTheEnd { .. })));
+    // The ranks promised a page that the table does not have.
+    let nothing = found(&query, whole(Vec::new()));
+    let refused = numbered(&query, 2, None).cut(Some(20), nothing);
+    assert!(matches!(refused, Err(ApiError::PastTheEnd { page: 2, total_pages: 1 })), "{refused:?}");
 }
 
 #[test]
@@ -158,18 +174,24 @@ fn shown_comments_count_although_the_index_is_behind() {
 #[test]
 fn a_page_that_differs_from_the_ranks_is_a_sign_of_drift() {
     let query = query(Order::Newest, 3);
-    let sign = |skip, total, answered| {
+    for (number, total, answered, sign) in [
+        (1, 3, 3, None),
+        (1, 9, 3, None),
+        (2, 5, 2, None),
+        (1, 0, 0, None),
+        (2, 5, 1, Some(DriftSign::ShortPage)),
+        (1, 2, 3, Some(DriftSign::Unranked)),
+        (2, 5, 0, Some(DriftSign::EmptyPage)),
+        // The comment that is asked for beyond the page is not shown.
+        (1, 3, 4, None),
+        (1, 9, 4, None),
+    ] {
         let answer = whole((1..=answered).map(comment).collect());
-        drift_sign(&query, skip, total, &found(&query, answer))
-    };
-    assert_eq!([sign(0, 3, 3), sign(0, 9, 3), sign(3, 5, 2), sign(0, 0, 0)], [None; 4]);
-    assert_eq!(sign(3, 5, 1), Some(DriftSign::ShortPage));
-    assert_eq!(sign(0, 2, 3), Some(DriftSign::Unranked));
-    assert_eq!(sign(3, 5, 0), Some(DriftSign::EmptyPage));
+        let found = found(&query, answer);
+        assert_eq!(numbered(&query, number, None).drift_sign(total, &found), sign, "{answered} of {total}");
+    }
     let cut_short = Page { cut_short: true, ..whole(vec![comment(1)]) };
-    assert_eq!(drift_sign(&query, 0, 3, &found(&query, cut_short)), None);
-    // The comment that is asked for beyond the page is not shown.
-    assert_eq!([sign(0, 3, 4), sign(0, 9, 4)], [None; 2]);
+    assert_eq!(numbered(&query, 1, None).drift_sign(3, &found(&query, cut_short)), None);
 }
 
 #[test]
@@ -177,23 +199,22 @@ fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
     for order in [Order::Newest, Order::Oldest] {
         let query = query(order, 3);
         for direction in [Direction::Forward, Direction::Backward] {
-            // The comments beyond the fifth are gone, in the direction in which the cursor leads.
-            let all: Vec<Comment> = (1..=5).map(comment).collect();
-            let descending = (order == Order::Newest) == (direction == Direction::Forward);
-            let own = if descending { 1 } else { 5 };
-            let cursor = Cursor { direction, at: comment(own).cd() };
-            let empty = cut_at_cursor(&query, &cursor, None, found(&query, whole(Vec::new()))).unwrap();
+            // Of five comments, none is left in the direction in which the cursor leads.
+            let at = |own| CursorPage { query: &query, cursor: Cursor { direction, at: comment(own).cd() } };
+            let (own, mut nearest) = match at(1).order() {
+                Order::Newest => (1, [1, 2, 3]),
+                Order::Oldest => (5, [3, 4, 5]),
+            };
+            let empty = at(own).cut(None, found(&query, whole(Vec::new()))).unwrap();
             let back = match direction {
                 Direction::Forward => empty.prev.as_ref().filter(|_| empty.next.is_none()),
                 Direction::Backward => empty.next.as_ref().filter(|_| empty.prev.is_none()),
             };
             let back = back.unwrap_or_else(|| panic!("{order} {direction:?}: {empty:?}"));
-            let found = times(&follow(&query, back, i64::try_from(all.len()).unwrap()));
-            let mut nearest = if own == 1 { vec![1, 2, 3] } else { vec![3, 4, 5] };
             if order == Order::Newest {
                 nearest.reverse();
             }
-            assert_eq!(found, nearest, "{order} {direction:?}");
+            assert_eq!(times(&follow(&query, back, 5)), nearest, "{order} {direction:?}");
         }
     }
 }
@@ -201,73 +222,42 @@ fn an_empty_page_leads_back_to_the_comment_that_led_to_it() {
 #[test]
 fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     let query = query(Order::Newest, 3);
-    let malformed = |place, ms: Option<i64>| MalformedItem {
-        place,
-        pk: String::new(),
-        cd: ms.map(|ms| comment(ms).cd()),
-        problem: Malformed::new("item", "broken"),
-    };
-    let cursor = Cursor { direction: Direction::Forward, at: comment(9).cd() };
+    let (first, after_9) = (numbered(&query, 1, None), after(&query, 9));
     let page = |comments: &[i64], malformed: Vec<MalformedItem>| {
         found(&query, Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) })
     };
     // The query returns comments 8 to 5; comment 5 only says that more follow.
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 6, 5], vec![malformed(1, Some(7))])).unwrap();
+    let listing = after_9.cut(None, page(&[8, 6, 5], vec![malformed(1, Some(7))])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 6], comment(6).cd()));
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();
+    let listing = after_9.cut(None, page(&[8, 7, 6], vec![malformed(3, None)])).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![8, 7, 6], comment(6).cd()));
     // Only malformed items: the page is empty, and leads on.
     let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
-    let listing = cut_at_cursor(&query, &cursor, None, page(&[], all.clone())).unwrap();
+    let listing = after_9.cut(None, page(&[], all.clone())).unwrap();
     assert_eq!((times(&listing), listing.next.unwrap().at), (vec![], comment(6).cd()));
-    assert_eq!(cut_page(&query, PageNumber::FIRST, Some(4), page(&[], all)).unwrap().total, Some(4));
-    assert_eq!(drift_sign(&query, 0, 3, &page(&[8, 6], vec![malformed(1, Some(7))])), None);
-}
-
-#[test]
-fn a_page_that_the_table_does_not_have_is_past_the_end() {
-    let query = query(Order::Newest, 2);
-    let (second, nothing) = (PageNumber::new(2).unwrap(), || found(&query, whole(Vec::new())));
-    let refused = cut_page(&query, second, Some(2), nothing());
-    assert!(matches!(refused, Err(ApiError::PastTheEnd { page: 2, total_pages: 1 })), "{refused:?}");
-    assert_eq!(cut_page(&query, PageNumber::FIRST, Some(0), nothing()).unwrap().total, Some(0));
+    assert_eq!(first.cut(Some(4), page(&[], all)).unwrap().total, Some(4));
+    assert_eq!(first.drift_sign(3, &page(&[8, 6], vec![malformed(1, Some(7))])), None);
 }
 
 #[test]
 fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
     let query = query(Order::Newest, 5);
     let page = || found(&query, Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) });
-    let cursor = Cursor { direction: Direction::Forward, at: comment(10).cd() };
-    assert!(cut_at_cursor(&query, &cursor, None, page()).unwrap().next.is_some());
+    assert!(after(&query, 10).cut(None, page()).unwrap().next.is_some());
     for total in [None, Some(2)] {
-        assert!(cut_page(&query, PageNumber::FIRST, total, page()).unwrap().next.is_some());
+        assert!(numbered(&query, 1, None).cut(total, page()).unwrap().next.is_some());
     }
     // Nothing that could be read has a place to lead on from.
-    let item = MalformedItem { place: 0, pk: String::new(), cd: None, problem: Malformed::new("item", "broken") };
-    let unplaced = Page { cut_short: true, malformed: vec![item], ..Page::default() };
-    let refused = cut_at_cursor(&query, &cursor, None, found(&query, unplaced));
+    let unplaced = Page { cut_short: true, malformed: vec![malformed(0, None)], ..Page::default() };
+    let refused = after(&query, 10).cut(None, found(&query, unplaced));
     assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
 }
 
 #[test]
 fn cursors_lead_on_where_the_ranks_end_and_the_table_does_not() {
-    for order in [Order::Newest, Order::Oldest] {
-        let query = query(order, 4);
-        // 13 comments, of which the page index has ranked the first four.
-        let mut listing = page(&query, 1, None, start(4, None), 13).unwrap();
-        assert_eq!(listing.total, Some(4));
-        let mut walked = times(&listing);
-        while let Some(next) = &listing.next {
-            listing = follow(&query, next, 13);
-            walked.extend(times(&listing));
-        }
-        walked.sort_unstable();
-        assert_eq!(walked, (1..=13).collect::<Vec<_>>(), "{order}");
-    }
-    // A later page, and one that ends together with the table.
     let query = query(Order::Newest, 4);
     assert!(page(&query, 2, None, start(8, Some(10)), 13).unwrap().next.is_some());
-    assert_eq!(page(&query, 2, None, start(8, Some(5)), 13).unwrap().next, None);
+    assert_eq!(page(&query, 2, None, start(8, Some(5)), 13).unwrap().next, None, "the table ends there too");
 }
 
 #[test]
@@ -275,7 +265,7 @@ fn queries_beyond_the_ranks_find_newer_and_older_comments() {
     let query = query(Order::Newest, 4);
     let ranked = |newest, oldest| Some(Ends { newest: comment(newest).cd(), oldest: comment(oldest).cd() });
     let beyond = |ends, as_of: Option<i64>, last| -> Vec<i64> {
-        let plans = plan_beyond(&query, as_of.map(at), ends);
+        let plans = numbered(&query, 2, as_of).plan_beyond(ends);
         assert!(plans.len() <= 2 && plans.iter().all(|plan| plan.limit == 1));
         plans.iter().flat_map(|plan| answer(plan, last)).map(|comment| comment.created_at.epoch_ms()).collect()
     };

@@ -1,0 +1,145 @@
+//! The fields of a comment that a client may set. Every field is checked, and none is ignored.
+
+use std::collections::BTreeMap;
+
+use model::{CommentText, Language, Rating};
+use serde_json::Value;
+use table::CommentPatch;
+
+use crate::error::ApiError;
+
+/// The names of the fields.
+pub(crate) const FIELDS: [&str; 5] = ["language", "rating", "title", "body", "author"];
+
+/// The fields of a request, with their values.
+pub(crate) type Fields = BTreeMap<String, Value>;
+
+/// The content of a new comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewContent {
+    pub(crate) language: Language,
+    pub(crate) rating: Rating,
+    pub(crate) text: CommentText,
+}
+
+impl NewContent {
+    /// # Errors
+    /// Names the field that is missing, wrong or unknown.
+    pub(crate) fn of_fields(fields: &Fields) -> Result<Self, ApiError> {
+        let CommentPatch { language, rating, title, body, author } = change(fields)?;
+        let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
+        let language = language.ok_or_else(missing("language"))?;
+        let rating = rating.ok_or_else(missing("rating"))?;
+        let body = body.ok_or_else(missing("body"))?;
+        Ok(Self { language, rating, text: CommentText { title: title.flatten(), body, author: author.flatten() } })
+    }
+}
+
+/// The fields as a change of a comment: those that are missing stay as they are, null removes.
+///
+/// # Errors
+/// Names the field that is wrong or unknown.
+pub(crate) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
+    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        let problem = format!("is not a field that can be set; there are {}", FIELDS.join(", "));
+        return Err(ApiError::invalid(unknown.clone(), problem));
+    }
+    let text = |field| fields.get(field).map(|value| parse_text(field, value)).transpose();
+    let optional = |field| match fields.get(field) {
+        Some(Value::Null) => Ok(Some(None)),
+        Some(_) | None => Ok::<_, ApiError>(text(field)?.map(Some)),
+    };
+    let body = text("body")?;
+    Ok(CommentPatch {
+        language: text("language")?.map(|tag| Language::parse(&tag)).transpose()?,
+        rating: fields.get("rating").map(parse_rating).transpose()?,
+        title: optional("title")?.map(CommentText::new_title).transpose()?,
+        body: body.map(CommentText::new_body).transpose()?,
+        author: optional("author")?.map(CommentText::new_author).transpose()?,
+    })
+}
+
+fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
+    // To JSON, 4 and 4.0 are the same number.
+    value.as_f64().and_then(|number| Rating::of_number(number).ok()).ok_or_else(|| {
+        ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
+    })
+}
+
+fn parse_text(field: &'static str, value: &Value) -> Result<String, ApiError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Null => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(ApiError::invalid(field, format!("must be a text, not {}", shown(value))))
+        }
+    }
+}
+
+/// A value in a form that a message may repeat.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.chars().nth(40).is_some() => "a long text".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::tests::refused_field;
+
+    fn content(json: &str) -> Result<NewContent, ApiError> {
+        NewContent::of_fields(&serde_json::from_str(json).unwrap())
+    }
+
+    fn patch(json: &str) -> Result<CommentPatch, ApiError> {
+        change(&serde_json::from_str(json).unwrap())
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        for (field, value) in [
+            ("rating", "\"5\""),
+            ("rating", "true"),
+            ("rating", "18446744073709551616"),
+            ("language", "1"),
+            ("language", "{}"),
+            ("title", "1"),
+            ("body", "5"),
+            ("body", "\" \""),
+            ("body", "\"a\\u0000\""),
+            ("author", "[]"),
+            ("id", "\"x\""),
+        ] {
+            let mut fields: Fields =
+                serde_json::from_value(json!({"language": "en", "rating": 5, "body": "b"})).unwrap();
+            fields.insert(field.to_owned(), serde_json::from_str(value).unwrap());
+            assert_eq!(refused_field(NewContent::of_fields(&fields)), field, "{value}");
+        }
+        let long = format!(r#"{{"{}": 1}}"#, "x".repeat(1_000));
+        assert_eq!(refused_field(content(&long)).chars().count(), 81);
+    }
+
+    #[test]
+    fn a_rating_is_a_number_however_it_is_written() {
+        for rating in ["4", "4.0", "0.4e1"] {
+            let json = format!(r#"{{"language": "en", "rating": {rating}, "body": "b"}}"#);
+            assert_eq!(content(&json).unwrap().rating, Rating::new(4).unwrap());
+        }
+    }
+
+    #[test]
+    fn null_removes_a_title_but_no_rating() {
+        assert_eq!(patch("{}").unwrap(), CommentPatch::default());
+        let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
+        assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
+        for field in ["language", "rating", "body"] {
+            assert_eq!(refused_field(patch(&format!(r#"{{"{field}": null}}"#))), field);
+        }
+    }
+}

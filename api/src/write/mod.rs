@@ -1,0 +1,102 @@
+//! What a request to write does, whether a program sends JSON (`json`) or a person sends the form (`html::form`).
+//!
+//! - `content`: the fields of a comment, each checked.
+
+pub(crate) mod content;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use model::{Comment, CommentId, ProductId};
+use sha2::{Digest, Sha256};
+use table::{Created, Idempotency, NewComment};
+
+use crate::{error::ApiError, secrets::WriteTokenHash, store::StoreClients};
+use content::NewContent;
+
+/// What a request carries so that sending it twice makes one comment.
+pub(crate) struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// The header of the JSON API, which also names the key in problems.
+    pub(crate) const HEADER: &str = "Idempotency-Key";
+
+    /// Maximum length, in bytes.
+    pub(crate) const MAX_LEN: usize = 255;
+
+    /// # Errors
+    /// The key is empty, too long, or has other characters than visible ASCII.
+    pub(crate) fn parse(key: &str) -> Result<Self, ApiError> {
+        if key.is_empty() || key.len() > Self::MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let problem = format!("must be 1 to {} visible ASCII characters", Self::MAX_LEN);
+            return Err(ApiError::invalid(Self::HEADER, problem));
+        }
+        Ok(Self(key.to_owned()))
+    }
+}
+
+/// Creates a comment, dated now. A request whose key was used before gets the comment that was created then. A key
+/// counts only together with the product and with the token that it was sent with.
+///
+/// # Errors
+/// The key was used for another request; the table's.
+pub(crate) async fn create(
+    stores: &StoreClients,
+    product: ProductId,
+    content: NewContent,
+    writer: WriteTokenHash,
+    key: Option<IdempotencyKey>,
+) -> Result<Comment, ApiError> {
+    let idempotency = match key {
+        Some(IdempotencyKey(key)) => {
+            Some(Idempotency { client: writer.to_string(), key, body_hash: body_hash(&product, &content)? })
+        }
+        None => None,
+    };
+    // One instant for both makes cursors at the comment shorter.
+    let created_at = process::now();
+    let new = NewComment {
+        id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
+        product,
+        language: content.language,
+        rating: content.rating,
+        created_at,
+        text: content.text,
+    };
+    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
+    Ok(comment)
+}
+
+/// Identifies a request to create this content, however it is spelled.
+fn body_hash(product: &ProductId, content: &NewContent) -> Result<String, ApiError> {
+    let NewContent { language, rating, text } = content;
+    let request = serde_json::to_vec(&(product, language, rating, text)).map_err(ApiError::internal)?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(request)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
+        let hash_for = |product: &str, json: &str| {
+            let content = NewContent::of_fields(&serde_json::from_str(json).unwrap()).unwrap();
+            body_hash(&ProductId::parse(product).unwrap(), &content).unwrap()
+        };
+        let hash = |json| hash_for("p", json);
+        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
+        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
+        assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
+        assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
+    }
+
+    proptest! {
+        #[test]
+        fn an_idempotency_key_is_kept_as_it_is_or_refused(key in "[ -~]{0,300}|.{0,20}") {
+            if let Ok(IdempotencyKey(kept)) = IdempotencyKey::parse(&key) {
+                prop_assert_eq!(kept, key);
+            }
+        }
+    }
+}
