@@ -87,9 +87,8 @@ impl IndexKeeper {
         }
         self.set(IndexState::Rebuilding);
         let report = repair_job::rebuild(&self.table, &self.index, SHARDS_AT_ONCE).await?;
-        let (comments, unresolved) = (report.comments, report.unresolved.len());
+        let (comments, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
         if comments > 0 || unresolved > 0 {
-            let seconds = report.took.as_secs_f64();
             tracing::info!(comments, unresolved, seconds, "page index rebuilt");
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use page_index::PageIndex;
 use process::{StoreError, now};
-use repair_job::{AuditOptions, Job, JobSettings, Report, SETTLE_DELAY, Stop, exit};
+use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::{Table, capacity::Meter};
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
@@ -28,7 +28,7 @@ pub struct RepairSchedule {
 impl RepairSchedule {
     /// Runs of the repair job at this interval, with the settle delay of a deployment.
     pub fn every(every: Duration) -> Self {
-        Self { every, settle: SETTLE_DELAY }
+        Self { every, settle: JobSettings::default().settle }
     }
 }
 

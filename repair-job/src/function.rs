@@ -65,7 +65,7 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, audit: AuditOptions, as
     let is_index_reachable = match &status {
         Ok(status) => status.index.is_ok(),
         // The table's failure says nothing about the page index, so read the markers. No table has this id.
-        Err(_) => job.index.watermarks("").await.is_ok(),
+        Err(_) => job.index.marks("").await.is_ok(),
     };
     Invoked { reports, status, is_index_reachable }
 }
@@ -122,7 +122,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
             values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
             values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
         }
-        values.extend(status.swept_since.map(|at| ("SweepAge", "Milliseconds", age(at))));
+        values.extend(status.index_scanned_since.map(|at| ("IndexScanAge", "Milliseconds", age(at))));
         values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
         values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
     }

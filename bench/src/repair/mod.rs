@@ -148,8 +148,8 @@ fn items_of(comment: &Comment) -> Vec<serde_dynamo::Item> {
 }
 
 /// An audit in one segment.
-fn audit_of(sweep: bool) -> AuditOptions {
-    AuditOptions { segments: 1, at_once: 1, sweep, ..AuditOptions::default() }
+fn audit_of(index_scan: bool) -> AuditOptions {
+    AuditOptions { segments: 1, at_once: 1, index_scan, ..AuditOptions::default() }
 }
 
 /// Alternates audits without the sweep and bare scans. Also returns the report of the last audit.
