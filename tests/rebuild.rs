@@ -31,8 +31,8 @@ async fn a_rebuild_fills_an_index_that_is_empty_or_wrong() {
     for segments in [1, 3] {
         let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
         let note = format!("{COMMENTS} comments, of which {} changed meanwhile", report.checked - COMMENTS);
-        assert_eq!((report.notes, report.items), (vec![note], COMMENTS));
-        assert!(report.unresolved.is_empty(), "{:?}", report.unresolved);
+        assert_eq!((&report.notes, report.items), (&vec![note], COMMENTS), "{report}");
+        assert!(report.unresolved.is_empty(), "{report}");
         assert_ready(&stores).await;
         stores.assert_invariants().await;
         // The next rebuild removes entries that the table does not imply.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use page_index::PageIndex;
 use process::{StoreError, now};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
-use table::{Table, capacity::Meter};
+use table::Table;
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
@@ -82,7 +82,7 @@ fn settings() -> JobSettings {
 }
 
 fn job(table: &Table, index: &PageIndex, settings: &JobSettings) -> Job {
-    Job::new(table.clone(), index.clone(), settings.clone(), Meter::default(), Stop::default())
+    Job::new(table.clone(), index.clone(), settings.clone(), Stop::default())
 }
 
 fn log(report: &Report) {

@@ -30,7 +30,7 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
         return Ok(ExitCode::from(exit::USAGE));
     }
     let stop = Stop::after(args.max_run_time);
-    let job = Job::new(table, index, args.settings.clone(), args.settings.meter(), stop.clone());
+    let job = Job::new(table, index, args.settings.clone(), stop.clone());
     if args.explain {
         print!("{}", explain(&job, &args.command).await.context("nothing can be explained")?);
         return Ok(ExitCode::SUCCESS);

@@ -129,7 +129,7 @@ pub struct AuditArgs {
     /// Check only this segment, and not the page index. Segments are numbered from 0.
     #[arg(long, value_name = "K", conflicts_with = "rolling")]
     pub segment: Option<u32>,
-    /// Check only what was last checked nearly a week ago, as the hourly run does.
+    /// Check only what was not checked in the last six days, as the hourly run does.
     #[arg(long)]
     pub rolling: bool,
     /// Do not scan the page index.

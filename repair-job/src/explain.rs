@@ -97,7 +97,7 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     let which = match options.which {
         Which::All => format!("all {} segments of the table", options.segments),
         Which::One(segment) => format!("segment {segment} of {}", options.segments),
-        Which::Due => format!("those of {} segments that were last checked nearly a week ago", options.segments),
+        Which::Due => format!("those of {} segments that were not checked in the last six days", options.segments),
     };
     let index_scan = match options.index_scan {
         true => {

@@ -40,8 +40,8 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let (audit, meter) = (config.audit_options(), config.settings.meter());
-            let job = Job::new(table, index, JobSettings { apply: true, ..config.settings }, meter, stop);
+            let audit = config.audit_options();
+            let job = Job::new(table, index, JobSettings { apply: true, ..config.settings }, stop);
             let asked = Asked::by(&event.payload);
             let done = Box::pin(invoked(&job, &quarantine, audit, asked)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));

@@ -34,7 +34,7 @@ use model::{
 };
 use page_index::PageIndex;
 use process::{StoreError, now};
-use table::{InvalidEntry, Table, capacity::Meter};
+use table::{InvalidEntry, Table};
 
 use crate::{
     checkpoint::ITEMS_PER_COMMENT,
@@ -80,7 +80,7 @@ const RESUMES: &str = "the next rebuild starts anew";
 /// not ready, and running the rebuild again is safe.
 pub async fn rebuild(table: &Table, index: &PageIndex, segments: u32) -> Result<Report, StoreError> {
     let settings = JobSettings { apply: true, ..JobSettings::default() };
-    let job = Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default());
+    let job = Job::new(table.clone(), index.clone(), settings, Stop::default());
     let mut rebuilt = Ok(());
     let work = async |run: &Run<'_>| {
         rebuilt = Box::pin(rebuild_index(run, segments)).await;

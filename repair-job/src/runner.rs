@@ -59,8 +59,9 @@ pub(crate) struct Run<'job> {
 }
 
 impl Job {
-    /// A job. `meter` counts and limits the units that it consumes; `stop` ends it.
-    pub fn new(table: Table, index: PageIndex, settings: JobSettings, meter: Meter, stop: Stop) -> Self {
+    /// A job that `stop` ends.
+    pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
+        let meter = Meter::new(settings.max_read_units, settings.max_write_units);
         let meter = Arc::new(meter.until(stop.interrupt()));
         let table = table.metered(Arc::clone(&meter));
         Self { table, index, settings, stop, progress: Progress::default(), meter }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use table::capacity::Meter;
 
 /// The lease of a job that names none.
 const LEASE: Duration = Duration::from_secs(60);
@@ -73,13 +72,6 @@ impl Default for JobSettings {
     }
 }
 
-impl JobSettings {
-    /// A meter with the limits of units.
-    pub fn meter(&self) -> Meter {
-        Meter::new(self.max_read_units, self.max_write_units)
-    }
-}
-
 /// A time in milliseconds.
 pub(crate) fn ms(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
@@ -91,16 +83,10 @@ const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// Parses a time: a number with `s`, `m` or `h`. Without a unit, the number is in seconds. The maximum is [`TIME_MAX`].
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, text.get(number.len()..).unwrap_or("s")),
-        None => (text, "s"),
-    };
+    let units = [('s', 1), ('m', 60), ('h', 3_600)];
+    let (number, seconds) =
+        units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds))).unwrap_or((text, 1));
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is no time such as 90s, 15m or 2h"))?;
-    let seconds = match unit {
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
     let time = Duration::from_secs(number.saturating_mul(seconds));
     if time > TIME_MAX {
         return Err(format!("{text:?} is longer than {}h", TIME_MAX.as_secs() / 3_600));

@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, time::Duration};
 use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
-use table::capacity::Meter;
 
 use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
 use crate::fixture::{
@@ -122,7 +121,7 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
         redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
         let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
         let index = stores.index_at(&url);
-        let limited = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
+        let limited = Job::new(stores.table.clone(), index, settings(true), Stop::default());
         for (is_audit, since) in [(true, 0), (false, 1)] {
             for comment in comments.iter().skip(since).step_by(40) {
                 inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await;

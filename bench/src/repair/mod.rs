@@ -32,7 +32,7 @@ use model::{
 };
 use process::now;
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use table::{Table, capacity::Meter, definition};
+use table::{Table, definition};
 use tempfile::TempDir;
 
 pub(crate) use memory::{audit_by_binary, measure_memory};
@@ -112,7 +112,7 @@ impl World {
     pub(crate) fn job(&self, apply: bool) -> Job {
         let settings =
             JobSettings { apply, settle: Duration::ZERO, overlap: Duration::from_secs(600), ..JobSettings::default() };
-        Job::new(self.table.clone(), self.redis.index.clone(), settings, Meter::default(), Stop::default())
+        Job::new(self.table.clone(), self.redis.index.clone(), settings, Stop::default())
     }
 
     pub(crate) async fn stop(self) {

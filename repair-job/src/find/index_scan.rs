@@ -28,11 +28,8 @@ use crate::{
     suspect::{Name, Suspects},
 };
 
-/// How many members are compared together.
+/// How many members, or names, are compared together.
 const TOGETHER: usize = 500;
-
-/// How many names are compared together.
-const NAMES_TOGETHER: usize = 500;
 
 /// After this many steps without anything to compare, the position may be stored.
 const STEPS_TOGETHER: usize = 200;
@@ -51,7 +48,7 @@ struct Batch {
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.member_count >= TOGETHER || self.names.len() >= NAMES_TOGETHER || self.steps >= STEPS_TOGETHER
+        self.member_count >= TOGETHER || self.names.len() >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
     /// The batch of each product.
