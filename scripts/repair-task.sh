@@ -44,29 +44,29 @@ task=$(aws ecs run-task --cluster "$cluster" --launch-type FARGATE --task-defini
 id=${task##*/}
 echo "task $id; meanwhile: aws logs tail $log --follow" >&2
 
-told() {
+of_task() {
     aws ecs describe-tasks --cluster "$cluster" --tasks "$task" --query "tasks[0].$1" --output text
 }
 
 # One wait ends after ten minutes, whether or not the task has ended. A call may also fail while the task is still
 # running.
-status=$(told lastStatus || echo unknown)
+status=$(of_task lastStatus || echo unknown)
 while [ "$status" != STOPPED ]; do
     if [ "$status" = None ]; then
-        echo "it ended longer ago than tasks are described for (an hour); what it said:" >&2
+        echo "it ended more than an hour ago, and AWS no longer describes it; its output:" >&2
         echo "aws logs filter-log-events --log-group-name $log --log-stream-names by-hand/repair-job/$id" >&2
         exit 1
     fi
     aws ecs wait tasks-stopped --cluster "$cluster" --tasks "$task" || sleep 30
-    status=$(told lastStatus || echo unknown)
+    status=$(of_task lastStatus || echo unknown)
 done
 
 # The command line pages this call, unlike get-log-events. A long run prints more than one answer holds.
 aws logs filter-log-events --log-group-name "$log" --log-stream-names "by-hand/repair-job/$id" \
-    --query 'events[].[message]' --output text || echo "it has said nothing" >&2
-code=$(told 'containers[0].exitCode')
+    --query 'events[].[message]' --output text || echo "it printed nothing" >&2
+code=$(of_task 'containers[0].exitCode')
 if [ "$code" = None ]; then
-    echo "it did not run: $(told stoppedReason)" >&2
+    echo "it did not run: $(of_task stoppedReason)" >&2
     exit 1
 fi
 exit "$code"

@@ -67,9 +67,8 @@ async fn look(
     }
     set(state, IndexState::Rebuilding);
     let report = repair_job::rebuild(table, index, SHARDS_AT_ONCE).await?;
-    let (comments, unresolved) = (report.comments, report.unresolved.len());
+    let (comments, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
     if comments > 0 || unresolved > 0 {
-        let seconds = report.took.as_secs_f64();
         tracing::info!(comments, unresolved, seconds, "page index rebuilt");
     }
     Ok(())

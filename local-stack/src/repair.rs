@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use page_index::PageIndex;
 use process::{StoreError, now};
-use repair_job::{AuditOptions, Job, JobSettings, Report, SETTLE_DELAY, Stop, exit};
-use table::{Table, capacity::Meter};
+use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
+use table::Table;
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole table for each answer
 /// of a parallel scan.
@@ -28,7 +28,7 @@ pub struct RepairSchedule {
 impl RepairSchedule {
     /// Runs of the repair job at this interval, with the settle delay of a deployment.
     pub fn every(every: Duration) -> Self {
-        Self { every, settle: SETTLE_DELAY }
+        Self { every, settle: JobSettings::default().settle }
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedul
 
 fn job(table: &Table, index: &PageIndex, settle: Duration) -> Job {
     let settings = JobSettings { apply: true, settle, ..JobSettings::default() };
-    Job::new(table.clone(), index.clone(), settings, Meter::default(), Stop::default())
+    Job::new(table.clone(), index.clone(), settings, Stop::default())
 }
 
 fn log(report: &Report) {

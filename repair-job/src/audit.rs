@@ -5,23 +5,18 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::{
-    StreamExt,
-    future::{BoxFuture, join},
-    stream,
-};
+use futures_util::{FutureExt, StreamExt, future::join, stream};
 use model::Timestamp;
 use process::StoreError;
 
 use crate::{
-    audit_plan::{AuditOptions, AuditPlan, Which, plan_audit},
-    checkpoint::{ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps},
-    error::index_is_away,
+    audit_plan::{AuditOptions, AuditPlan, SegmentState, Which, pass_name, plan_audit, state_name},
+    checkpoint::{AUDIT, ITEMS_PER_COMMENT, IndexCheckpoint, SegmentCheckpoint, index_steps, segment_states},
+    error::answer_of_index,
     find::{index_scan::IndexScan, table_scan::TableScan},
     index_snapshot::IndexSnapshot,
     pipeline::find_and_repair,
     runner::Run,
-    segment_state::{AUDIT, SegmentState, pass_name, segment_states, state_name},
     settings::ms,
 };
 
@@ -42,7 +37,7 @@ struct Audit<'run> {
 pub(crate) async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     let job = run.job;
     let described = job.table.describe().await?;
-    let snapshot = IndexSnapshot::read(&job.index, &described.id, &run.ledger).await?;
+    let snapshot = IndexSnapshot::read(run, &described.id).await?;
     // A dry run stores no state and does not resume.
     let states: BTreeMap<String, SegmentState> =
         if job.settings.apply { segment_states(&job.table, &described.id).await? } else { BTreeMap::new() };
@@ -62,14 +57,8 @@ pub(crate) async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), St
     if options.which != Which::Due {
         return audit.one_after_the_other(plan).await;
     }
-    let (scanned, swept) = join(boxed(audit.scan_table(plan)), boxed(audit.scan_index(None))).await;
-    scanned?;
-    swept
-}
-
-/// Erases the type of a future, so that types do not nest too deeply for the compiler.
-fn boxed<'run, T>(future: impl Future<Output = T> + Send + 'run) -> BoxFuture<'run, T> {
-    Box::pin(future)
+    let (of_table, of_index) = join(audit.scan_table(plan).boxed(), audit.scan_index(None).boxed()).await;
+    of_table.and(of_index)
 }
 
 impl Audit<'_> {
@@ -80,12 +69,13 @@ impl Audit<'_> {
             let (table, began) = (Some(self.table_id.clone()), Some(self.began));
             self.store_pass(&SegmentState { table, began, ..SegmentState::default() }).await?;
         }
-        let is_whole = boxed(self.scan_table(plan)).await?;
-        if self.options.sweep && self.run.must_stop("the next run resumes with the sweep of the page index") {
+        // Boxed, here and above, so that the future types do not nest too deeply for the compiler.
+        let is_whole = self.scan_table(plan).boxed().await?;
+        if self.options.index_scan && self.run.must_stop("the next run resumes with the scan of the page index") {
             return Ok(());
         }
         // An index scan that began before a pass over everything is not part of that pass.
-        boxed(self.scan_index(is_all.then_some(self.began))).await?;
+        self.scan_index(is_all.then_some(self.began)).boxed().await?;
         if is_whole && is_all && self.run.ledger.report().stopped.is_none() {
             self.store_pass(&SegmentState::default()).await?;
         }
@@ -98,9 +88,9 @@ impl Audit<'_> {
         let done: u64 =
             plan.segments.iter().filter_map(|(_, state)| state.items).map(|read| read.min(self.items)).sum();
         let whole = (left + u64::from(plan.done)).saturating_mul(self.items);
-        let swept = if self.options.sweep { index_steps(items / ITEMS_PER_COMMENT) } else { 0 };
+        let of_index = if self.options.index_scan { index_steps(items / ITEMS_PER_COMMENT) } else { 0 };
         let progress = &self.run.job.progress;
-        progress.expect(whole + swept);
+        progress.expect(whole + of_index);
         progress.advance(u64::from(plan.done).saturating_mul(self.items) + done);
     }
 
@@ -114,7 +104,7 @@ impl Audit<'_> {
 
     /// Scans the segments of a plan. Returns `false` when some did not finish, or do not count as checked.
     async fn scan_table(&self, plan: AuditPlan) -> Result<bool, StoreError> {
-        let scans = stream::iter(plan.segments).map(|(segment, state)| boxed(self.scan_segment(segment, state)));
+        let scans = stream::iter(plan.segments).map(|(segment, state)| self.scan_segment(segment, state).boxed());
         // After an error, the other segments finish what they have begun.
         let scanned: Vec<Result<bool, StoreError>> =
             scans.buffer_unordered(self.options.at_once.max(1)).collect().await;
@@ -128,10 +118,9 @@ impl Audit<'_> {
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<bool, StoreError> {
         state.table = Some(self.table_id.clone());
         let pass = state.began.unwrap_or(self.began);
-        let name = state_name(segment, self.segments);
-        let mut checkpoint = SegmentCheckpoint::new(self.run, &self.snapshot, (name, self.items), state, pass);
-        let place = (segment, self.segments);
-        let mut finder = TableScan::new(self.run, &self.snapshot, place, checkpoint.start());
+        let place = (segment, self.segments, self.items);
+        let mut checkpoint = SegmentCheckpoint::new(self.run, &self.snapshot, place, state, pass);
+        let mut finder = TableScan::new(self.run, &self.snapshot, (segment, self.segments), checkpoint.start());
         let ended = find_and_repair(self.run, &mut finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         if closed.is_err() {
@@ -144,7 +133,7 @@ impl Audit<'_> {
     /// Scans the page index. Resumes an interrupted scan, unless that scan began before `since`.
     async fn scan_index(&self, since: Option<Timestamp>) -> Result<(), StoreError> {
         // An index without partitions was already reported when the markers were read.
-        if !self.options.sweep || self.snapshot.is_empty() {
+        if !self.options.index_scan || self.snapshot.is_empty() {
             return Ok(());
         }
         let scan = async {
@@ -156,17 +145,15 @@ impl Audit<'_> {
             ended?;
             closed
         };
-        match scan.await {
-            Err(error) if index_is_away(&error) => {
-                self.run.ledger.add_skipped(format!("the rest of the sweep of the page index, because {error}"));
-                Ok(())
+        let scanned = answer_of_index(scan.await);
+        match &scanned {
+            Ok(Err(error)) => {
+                self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {error}"));
             }
-            Err(error) => {
-                self.run.fail();
-                Err(error)
-            }
-            Ok(()) => Ok(()),
+            Ok(Ok(())) => {}
+            Err(_) => self.run.fail(),
         }
+        scanned.map(drop)
     }
 
     /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began

@@ -7,11 +7,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::Timestamp;
+use serde::{Deserialize, Serialize};
+use table::ItemKey;
 
-use crate::{
-    segment_state::{SegmentState, pass_name, state_name},
-    settings::ms,
-};
+use crate::settings::ms;
 
 /// How much earlier than due a rolling run checks a segment again, so that none is ever late.
 const EARLIER: Duration = Duration::from_secs(24 * 3600);
@@ -21,13 +20,13 @@ const EARLIER: Duration = Duration::from_secs(24 * 3600);
 const RESUMED_WITHIN: Duration = Duration::from_secs(6 * 3600);
 
 /// Default number of segments of the table.
-pub const SEGMENTS: u32 = 64;
+pub(crate) const SEGMENTS: u32 = 64;
 
 /// Default number of segments that are checked in parallel.
-pub const AT_ONCE: usize = 2;
+pub(crate) const AT_ONCE: usize = 2;
 
 /// Target period in which rolling runs check the whole table once.
-pub const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Selects the segments to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +48,8 @@ pub struct AuditOptions {
     pub which: Which,
     /// How many segments are checked in parallel. Batches of the page index use the same number.
     pub at_once: usize,
-    /// Whether the page index is swept.
-    pub sweep: bool,
+    /// Whether the page index is scanned.
+    pub index_scan: bool,
     /// Whether the audit starts anew instead of resuming an interrupted run.
     pub restart: bool,
     /// Whether the audit resumes an interrupted run regardless of its age.
@@ -59,8 +58,50 @@ pub struct AuditOptions {
 
 impl Default for AuditOptions {
     fn default() -> Self {
-        Self { segments: SEGMENTS, which: Which::All, at_once: AT_ONCE, sweep: true, restart: false, resume: false }
+        Self {
+            segments: SEGMENTS,
+            which: Which::All,
+            at_once: AT_ONCE,
+            index_scan: true,
+            restart: false,
+            resume: false,
+        }
     }
+}
+
+/// What the job stores about a segment of the table: how far the current pass has come, and when the last one ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SegmentState {
+    /// Where the current pass resumes.
+    pub(crate) position: Option<ItemKey>,
+    /// Number of items read up to that position.
+    pub(crate) items: Option<u64>,
+    /// The id of the table that was checked. After a restoration, the states belong to a different table.
+    pub(crate) table: Option<String>,
+    /// When the current pass began. For a pass over all segments: when that pass began.
+    pub(crate) began: Option<Timestamp>,
+    /// When the last completed pass began.
+    pub(crate) last_began: Option<Timestamp>,
+    /// When the last completed pass ended.
+    pub(crate) last_ended: Option<Timestamp>,
+}
+
+impl SegmentState {
+    /// The state at the start of a new pass.
+    pub(crate) fn begun_anew(self) -> Self {
+        Self { position: None, items: None, began: None, ..self }
+    }
+}
+
+/// The state's name for a segment.
+pub(crate) fn state_name(segment: u32, segments: u32) -> String {
+    format!("{segments}/{segment:06}")
+}
+
+/// The name of the state with the start of a pass over all segments. The state is empty when no such pass is under way.
+pub(crate) fn pass_name(segments: u32) -> String {
+    format!("{segments}/pass")
 }
 
 /// The plan of an audit.
@@ -149,8 +190,6 @@ pub(crate) fn plan_audit(
 
 #[cfg(test)]
 mod tests {
-    use table::ItemKey;
-
     use super::*;
 
     const HOUR_MS: i64 = 3_600_000;

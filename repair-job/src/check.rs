@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
 };
 
 use model::{
@@ -18,6 +17,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
     index_snapshot::{IndexScope, IndexSnapshot, Scope},
+    repair::repair_all,
     report::Report,
     runner::{Job, Run},
 };
@@ -64,48 +64,49 @@ impl Checked {
     }
 }
 
-/// The lines and rows that describe a comment.
-#[derive(Debug, Default)]
-struct Described {
-    lines: Vec<String>,
-    rows: Vec<CheckedRow>,
-}
-
 /// Checks one comment. `product` names another product to look in.
 pub(crate) async fn check(job: &Job, id: &CommentId, product: Option<&ProductId>) -> Checked {
-    let mut described = Described::default();
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let mut places = Places::default();
     product.into_iter().for_each(|product| places.add(product, None));
     let work = async |run: &Run<'_>| {
         let table_id = job.table.describe().await?.id;
-        let snapshot = IndexSnapshot::read(&job.index, &table_id, &run.ledger).await?;
+        let snapshot = IndexSnapshot::read(run, &table_id).await?;
         let scope = Scope { duplicates: true, index: snapshot.scope() };
-        described = describe(job, id, &places, &scope).await?;
+        rows = describe(job, id, &places, &scope, &mut lines).await?;
         let suspects = BTreeMap::from([(id.clone(), places.clone())]);
-        run.add_checked(run.repair_all(suspects.into(), &scope).await?.checked());
+        run.add_checked(repair_all(run, suspects.into(), &scope).await?.checked());
         Ok(())
     };
     let report = job.run("check", None, work).await;
-    Checked { table: described.table(id), rows: described.rows, report }
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    let below = if rows.is_empty() { String::new() } else { table(&rows) };
+    Checked { table: format!("comment {id}\n{lines}{below}"), rows, report }
 }
 
-async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Result<Described, StoreError> {
+/// Adds what is there of a comment to the lines. Returns the rows.
+async fn describe(
+    job: &Job,
+    id: &CommentId,
+    places: &Places,
+    scope: &Scope<'_>,
+    lines: &mut Vec<String>,
+) -> Result<Vec<CheckedRow>, StoreError> {
     let items = job.table.items_of(id).await?;
-    let mut described = Described::default();
     let collection = match Collection::read(id, &items) {
         Ok(collection) => collection,
         Err(unresolved) => {
-            described.lines.push(format!("a person has to look: {unresolved}"));
+            lines.push(format!("a person has to look: {unresolved}"));
             let keys = items.iter().map(|item| text(item, attribute::SK).unwrap_or("?"));
-            described.lines.extend(keys.map(|key| format!("item {key}")));
-            return Ok(described);
+            lines.extend(keys.map(|key| format!("item {key}")));
+            return Ok(Vec::new());
         }
     };
     if let Some(InvalidPrimary { malformed, incomplete: Some(_), .. }) = &collection.invalid {
-        described.lines.push(format!("primary item: to be taken over, {malformed}"));
-        return Ok(described);
+        lines.push(format!("primary item: to be taken over, {malformed}"));
+        return Ok(Vec::new());
     }
-    described.lines.push(match &collection.primary {
+    lines.push(match &collection.primary {
         Some(Image { placement, created_at, revision, .. }) => format!(
             "primary item: {}, {}, rating {}, made {created_at}, revision {revision}",
             placement.product, placement.language, placement.rating
@@ -125,12 +126,11 @@ async fn describe(job: &Job, id: &CommentId, places: &Places, scope: &Scope<'_>)
             Err(error) => Err(format!("page index: a person has to look, {error}")),
         },
     };
-    described.lines.push(match &ranks {
+    lines.push(match &ranks {
         Ok(_) => "page index: as below".to_owned(),
         Err(why) => why.clone(),
     });
-    described.rows = rows(&collection, &items, ranks.as_ref().ok());
-    Ok(described)
+    Ok(rows(&collection, &items, ranks.as_ref().ok()))
 }
 
 /// A row for everything that exists or should exist, ordered by key.
@@ -216,9 +216,8 @@ fn shown(name: &str, value: Option<&AttributeValue>) -> String {
         Some(AttributeValue::Bool(is)) => is.to_string(),
         Some(value) => {
             let text = canonical(value);
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            format!("of {} bytes, hash {:016x}", text.len(), hasher.finish())
+            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&text);
+            format!("of {} bytes, hash {hash:016x}", text.len())
         }
     }
 }
@@ -233,34 +232,20 @@ fn canonical(value: &AttributeValue) -> String {
     }
 }
 
-impl Described {
-    fn table(&self, id: &CommentId) -> String {
-        let mut table = format!("comment {id}\n");
-        for line in &self.lines {
-            writeln!(table, "  {line}").ok();
-        }
-        if self.rows.is_empty() {
-            return table;
-        }
-        let width = |title: &str, of: fn(&CheckedRow) -> &str| {
-            self.rows.iter().map(of).map(str::len).fold(title.len(), usize::max)
-        };
-        let (is, should_be) = ("is", "should be");
-        let (state_width, is_width) = (width("state", |row| &row.state), width(is, |row| &row.is));
-        let should_be_width = width(should_be, |row| &row.should_be);
-        let mut line = |what: &str, state: &str, is: &str, should_be: &str, key: &str| {
-            writeln!(
-                table,
-                "  {what:<10}  {state:<state_width$}  {is:<is_width$}  {should_be:<should_be_width$}  {key}"
-            )
-            .ok();
-        };
-        line("", "state", is, should_be, "key");
-        for row in &self.rows {
-            line(row.what, &row.state, &row.is, &row.should_be, &row.key);
-        }
-        table
+/// The rows as lines, below a line of titles.
+fn table(rows: &[CheckedRow]) -> String {
+    let titles = ["", "state", "is", "should be", "key"];
+    let cells = rows.iter().map(|row| [row.what, &row.state, &row.is, &row.should_be, &row.key]);
+    let lines: Vec<[&str; 5]> = std::iter::once(titles).chain(cells).collect();
+    let mut widths = ["rank entry".len(), 0, 0, 0, 0];
+    for line in &lines {
+        widths.iter_mut().zip(line).for_each(|(width, cell)| *width = cell.len().max(*width));
     }
+    let line = |line: &[&str; 5]| {
+        let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("  {}\n", cells.join("  ").trim_end())
+    };
+    lines.iter().map(line).collect()
 }
 
 #[cfg(test)]

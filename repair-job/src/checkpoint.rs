@@ -3,32 +3,49 @@
 //! **Invariant:** a position is stored, and a segment counts as checked, only up to where everything was checked,
 //! including the page index (`tests/repair/resumed.rs`).
 
+use std::collections::BTreeMap;
+
 use model::Timestamp;
 use page_index::IndexScanPosition;
 use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
+use table::Table;
 use tokio::time::{Duration, Instant};
 
 use crate::{
-    audit_plan::{AuditOptions, Which, is_due},
+    audit_plan::{AuditOptions, SegmentState, Which, is_due, state_name},
     find::{index_scan::IndexPosition, table_scan::TablePosition},
     index_snapshot::{IndexScope, IndexSnapshot, Scope},
-    outcome::Outcome,
     pipeline::Checkpoint,
     runner::Run,
-    segment_state::{AUDIT, SegmentState},
+    suspect::Outcome,
 };
+
+/// The kind of state that segments store.
+pub(crate) const AUDIT: &str = "audit";
 
 /// How often a position is stored.
 const STORE_EVERY: Duration = Duration::from_secs(10);
 
-/// The kind of state that the index scan stores.
-pub(crate) const SWEEP: &str = "sweep";
-/// The name of that state.
+/// The kind of state that the index scan stores, and its only name.
+pub(crate) const INDEX_SCAN: &str = "index_scan";
 pub(crate) const POSITION: &str = "position";
 
 /// Number of items per comment.
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
+
+/// The states of this table's segments. States of a table before its restoration say nothing about it, so they are left
+/// out.
+///
+/// # Errors
+/// The table's.
+pub(crate) async fn segment_states(
+    table: &Table,
+    table_id: &str,
+) -> Result<BTreeMap<String, SegmentState>, StoreError> {
+    let states: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
+    Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
+}
 
 /// The checkpoint of one segment.
 pub(crate) struct SegmentCheckpoint<'run> {
@@ -50,10 +67,11 @@ impl<'run> SegmentCheckpoint<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        (name, items): (String, u64),
+        (segment, segments, items): (u32, u32, u64),
         state: SegmentState,
         pass: Timestamp,
     ) -> Self {
+        let name = state_name(segment, segments);
         Self { run, snapshot, name, pass, state, counts: snapshot.answers(), stored_at: Instant::now(), items }
     }
 
@@ -133,12 +151,18 @@ pub(crate) struct IndexScanState {
     pub(crate) members: Option<u64>,
     /// When the current scan began.
     pub(crate) began: Option<Timestamp>,
-    /// When the first scan began, until a scan completes.
+    /// When the first scan began. `None` once a scan has completed.
     pub(crate) first_began: Option<Timestamp>,
     /// When the last completed scan began.
     pub(crate) last_began: Option<Timestamp>,
     /// When the last completed scan ended.
     pub(crate) last_ended: Option<Timestamp>,
+}
+
+impl IndexScanState {
+    fn begin_anew(&mut self) {
+        (self.position, self.members, self.began) = (None, None, None);
+    }
 }
 
 /// The work of scanning this many comments of the page index, in steps of reading one item. The ratio is approximate,
@@ -151,9 +175,8 @@ pub(crate) fn index_steps(comments: u64) -> u64 {
 pub(crate) struct IndexCheckpoint<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
+    /// Everything up to its position was checked.
     state: IndexScanState,
-    began: Timestamp,
-    position: IndexScanPosition,
     stored_at: Instant,
 }
 
@@ -168,65 +191,61 @@ impl<'run> IndexCheckpoint<'run> {
     ) -> Result<Option<Self>, StoreError> {
         let (job, index) = (run.job, &run.job.index);
         let mut state: IndexScanState = match job.settings.apply {
-            true => job.table.state(SWEEP, POSITION).await?.unwrap_or_default(),
+            true => job.table.state(INDEX_SCAN, POSITION).await?.unwrap_or_default(),
             false => IndexScanState::default(),
         };
         if options.restart {
-            state = IndexScanState { position: None, members: None, began: None, ..state };
+            state.begin_anew();
         }
-        let last = state.last_began.or(state.last_ended);
-        if options.which == Which::Due && state.position.is_none() && !is_due(last, now()) {
+        if options.which == Which::Due && state.position.is_none() && !is_due(state.last_began, now()) {
             return Ok(None);
         }
         let is_of_this_pass = state.began.is_some_and(|began| since.is_none_or(|since| began >= since));
-        let position = match state.position.take().filter(|_| is_of_this_pass) {
-            Some(position) if index.is_index_scan_valid(&position).await? => position,
-            _ => {
-                (state.began, state.members) = (None, None);
-                index.begin_index_scan().await?
-            }
+        let resumes = match &state.position {
+            Some(position) if is_of_this_pass => index.is_index_scan_valid(position).await?,
+            Some(_) | None => false,
         };
+        if !resumes {
+            state.begin_anew();
+            state.position = Some(index.begin_index_scan().await?);
+        }
         if let Some(began) = state.began {
-            run.ledger.add_note(format!("it resumes the sweep of the page index that began at {began}"));
+            run.ledger.add_note(format!("it resumes the scan of the page index that began at {began}"));
         }
         let began = *state.began.get_or_insert_with(now);
         if state.last_ended.is_none() {
             state.first_began.get_or_insert(began);
         }
-        job.progress.advance(index_steps(state.members.unwrap_or(0)));
-        Ok(Some(Self { run, snapshot, state, began, position, stored_at: Instant::now() }))
+        job.progress.advance(index_steps(*state.members.get_or_insert_default()));
+        Ok(Some(Self { run, snapshot, state, stored_at: Instant::now() }))
     }
 
     /// Where the scan begins.
-    pub(crate) fn start(&self) -> IndexScanPosition {
-        self.position.clone()
+    pub(crate) fn start(&self) -> Option<IndexScanPosition> {
+        self.state.position.clone()
     }
 
     /// Stores that the index was scanned if the scan was complete, or else its position.
     pub(crate) async fn close(mut self, is_complete: bool) -> Result<(), StoreError> {
-        if !is_complete {
-            return self.store().await;
-        }
-        self.state = if self.run.job.index.is_index_scan_valid(&self.position).await? {
-            IndexScanState { last_began: Some(self.began), last_ended: Some(now()), ..IndexScanState::default() }
-        } else {
-            let what = "part of the sweep, whose servers have changed: the next one starts anew";
-            self.run.ledger.add_skipped(what.to_owned());
-            IndexScanState { position: None, began: None, members: None, ..self.state }
+        let is_valid = match &self.state.position {
+            Some(position) if is_complete => self.run.job.index.is_index_scan_valid(position).await?,
+            Some(_) | None => false,
         };
-        self.put().await
+        if is_valid {
+            let (last_began, last_ended) = (self.state.began, Some(now()));
+            self.state = IndexScanState { last_began, last_ended, ..IndexScanState::default() };
+        } else if is_complete {
+            let what = "part of the index scan, whose servers have changed: the next one starts anew";
+            self.run.ledger.add_skipped(what.to_owned());
+            self.state.begin_anew();
+        }
+        self.store().await
     }
 
     async fn store(&mut self) -> Result<(), StoreError> {
         self.stored_at = Instant::now();
-        self.state.position = Some(self.position.clone());
-        self.state.members.get_or_insert_default();
-        self.put().await
-    }
-
-    async fn put(&self) -> Result<(), StoreError> {
         if self.run.may_remember() {
-            self.run.job.table.put_state(SWEEP, POSITION, &self.state).await?;
+            self.run.job.table.put_state(INDEX_SCAN, POSITION, &self.state).await?;
         }
         Ok(())
     }
@@ -240,14 +259,14 @@ impl Checkpoint<IndexPosition> for IndexCheckpoint<'_> {
 
     async fn record(&mut self, position: IndexPosition, outcome: &Outcome) -> Result<bool, StoreError> {
         if let Some(why) = outcome.index_away() {
-            self.run.ledger.add_skipped(format!("the rest of the sweep of the page index, because {why}"));
+            self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {why}"));
             return Ok(false);
         }
         if outcome.left_out() > 0 {
             return Ok(false);
         }
         *self.state.members.get_or_insert_default() += position.comments;
-        self.position = position.sweep;
+        self.state.position = Some(position.next);
         self.run.job.progress.advance(index_steps(position.comments));
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;

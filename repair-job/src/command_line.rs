@@ -1,10 +1,12 @@
 //! Runs one command of the command line and prints its result.
 
-use std::process::ExitCode;
+use std::{fmt::Display, process::ExitCode};
 
 use anyhow::Context;
 use functions::Quarantine;
+use futures_util::{FutureExt, future::BoxFuture};
 use page_index::PageIndex;
+use serde::Serialize;
 use table::Table;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -28,57 +30,45 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
         return Ok(ExitCode::from(exit::USAGE));
     }
     let stop = Stop::after(args.max_run_time);
-    let settings = args.limits.settings(args.apply);
-    let job = Job::new(table, index, settings, args.limits.meter(), stop.clone());
+    let job = Job::new(table, index, args.settings.clone(), stop.clone());
     if args.explain {
         print!("{}", explain(&job, &args.command).await.context("nothing can be explained")?);
         return Ok(ExitCode::SUCCESS);
     }
     tokio::spawn(stop_on_signals(stop)?);
-    let report = match &args.command {
+    let run: BoxFuture<'_, Report> = match &args.command {
         Command::Status { segments, quarantine, s3_url } => {
             let quarantine = match quarantine {
                 Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
                 None => None,
             };
             let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
-            match args.json {
-                true => println!("{}", serde_json::to_string_pretty(&status)?),
-                false => println!("{status}"),
-            }
+            print(args, &status, &status)?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Check { id, product } => {
             let checked = Box::pin(job.check(id, product.as_ref())).await;
-            match args.json {
-                true => println!("{}", serde_json::to_string_pretty(&checked.json())?),
-                false => println!("{}{}", checked.table, checked.report),
-            }
+            print(args, &checked.json(), &format_args!("{}{}", checked.table, checked.report))?;
             return Ok(ExitCode::from(checked.report.exit_code()));
         }
-        command @ (Command::Recent { .. } | Command::Audit(_) | Command::Quarantine(_) | Command::Rebuild { .. }) => {
-            let display = job.progress().show(command.name());
-            let report = Box::pin(long_command(&job, command)).await?;
-            drop(display);
-            report
-        }
+        Command::Recent { since } => job.recent_since(*since).boxed(),
+        Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).boxed(),
+        Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
+        Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
     };
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&report.json())?),
-        false => println!("{report}"),
-    }
+    let display = job.progress().show((&args.command).into());
+    let report = run.await;
+    drop(display);
+    print(args, &report.json(), &report)?;
     Ok(ExitCode::from(report.exit_code()))
 }
 
-async fn long_command(job: &Job, command: &Command) -> anyhow::Result<Report> {
-    Ok(match command {
-        Command::Recent { since } => job.recent_since(*since).await,
-        Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).await,
-        Command::Quarantine(args) => job.quarantine(&args.connect().await).await,
-        Command::Rebuild { segments } => job.rebuild(*segments).await,
-        Command::Check { id, product } => job.check(id, product.as_ref()).await.report,
-        Command::Status { .. } => Report::default(),
-    })
+fn print(args: &RunArgs, json: &impl Serialize, text: &impl Display) -> anyhow::Result<()> {
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(json)?),
+        false => println!("{text}"),
+    }
+    Ok(())
 }
 
 /// The first signal asks the run to stop. The second signal ends the process.

@@ -6,14 +6,13 @@ use process::StoreError;
 
 use crate::{
     audit::audit,
-    audit_plan::{AuditOptions, Which},
+    audit_plan::{AuditOptions, Which, state_name},
     check::{Checked, check},
-    find::quarantine::work_off,
+    quarantine::work_off,
     rebuild::rebuild_index,
     recent::recent,
     report::Report,
     runner::Job,
-    segment_state::state_name,
     status::{Status, status},
 };
 

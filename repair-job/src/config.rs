@@ -1,16 +1,17 @@
 //! The settings and commands of the repair job.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{CommentId, ProductId, Timestamp};
 use page_index::PageIndexArgs;
-use table::{TableArgs, capacity::Meter};
+use strum::IntoStaticStr;
+use table::TableArgs;
 
 use crate::{
     audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    settings::{JobSettings, LEASE, SETTLE_DELAY},
+    settings::{JobSettings, parse_duration},
 };
 
 /// The meaning of the exit codes, for `--help`.
@@ -43,12 +44,9 @@ pub struct Config {
 /// What a run does, whichever stores it works on.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Its limits.
+    /// Its settings.
     #[command(flatten)]
-    pub limits: LimitArgs,
-    /// Repair. Without it, a command only looks, and writes nothing at all.
-    #[arg(long, global = true)]
-    pub apply: bool,
+    pub settings: JobSettings,
     /// Describe what would be read and written, and do nothing.
     #[arg(long, global = true)]
     pub explain: bool,
@@ -63,80 +61,17 @@ pub struct RunArgs {
     pub command: Command,
 }
 
-/// The limits of a run.
-#[derive(Debug, Clone, Args)]
-pub struct LimitArgs {
-    /// Maximum read units of the table per second.
-    #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_READ_UNITS", value_name = "N")]
-    pub max_read_units: Option<u32>,
-    /// Maximum write units of the table and its indexes per second.
-    #[arg(long, global = true, env = "PAGEMARK_REPAIR_MAX_WRITE_UNITS", value_name = "N")]
-    pub max_write_units: Option<u32>,
-    /// Number of comments repaired in parallel.
-    #[arg(long, global = true, env = "PAGEMARK_REPAIR_CONCURRENCY", value_name = "N", default_value_t = 8)]
-    pub concurrency: usize,
-    /// How long a run that was killed keeps the next one away.
-    #[arg(
-        long,
-        global = true,
-        env = "PAGEMARK_REPAIR_LEASE",
-        value_name = "TIME",
-        default_value = "60s",
-        value_parser = parse_duration
-    )]
-    pub lease: Duration,
-    /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write may take to arrive (30 s)
-    /// plus the difference of writers' clocks.
-    #[arg(
-        long,
-        global = true,
-        env = "PAGEMARK_REPAIR_SETTLE",
-        value_name = "TIME",
-        default_value_t = Seconds(SETTLE_DELAY),
-        value_parser = |text: &str| parse_duration(text).map(Seconds)
-    )]
-    pub settle: Seconds,
-}
-
-/// A time that is shown in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seconds(pub Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}s", self.0.as_secs())
-    }
-}
-
-impl LimitArgs {
-    /// A meter with these limits.
-    pub fn meter(&self) -> Meter {
-        Meter::new(self.max_read_units, self.max_write_units)
-    }
-
-    /// The settings of a job.
-    pub fn settings(&self, apply: bool) -> JobSettings {
-        JobSettings {
-            apply,
-            concurrency: self.concurrency,
-            lease: if self.lease.is_zero() { LEASE } else { self.lease },
-            settle: self.settle.0,
-            ..JobSettings::default()
-        }
-    }
-}
-
 /// What the repair job can do.
-#[derive(Debug, Clone, Subcommand)]
+#[derive(Debug, Clone, Subcommand, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Command {
     /// Repair every comment that has changed since the last run: what the hourly run does first.
     Recent {
         /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
-        #[arg(long, value_name = "TIME")]
-        #[arg(value_parser = |text: &str| Timestamp::parse(text).map_err(|error| error.to_string()))]
+        #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
         since: Option<Timestamp>,
     },
-    /// Compare the whole table with itself and with the page index, segment by segment, then sweep the page index.
+    /// Compare the whole table with itself and with the page index, segment by segment, then scan the page index.
     ///
     /// It resumes where a run with --apply was interrupted in the last six hours.
     Audit(AuditArgs),
@@ -144,7 +79,8 @@ pub enum Command {
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready.
     ///
-    /// Live writes may go on. Until it is done, page 1 and cursors answer without totals, numbered pages answer 503.
+    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered pages
+    /// answer 503.
     Rebuild {
         /// Number of shards of the index `primaries` read in parallel.
         #[arg(long, value_name = "N", default_value_t = 4)]
@@ -153,10 +89,10 @@ pub enum Command {
     /// Check one comment: what is there, and what should be.
     Check {
         /// The comment.
-        #[arg(value_parser = |text: &str| CommentId::parse(text).map_err(|error| error.to_string()))]
+        #[arg(value_parser = CommentId::parse)]
         id: CommentId,
         /// Where to look when the table has no items of it any more.
-        #[arg(long, value_parser = |text: &str| ProductId::parse(text).map_err(|error| error.to_string()))]
+        #[arg(long, value_parser = ProductId::parse)]
         product: Option<ProductId>,
     },
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
@@ -173,42 +109,36 @@ pub enum Command {
     },
 }
 
-impl Command {
-    /// The command's name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Recent { .. } => "recent",
-            Self::Audit(_) => "audit",
-            Self::Quarantine(_) => "quarantine",
-            Self::Rebuild { .. } => "rebuild",
-            Self::Check { .. } => "check",
-            Self::Status { .. } => "status",
-        }
-    }
+/// How much an audit does at a time.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct AuditLimitArgs {
+    /// Number of segments into which the audit divides the table. With another number, it starts anew.
+    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
+    pub segments: u32,
+    /// Number of segments, and of batches of the page index, checked in parallel.
+    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
+    pub at_once: usize,
 }
 
 /// Options of an audit.
 #[derive(Debug, Clone, Args)]
 pub struct AuditArgs {
-    /// Number of segments of the table. Another number starts anew.
-    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
-    pub segments: u32,
-    /// Check this one only, from 0 on, and do not sweep.
+    /// Its limits.
+    #[command(flatten)]
+    pub limits: AuditLimitArgs,
+    /// Check only this segment, and not the page index. Segments are numbered from 0.
     #[arg(long, value_name = "K", conflicts_with = "rolling")]
     pub segment: Option<u32>,
-    /// Check only what has not been checked for nearly a week, as the hourly run does.
+    /// Check only what was not checked in the last six days, as the hourly run does.
     #[arg(long)]
     pub rolling: bool,
-    /// Number of segments checked in parallel.
-    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
-    pub at_once: usize,
-    /// Do not sweep the page index.
+    /// Do not scan the page index.
     #[arg(long)]
-    pub no_sweep: bool,
+    pub no_index_scan: bool,
     /// Start anew instead of resuming an interrupted run.
     #[arg(long)]
     pub restart: bool,
-    /// Resume an interrupted run of any age. What has changed since in the part it had checked is not checked again.
+    /// Resume an interrupted run of any age. The part that it had checked is not checked again, even if it has changed.
     #[arg(long, conflicts_with = "restart")]
     pub resume: bool,
 }
@@ -219,22 +149,17 @@ impl AuditArgs {
     /// # Errors
     /// The segment does not exist.
     pub fn options(&self) -> Result<AuditOptions, String> {
+        let AuditLimitArgs { segments, at_once } = self.limits;
         let which = match (self.segment, self.rolling) {
-            (Some(segment), _) if segment >= self.segments => {
-                return Err(format!("--segment {segment}: there are the segments 0 to {}", self.segments.max(1) - 1));
+            (Some(segment), _) if segment >= segments => {
+                return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
             }
             (Some(segment), _) => Which::One(segment),
             (None, true) => Which::Due,
             (None, false) => Which::All,
         };
-        Ok(AuditOptions {
-            segments: self.segments,
-            which,
-            at_once: self.at_once,
-            sweep: !self.no_sweep && self.segment.is_none(),
-            restart: self.restart,
-            resume: self.resume,
-        })
+        let index_scan = !self.no_index_scan && self.segment.is_none();
+        Ok(AuditOptions { segments, which, at_once, index_scan, restart: self.restart, resume: self.resume })
     }
 }
 
@@ -254,98 +179,58 @@ pub struct FunctionConfig {
     /// Where metrics go.
     #[command(flatten)]
     pub metrics: MetricsArgs,
-    /// Its limits.
+    /// Its settings.
     #[command(flatten)]
-    pub limits: LimitArgs,
-    /// Number of segments into which the audit divides the table.
-    #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
-    pub audit_segments: u32,
-    /// Number of segments that the audit checks in parallel.
-    #[arg(long, env = "PAGEMARK_AUDIT_AT_ONCE", value_name = "N", default_value_t = AT_ONCE)]
-    pub audit_at_once: usize,
+    pub settings: JobSettings,
+    /// The limits of its audit.
+    #[command(flatten)]
+    pub audit: AuditLimitArgs,
 }
 
 impl FunctionConfig {
     /// The options of the function's audit: it checks what is due.
     pub fn audit_options(&self) -> AuditOptions {
-        AuditOptions {
-            segments: self.audit_segments,
-            at_once: self.audit_at_once,
-            which: Which::Due,
-            ..AuditOptions::default()
-        }
+        let AuditLimitArgs { segments, at_once } = self.audit;
+        AuditOptions { segments, at_once, which: Which::Due, ..AuditOptions::default() }
     }
-}
-
-/// Maximum time that a setting accepts: a year. A time by which an instant cannot be moved would end the run in a
-/// panic.
-const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
-
-/// Parses a time: a number with `s`, `m` or `h`. Without a unit, the number is in seconds. The maximum is [`TIME_MAX`].
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, text.get(number.len()..).unwrap_or("s")),
-        None => (text, "s"),
-    };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no time such as 90s, 15m or 2h"))?;
-    let seconds = match unit {
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
-    let time = Duration::from_secs(number.saturating_mul(seconds));
-    if time > TIME_MAX {
-        return Err(format!("{text:?} is longer than {}h", TIME_MAX.as_secs() / 3_600));
-    }
-    Ok(time)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use proptest::prelude::*;
 
     use super::*;
+
+    fn parse(line: &[&str]) -> Config {
+        let stores = ["repair-job", "--table=t", "--redis-url=redis://h"];
+        Config::try_parse_from(stores.iter().chain(line)).unwrap()
+    }
 
     #[test]
     fn the_command_lines_are_consistent() {
         Config::command().debug_assert();
         FunctionConfig::command().debug_assert();
+        let settings = parse(&["recent"]).run.settings;
+        assert_eq!(settings, JobSettings::default(), "the defaults of the command line are those of the job");
     }
 
     #[test]
-    fn a_time_has_a_unit_or_is_in_seconds() {
-        for (text, seconds) in [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7_200), ("0", 0)] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "s", "1d", "-1", "1.5h", "m15", "8785h", "18446744073709551615", "18446744073709551616"] {
-            assert!(parse_duration(text).is_err(), "{text}");
+    fn the_status_needs_no_quarantine() {
+        for (line, is_counted) in [(&["status"][..], false), (&["status", "--quarantine=folder:q"], true)] {
+            let config = parse(line);
+            let Command::Status { quarantine, .. } = &config.run.command else { panic!("{config:?}") };
+            assert_eq!(quarantine.is_some(), is_counted, "{line:?}");
         }
     }
 
     #[test]
     fn a_segment_outside_the_table_is_refused() {
-        let args = |segment, segments| AuditArgs {
-            segments,
-            segment: Some(segment),
-            rolling: false,
-            at_once: 1,
-            no_sweep: false,
-            restart: false,
-            resume: false,
+        let options = |segment: &str| {
+            let config = parse(&["audit", "--segments=4", "--segment", segment]);
+            let Command::Audit(args) = &config.run.command else { panic!("{config:?}") };
+            args.options()
         };
-        assert_eq!(args(3, 4).options().map(|options| (options.which, options.sweep)), Ok((Which::One(3), false)));
-        assert!(args(4, 4).options().is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn every_accepted_time_can_be_added_to_an_instant(text in r"[+-]?[0-9]{0,21}[smhd]?|.{0,9}") {
-            if let Ok(time) = parse_duration(&text) {
-                prop_assert!(tokio::time::Instant::now().checked_add(time).is_some());
-                let ms = i64::try_from(time.as_millis()).unwrap();
-                prop_assert!(Timestamp::MAX.epoch_ms().checked_add(ms).is_some());
-            }
-        }
+        assert_eq!(options("3").map(|options| (options.which, options.index_scan)), Ok((Which::One(3), false)));
+        assert!(options("4").is_err());
     }
 }

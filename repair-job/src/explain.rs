@@ -8,11 +8,11 @@ use process::{StoreError, now};
 
 use crate::{
     audit_plan::{AuditOptions, Which, plan_audit},
+    checkpoint::segment_states,
     config::Command,
-    error::index_is_away,
+    error::answer_of_index,
     find::journal::{oldest_entry, windows},
     runner::Job,
-    segment_state::segment_states,
     settings::ms,
 };
 
@@ -21,10 +21,7 @@ const REPAIRS: &str =
     "per comment with differences, one transaction of its wrong duplicates, one edit of the page index";
 
 /// Describes what a command would do.
-///
-/// # Errors
-/// A store's.
-pub async fn explain(job: &Job, command: &Command) -> Result<String, StoreError> {
+pub(crate) async fn explain(job: &Job, command: &Command) -> Result<String, StoreError> {
     let mut text = match command {
         Command::Recent { since } => recent(job, *since).await?,
         Command::Audit(args) => audit(job, args.options().unwrap_or_default()).await?,
@@ -65,25 +62,19 @@ async fn recent(job: &Job, since: Option<Timestamp>) -> Result<String, StoreErro
     let present = now();
     let table_id = job.table.describe().await?.id;
     let duplicates = job.table.watermark().await?;
-    let index = match job.index.marks(&table_id).await {
-        Err(error) if index_is_away(&error) => Err(error),
-        index => Ok(index?),
-    };
-    let watermarks = index.iter().flatten().map(|(_, mark)| mark.watermark);
+    let marks = answer_of_index(job.index.marks(&table_id).await)?;
     let oldest = oldest_entry(present);
-    let begins = watermarks.chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
+    let of_index = marks.iter().flatten().map(|(_, mark)| mark.watermark);
+    let begins = of_index.chain([duplicates.unwrap_or(oldest)]).min().unwrap_or(oldest);
     let from = begins.plus_ms(-ms(job.settings.overlap));
     let from = since.map_or(from, |since| since.min(from)).max(oldest);
     let to = present.plus_ms(-ms(job.settings.settle));
     let windows = windows(from, to).count();
     let queries = windows * usize::try_from(JOURNAL_SHARDS).unwrap_or(1);
     let watermark = duplicates.map_or("none".to_owned(), |at| at.to_string());
-    let partitions = match &index {
-        Ok(marks) => format!(
-            "partitions of the page index that are kept up to date: {} of {}",
-            marks.len(),
-            job.index.partitions().count()
-        ),
+    let all = job.index.partitions().count();
+    let partitions = match &marks {
+        Ok(marks) => format!("partitions of the page index that are kept up to date: {} of {all}", marks.len()),
         Err(error) => format!("the page index is left out, because {error}"),
     };
     Ok(format!(
@@ -106,9 +97,9 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     let which = match options.which {
         Which::All => format!("all {} segments of the table", options.segments),
         Which::One(segment) => format!("segment {segment} of {}", options.segments),
-        Which::Due => format!("those of {} segments that were last checked nearly a week ago", options.segments),
+        Which::Due => format!("those of {} segments that were not checked in the last six days", options.segments),
     };
-    let sweep = match options.sweep {
+    let index_scan = match options.index_scan {
         true => {
             "        every member of the page index; of each comment that a product's whole set names, its primary item\n\
              \x20       (half a read unit), and its scores in all base sets of the product\n"
@@ -118,7 +109,7 @@ async fn audit(job: &Job, options: AuditOptions) -> Result<String, StoreError> {
     Ok(format!(
         "reads:  {which}, each item once, eventually consistent ({under_way} segments resume in the middle,\n\
          \x20       {done} are done); the scores of each comment in its four base sets; again, consistent, what is not right\n\
-         {sweep}writes: {REPAIRS};\n\
+         {index_scan}writes: {REPAIRS};\n\
          \x20       its position every 10 s, a lease, a record of the run\n"
     ))
 }

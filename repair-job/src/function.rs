@@ -122,7 +122,7 @@ pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
             values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
             values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
         }
-        values.extend(status.swept_since.map(|at| ("SweepAge", "Milliseconds", age(at))));
+        values.extend(status.index_scanned_since.map(|at| ("IndexScanAge", "Milliseconds", age(at))));
         values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
         values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
     }

@@ -12,7 +12,7 @@ use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use process::StoreError;
 
-use crate::{error::index_is_away, ledger::Ledger};
+use crate::{error::answer_of_index, ledger::Ledger, runner::Run};
 
 /// The derived data to check and repair.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,8 @@ pub(crate) struct IndexSnapshot {
 
 impl IndexSnapshot {
     /// Reads the markers, and reports the partitions that are not kept up to date.
-    pub(crate) async fn read(index: &PageIndex, table_id: &str, ledger: &Ledger) -> Result<Self, StoreError> {
+    pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, StoreError> {
+        let (index, ledger) = (&run.job.index, &run.ledger);
         let mut snapshot = Self {
             table_id: table_id.to_owned(),
             servers: None,
@@ -58,15 +59,14 @@ impl IndexSnapshot {
             is_given_up: AtomicBool::new(false),
         };
         let looked = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
-        match looked.await {
-            Err(error) if index_is_away(&error) => {
+        match answer_of_index(looked.await)? {
+            Err(error) => {
                 ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
             }
-            Err(error) => return Err(error),
             Ok((servers, marks)) => {
-                let all = index.partitions().count();
                 snapshot.watermarks = marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect();
                 snapshot.servers = Some(servers);
+                let all = index.partitions().count();
                 let missing = all - snapshot.watermarks.len();
                 if missing > 0 {
                     ledger.add_skipped(format!(
@@ -92,7 +92,6 @@ impl IndexSnapshot {
         self.watermarks.contains_key(&partition)
     }
 
-    /// Whether no partition is kept up to date.
     pub(crate) fn is_empty(&self) -> bool {
         self.watermarks.is_empty()
     }
@@ -114,8 +113,9 @@ impl IndexSnapshot {
         index.assert_up_to_date(&self.table_id, &since, servers).await
     }
 
-    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them.
-    pub(crate) fn drop_older(&mut self, oldest: Timestamp, ledger: &Ledger) {
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Doubts
+    /// watermarks that are later than the present.
+    pub(crate) fn judge_watermarks(&mut self, oldest: Timestamp, present: Timestamp, ledger: &Ledger) {
         let before = self.watermarks.len();
         self.watermarks.retain(|_, watermark| *watermark >= oldest);
         let dropped = before - self.watermarks.len();
@@ -125,10 +125,6 @@ impl IndexSnapshot {
                  repair-job rebuild --apply"
             ));
         }
-    }
-
-    /// Doubts watermarks that are later than the present.
-    pub(crate) fn doubt_later(&mut self, present: Timestamp, ledger: &Ledger) {
         let later = self.watermarks.iter().filter(|(_, watermark)| **watermark > present);
         self.doubted = later.map(|(partition, _)| *partition).collect();
         if !self.doubted.is_empty() {
@@ -146,7 +142,6 @@ impl IndexSnapshot {
         begins.map(move |(partition, watermark)| if self.doubted.contains(partition) { oldest } else { *watermark })
     }
 
-    /// Stops using the page index.
     pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
@@ -158,7 +153,6 @@ impl IndexSnapshot {
         }
     }
 
-    /// Whether the run has stopped using the page index.
     pub(crate) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Relaxed)
     }
@@ -198,13 +192,13 @@ impl IndexSnapshot {
             let prepared = index.prepare_advance(&self.table_id, &from, servers).await?;
             index.advance(prepared, to).await
         };
-        let advanced = match advanced.await {
-            Err(error) if index_is_away(&error) => {
+        let advanced = match answer_of_index(advanced.await)? {
+            Err(error) => {
                 ledger.add_skipped(format!("advancing the watermarks of the page index, because {error}"));
                 self.give_up();
                 return Ok(());
             }
-            advanced => advanced?,
+            Ok(advanced) => advanced,
         };
         for (partition, _) in &from {
             match advanced.contains(partition) {

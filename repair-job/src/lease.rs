@@ -69,6 +69,11 @@ async fn renew(
     }
 }
 
+/// Names the holder of a lease for a person.
+pub(crate) fn describe(lease: &Lease) -> String {
+    format!("{}, since {}", lease.who, lease.since)
+}
+
 /// Identifies this process for a person.
 fn who() -> String {
     let host = std::env::var("AWS_LAMBDA_LOG_STREAM_NAME")

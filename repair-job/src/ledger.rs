@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -17,13 +17,16 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    outcome::{Repaired, State},
     report::Report,
+    suspect::{Differences, State},
 };
 
 /// Maximum number of comments remembered as counted. 200,000 comments with all 37 entries wrong take about 60 MB.
 /// Beyond it, a difference that is found twice counts twice.
 const COUNTED_MAX: usize = 200_000;
+
+/// Maximum number of texts of one kind in a report. Further ones are only counted.
+const TEXTS_MAX: usize = 100;
 
 /// Maximum number of unresolved comments whose reason is kept.
 pub(crate) const UNRESOLVED_MAX: usize = 1_000;
@@ -69,11 +72,19 @@ impl Ledger {
 
     pub(crate) fn add_unresolved(&self, what: String) {
         tracing::error!(what, "unresolved: a person has to look");
-        self.report().add_unresolved(what);
+        let mut report = self.report();
+        report.unresolved_count += 1;
+        if report.unresolved.len() < TEXTS_MAX {
+            report.unresolved.push(what);
+        }
     }
 
     pub(crate) fn add_skipped(&self, what: String) {
-        self.report().add_skipped(what);
+        let mut report = self.report();
+        report.skipped_count += 1;
+        if report.skipped.len() < TEXTS_MAX {
+            report.skipped.push(what);
+        }
     }
 
     pub(crate) fn add_note(&self, what: String) {
@@ -117,11 +128,18 @@ impl Ledger {
         locked(&self.counted).has_left_out
     }
 
-    /// Adds the result for a comment. A remaining difference counts once, even when it is found in two ways; in a dry
-    /// run, all differences remain. A comment that needs a person also counts once.
-    pub(crate) fn add_repaired(&self, id: &CommentId, places: &Places, result: &Repaired, is_stopping: bool) {
-        let repaired = &result.differences.repaired;
-        let (left, was_counted) = locked(&self.counted).add_left(id, &result.differences.left);
+    /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference counts once, even
+    /// when it is found in two ways; in a dry run, all differences remain. A comment that needs a person also counts
+    /// once.
+    pub(crate) fn add_repaired(
+        &self,
+        id: &CommentId,
+        places: &Places,
+        Differences { repaired, left }: &Differences,
+        state: Option<&State>,
+        is_stopping: bool,
+    ) {
+        let (left, was_counted) = locked(&self.counted).add_left(id, left);
         let count = |drift: &[Drift]| u64::try_from(drift.len()).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
@@ -134,20 +152,20 @@ impl Ledger {
         }
         repaired.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
         left.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
-        match &result.state {
-            Ok(State::Settled) | Err(_) => {}
-            Ok(State::Unresolved(what)) => {
+        match state {
+            None | Some(State::Settled) => {}
+            Some(State::Unresolved(what)) => {
                 if locked(&self.counted).add_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
                 }
             }
-            Ok(State::KeepsChanging) => {
+            Some(State::KeepsChanging) => {
                 self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
             }
             // The run says so when it ends.
-            Ok(State::LeftOut(_)) if is_stopping => locked(&self.counted).has_left_out = true,
-            Ok(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
-            Ok(State::IndexAway(error)) => {
+            Some(State::LeftOut(_)) if is_stopping => locked(&self.counted).has_left_out = true,
+            Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
+            Some(State::IndexAway(error)) => {
                 self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));
             }
         }
@@ -161,9 +179,8 @@ impl Counted {
             return (Vec::new(), false);
         }
         let name = hash_of(id);
-        let before = self.left.get(&name).map(|before| before.to_vec());
-        let was_counted = before.is_some();
-        let mut hashes = before.unwrap_or_default();
+        let was_counted = self.left.contains_key(&name);
+        let mut hashes = self.left.get(&name).map_or(Vec::new(), |before| before.to_vec());
         let mut new = Vec::new();
         for drift in left {
             let hash = short_hash_of(drift);
@@ -198,9 +215,7 @@ impl Counted {
 }
 
 fn hash_of(what: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(what)
 }
 
 /// The chance that two of one comment's few dozen differences share a hash is one in millions.

@@ -1,21 +1,18 @@
 //! The repair job: finds differences between comments and the data derived from them, and repairs them.
 //!
-//! Every command that repairs is a pipeline (`pipeline`): finder → suspects → repair → checkpoint. In reading
-//! order:
+//! Every command that repairs is a pipeline (`pipeline`): finder → suspects → repair → checkpoint. In reading order:
 //!
 //! - `config`, `command_line`, `explain`: the command line, which `pagemark repair` shares. `function`: the same
 //!   commands, called by Lambda every five minutes and every hour.
 //! - `commands`: the commands, each as one run. `runner`: a run, with its lease (`lease`), its end (`stop`), its totals
 //!   (`ledger`, `report`) and its `progress`.
-//! - `recent`, `audit`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments an audit checks.
-//! - `index_snapshot`: the page index as the run found it.
-//! - `vouch`: confirms which partitions of the page index readers may believe. `continuity`: whether they are still
-//!   those of the last vouch.
-//! - `find`: the four finders. `suspect`: what they hand over.
-//! - `repair`: the only code that repairs comments. `outcome`: what became of them.
-//! - `checkpoint`, `segment_state`: how far an audit has come.
-//! - `unresolved`: remembers the comments that need a person.
-//! - `status`: the state of everything.
+//! - `recent`, `audit`, `quarantine`, `rebuild`, `check`: what a command does, in order. `audit_plan`: which segments an
+//!   audit checks. `status`: the state of everything.
+//! - `index_snapshot`: the page index as the run found it. `vouch`: confirms which partitions readers may believe.
+//!   `continuity`: whether they are still those of the last vouch.
+//! - `find`: the four finders. `suspect`: what they hand over, and what becomes of it. `repair`: the only code that
+//!   repairs comments. `unresolved`: remembers the comments that need a person.
+//! - `watermarks`, `checkpoint`: how far `recent` and an audit have come.
 //!
 //! **Invariant:** only this crate marks index partitions ready, vouches for them, and advances watermarks.
 //!
@@ -36,32 +33,31 @@ mod function;
 mod index_snapshot;
 mod lease;
 mod ledger;
-mod outcome;
 mod pipeline;
 mod progress;
+mod quarantine;
 mod rebuild;
 mod recent;
 mod repair;
 mod report;
 mod runner;
-mod segment_state;
 mod settings;
 mod status;
 mod stop;
 mod suspect;
 mod unresolved;
 mod vouch;
+mod watermarks;
 
-pub use audit_plan::{AT_ONCE, AuditOptions, EVERY, SEGMENTS, Which};
+pub use audit_plan::{AuditOptions, Which};
 pub use check::{Checked, CheckedRow};
 pub use command_line::run_command;
 pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
-pub use explain::explain;
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
 pub use progress::{Display, Progress};
-pub use rebuild::{RebuildReport, rebuild};
+pub use rebuild::rebuild;
 pub use report::{LastRun, Report, Stopped, exit};
 pub use runner::Job;
-pub use settings::{INDEXER_LAG, JobSettings, LEASE, OVERLAP, SETTLE_DELAY, VOUCH_EVERY};
+pub use settings::JobSettings;
 pub use status::{IndexStatus, Status};
 pub use stop::{Stop, StopReason};

@@ -9,7 +9,7 @@ use process::{
     log::{log_filter, log_rules},
     parse_settings,
 };
-use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
+use repair_job::{Asked, Config, FunctionConfig, Job, JobSettings, Stop, invoked, metrics_line, run_command};
 use table::Table;
 use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -40,10 +40,10 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let settings = config.limits.settings(true);
-            let job = Job::new(table, index, settings, config.limits.meter(), stop);
+            let audit = config.audit_options();
+            let job = Job::new(table, index, JobSettings { apply: true, ..config.settings }, stop);
             let asked = Asked::by(&event.payload);
-            let done = Box::pin(invoked(&job, &quarantine, config.audit_options(), asked)).await;
+            let done = Box::pin(invoked(&job, &quarantine, audit, asked)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
             let json = done.json();
             match done.has_failed() {

@@ -5,7 +5,13 @@
 
 use process::StoreError;
 
-use crate::{error::index_is_away, index_snapshot::Scope, outcome::Outcome, runner::Run, suspect::Suspects};
+use crate::{
+    error::index_is_away,
+    index_snapshot::Scope,
+    repair::repair_all,
+    runner::Run,
+    suspect::{Outcome, Suspects},
+};
 
 /// Looks for differences in one place.
 pub(crate) trait Finder {
@@ -49,35 +55,30 @@ pub(crate) async fn find_and_repair<F: Finder>(
     finder: &mut F,
     checkpoint: &mut impl Checkpoint<F::Position>,
 ) -> Result<bool, StoreError> {
-    let ended = repair_to_the_end(run, finder, checkpoint).await;
+    let ended = async {
+        loop {
+            let resumes = finder.resumes();
+            if run.must_stop(&resumes) || run.has_failed() {
+                return Ok(false);
+            }
+            let Some(found) = finder.find().await? else { return Ok(true) };
+            let outcome = repair_all(run, found.suspects, &checkpoint.scope()).await?;
+            run.add_checked(found.checked.saturating_sub(outcome.left_out()));
+            if outcome.left_out() > 0 {
+                run.must_stop(&resumes);
+            }
+            if !checkpoint.record(found.position, &outcome).await? {
+                return Ok(false);
+            }
+            // A stop after the last suspects comes too late: the work is complete.
+            if found.is_last {
+                return Ok(true);
+            }
+        }
+    };
+    let ended = ended.await;
     if ended.as_ref().is_err_and(|error| !index_is_away(error)) {
         run.fail();
     }
     ended
-}
-
-async fn repair_to_the_end<F: Finder>(
-    run: &Run<'_>,
-    finder: &mut F,
-    checkpoint: &mut impl Checkpoint<F::Position>,
-) -> Result<bool, StoreError> {
-    loop {
-        let resumes = finder.resumes();
-        if run.must_stop(&resumes) || run.has_failed() {
-            return Ok(false);
-        }
-        let Some(found) = finder.find().await? else { return Ok(true) };
-        let outcome = run.repair_all(found.suspects, &checkpoint.scope()).await?;
-        run.add_checked(found.checked.saturating_sub(outcome.left_out()));
-        if outcome.left_out() > 0 {
-            run.must_stop(&resumes);
-        }
-        if !checkpoint.record(found.position, &outcome).await? {
-            return Ok(false);
-        }
-        // A stop after the last suspects comes too late: the work is complete.
-        if found.is_last {
-            return Ok(true);
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::{
     io::IsTerminal,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 const BAR_EVERY: Duration = Duration::from_millis(200);
 /// Interval between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// The length of the bar, and the share of a complete run, in millionths.
-const WHOLE: u64 = 1_000_000;
-/// Only the end of a run sets its share to 100 %: it may have more steps than expected.
-const ALMOST: u64 = WHOLE / 100 * 99;
+/// The length of the bar.
+const BAR_LENGTH: u64 = 1_000_000;
+/// Only the end of a run sets its share to 1: it may have more steps than expected.
+const ALMOST: f64 = 0.99;
 
 /// The progress of a run. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +31,7 @@ struct Counters {
     /// Steps done, including those of earlier runs, and the expected total.
     steps: AtomicU64,
     expected: AtomicU64,
-    /// In millionths. It never falls.
-    share: AtomicU64,
+    is_finished: AtomicBool,
 }
 
 impl Progress {
@@ -44,26 +43,25 @@ impl Progress {
     /// Begins work with an expected number of steps. All kinds of steps (items to read, batches) should take about as
     /// long.
     pub(crate) fn expect(&self, steps: u64) {
+        self.0.is_finished.store(false, Ordering::Relaxed);
         self.0.steps.store(0, Ordering::Relaxed);
-        self.0.share.store(0, Ordering::Relaxed);
         self.0.expected.store(steps, Ordering::Relaxed);
     }
 
     /// Counts completed steps of any part of the work.
     pub(crate) fn advance(&self, steps: u64) {
-        let done = self.0.steps.fetch_add(steps, Ordering::Relaxed).saturating_add(steps);
-        let share = u128::from(done) * u128::from(WHOLE) / u128::from(self.0.expected.load(Ordering::Relaxed).max(1));
-        self.0.share.fetch_max(u64::try_from(share).unwrap_or(WHOLE).min(ALMOST), Ordering::Relaxed);
+        self.0.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Marks the work as complete.
     pub(crate) fn finish(&self) {
-        self.0.share.store(WHOLE, Ordering::Relaxed);
+        self.0.is_finished.store(true, Ordering::Relaxed);
     }
 
     /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did.
+    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
-        f64::from(u32::try_from(self.0.share.load(Ordering::Relaxed)).unwrap_or(u32::MAX)) / 1e6
+        let [steps, expected] = [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
+        if self.0.is_finished.load(Ordering::Relaxed) { 1.0 } else { (steps / expected.max(1.0)).min(ALMOST) }
     }
 
     /// Shows the progress on standard error until the display is dropped.
@@ -81,7 +79,7 @@ impl Display {
     /// Shows some work. `look` returns the number of comments done, and the share of the work, from 0 to 1.
     pub fn show(name: String, look: impl Fn() -> (u64, f64) + Send + 'static) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(WHOLE) } else { ProgressBar::hidden() };
+        let bar = if terminal { ProgressBar::new(BAR_LENGTH) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
             bar.set_style(style);
         }

@@ -10,7 +10,7 @@
 //! - Redis has no such condition. So the primary item is read again after an edit of the page index. If it has changed,
 //!   everything starts over, because the page indexer may have applied the change before this edit.
 //! - An edit is sent at most [`EDIT_WITHIN`] after the read. If the process dies before it reads again, `recent` has
-//!   yet to reach the change's journal entry (see `SETTLE_DELAY`).
+//!   yet to reach the change's journal entry (see `JobSettings::settle`).
 //!
 //! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
 //! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).
@@ -20,22 +20,23 @@
 //!
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use futures_util::{FutureExt, StreamExt, stream};
 use model::{
     CommentId, FilterKey,
-    plan::reconcile::{Collection, Drift, Places, plan_ranks},
+    item::PlacedComment,
+    plan::reconcile::{Collection, Drift, InvalidPrimary, Places, plan_ranks},
 };
-use page_index::PageIndex;
 use process::{Backoff, Remedy, StoreError};
-use table::{Guarded, Table};
+use table::Guarded;
 use tokio::time::Instant;
 
 use crate::{
     error::index_is_away,
     index_snapshot::{IndexScope, Scope},
-    outcome::{Differences, Repaired, State},
-    stop::Stop,
+    runner::{Job, Run},
+    suspect::{Differences, Name, Outcome, State, Suspects},
 };
 
 /// Maximum number of attempts for a comment that keeps changing.
@@ -53,179 +54,215 @@ const EDIT_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of tries for one comment while the page index does not answer.
 const INDEX_TRIES: usize = 3;
 
-/// Repairs comments. Without `apply`, it only reports what needs repair.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Repairer<'job> {
-    pub(crate) table: &'job Table,
-    pub(crate) index: &'job PageIndex,
-    pub(crate) apply: bool,
-    pub(crate) stop: &'job Stop,
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped.
+///
+/// # Errors
+/// A store's. Work that was under way has then completed and is reported. The rest is skipped.
+pub(crate) async fn repair_all(run: &Run<'_>, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
+    // Before the comments: a comment's repair may use an empty name again.
+    repair_names(run, suspects.names, scope).await?;
+    // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
+    let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
+    let concurrency = run.job.settings.concurrency.max(1);
+    let repaired: Vec<_> = stream::iter(repairing).buffer_unordered(concurrency).collect().await;
+    Ok(Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? })
 }
 
-/// The result of one attempt, or of a step of it.
-enum Attempt {
-    Settled,
+/// Repairs one comment, and counts the result.
+async fn repair(
+    run: &Run<'_>,
+    id: CommentId,
+    places: Places,
+    scope: &Scope<'_>,
+) -> Result<(CommentId, State), StoreError> {
+    let _alone = run.lock_stripe(&id).await;
+    if run.has_failed() {
+        return Ok((id, State::LeftOut("the run has failed".to_owned())));
+    }
+    let stop = &run.job.stop;
+    let most = Instant::now() + TIME_MAX;
+    let deadline = stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
+    let found = Differences::default();
+    let mut repair = Repair { job: run.job, id: &id, scope, deadline, places: places.clone(), found };
+    let mut state = repair.settle().await;
+    match &state {
+        // The stop cut the comment's time short.
+        Err(error) if error.is_unavailable() && stop.reason().is_some() => {
+            state = Ok(State::LeftOut(error.to_string()));
+        }
+        Err(_) => run.fail(),
+        Ok(_) => {}
+    }
+    run.ledger.add_repaired(&id, &places, &repair.found, state.as_ref().ok(), stop.reason().is_some());
+    state.map(|state| (id, state))
+}
+
+/// Removes names that no comment has from the page index.
+async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
+    let index = &run.job.index;
+    let IndexScope::Snapshot(snapshot) = scope.index else {
+        debug_assert!(names.is_empty(), "only a scan of the page index finds names");
+        return Ok(());
+    };
+    if names.is_empty() {
+        return Ok(());
+    }
+    snapshot.assert_current(index, names.iter().map(|(product, _)| product)).await?;
+    for (product, language) in names {
+        if run.job.settings.apply {
+            match index.forget_if_empty(&product, language.as_ref()).await {
+                Err(error) if error.remedy() == Remedy::Quarantine => {
+                    run.ledger.add_unreadable_product(&product, &error);
+                    continue;
+                }
+                forgotten => forgotten?,
+            }
+        }
+        run.ledger.add_drift(&Drift::ExtraName(product, language));
+    }
+    Ok(())
+}
+
+/// The repair of one comment: of all data derived from it, within the scope.
+struct Repair<'run> {
+    job: &'run Job,
+    id: &'run CommentId,
+    scope: &'run Scope<'run>,
+    /// When the comment's time is up.
+    deadline: Instant,
+    /// Where traces of the comment were found.
+    places: Places,
+    found: Differences,
+}
+
+/// Why an attempt did not settle the comment.
+enum Unsettled {
     /// The primary item has changed since it was read.
     Changed,
     /// The edits of the page index would come too late after the read.
     TooLate,
+    /// A person has to look.
     Unresolved(String),
     IndexAway(StoreError),
+    Failed(StoreError),
 }
 
-impl Repairer<'_> {
-    /// Repairs all data that is derived from a comment, within the scope. `places` are where traces of it were found.
-    pub(crate) async fn repair(&self, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Repaired {
-        let mut differences = Differences::default();
-        let state = self.settle(id, places, scope, &mut differences).await;
-        Repaired { state, differences }
+impl From<StoreError> for Unsettled {
+    fn from(error: StoreError) -> Self {
+        if index_is_away(&error) { Self::IndexAway(error) } else { Self::Failed(error) }
     }
+}
 
+impl Repair<'_> {
     /// Attempts the repair until it succeeds, or the comment's time is up.
-    async fn settle(
-        &self,
-        id: &CommentId,
-        places: &Places,
-        scope: &Scope<'_>,
-        found: &mut Differences,
-    ) -> Result<State, StoreError> {
-        let most = Instant::now() + TIME_MAX;
-        let deadline = self.stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
-        let mut backoff = Backoff::until(deadline);
-        let mut places = places.clone();
+    async fn settle(&mut self) -> Result<State, StoreError> {
+        let mut backoff = Backoff::until(self.deadline);
         let mut index_tries = 0;
         let mut last = Ok(State::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(reason) = self.stop.reason() {
+            if let Some(reason) = self.job.stop.reason() {
                 return Ok(State::LeftOut(reason.to_string()));
             }
-            found.left.clear();
-            match self.attempt(id, &mut places, scope, found, deadline).await {
-                Ok(Attempt::Settled) => return Ok(State::Settled),
-                Ok(Attempt::Changed) => last = Ok(State::KeepsChanging),
-                Ok(Attempt::TooLate) => {
-                    last = Ok(State::LeftOut("its edits came too late after it was read".to_owned()));
+            self.found.left.clear();
+            last = match self.attempt().await {
+                Ok(()) => return Ok(State::Settled),
+                Err(Unsettled::Changed) => Ok(State::KeepsChanging),
+                Err(Unsettled::TooLate) => Ok(State::LeftOut("its edits came too late after it was read".to_owned())),
+                Err(Unsettled::Unresolved(what)) => {
+                    return Ok(State::Unresolved(format!("comment {}: {what}", self.id)));
                 }
-                Ok(Attempt::Unresolved(what)) => return Ok(State::Unresolved(format!("comment {id}: {what}"))),
-                Ok(Attempt::IndexAway(error)) => {
-                    let away = State::IndexAway(error.to_string());
+                Err(Unsettled::IndexAway(error)) => {
+                    let away = Ok(State::IndexAway(error.to_string()));
                     index_tries += 1;
                     // A refused call would be refused again.
                     if !error.is_unavailable() || index_tries == INDEX_TRIES || !backoff.wait().await {
-                        return Ok(away);
+                        return away;
                     }
-                    last = Ok(away);
+                    away
                 }
-                Err(error) => match error.remedy() {
-                    Remedy::Quarantine => return Ok(State::Unresolved(format!("comment {id}: {error}"))),
-                    Remedy::TryAgain if backoff.wait().await => last = Err(error),
+                Err(Unsettled::Failed(error)) => match error.remedy() {
+                    Remedy::Quarantine => return Ok(State::Unresolved(format!("comment {}: {error}", self.id))),
+                    Remedy::TryAgain if backoff.wait().await => Err(error),
                     Remedy::TryAgain | Remedy::CallOperator => return Err(error),
                 },
-            }
+            };
         }
-        // The last attempt's failure says nothing about the comment.
         last
     }
 
     /// Reads the comment, repairs its duplicates, then its entries in the page index.
-    async fn attempt(
-        &self,
-        id: &CommentId,
-        places: &mut Places,
-        scope: &Scope<'_>,
-        found: &mut Differences,
-        deadline: Instant,
-    ) -> Result<Attempt, StoreError> {
-        let (items, read_at) = self.table.items_and_instant_of(id).await?;
-        let collection = match Collection::read(id, &items) {
-            Ok(collection) => collection,
-            Err(unresolved) => return Ok(Attempt::Unresolved(unresolved.to_string())),
-        };
+    async fn attempt(&mut self) -> Result<(), Unsettled> {
+        let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
+        let collection = Collection::read(self.id, &items);
+        let collection = collection.map_err(|unresolved| Unsettled::Unresolved(unresolved.to_string()))?;
         // Include what an earlier attempt wrote, because it may be wrong by now.
-        *places = collection.places(places);
+        self.places = collection.places(&self.places);
         // A part that needs a person does not prevent the repair of the rest.
         let mut unresolved = collection.invalid.as_ref().map(|invalid| invalid.malformed.to_string());
-        if scope.duplicates {
-            if let Some(attempt) = self.take_over(&collection, found, deadline).await? {
-                return Ok(attempt);
+        if self.scope.duplicates {
+            if let Some(invalid @ InvalidPrimary { incomplete: Some(comment), .. }) = &collection.invalid {
+                return self.take_over(invalid, comment).await;
             }
-            match self.repair_duplicates(&collection, found, deadline).await? {
-                Attempt::Settled => {}
-                Attempt::Unresolved(rejected) => unresolved = unresolved.or(Some(rejected)),
-                other @ (Attempt::Changed | Attempt::TooLate | Attempt::IndexAway(_)) => return Ok(other),
-            }
+            let rejected = self.repair_duplicates(&collection).await?;
+            unresolved = unresolved.or(rejected);
         }
-        match self.repair_ranks(&collection, places, scope, found, read_at).await? {
-            Attempt::Settled => Ok(unresolved.map_or(Attempt::Settled, Attempt::Unresolved)),
-            other @ (Attempt::Changed | Attempt::TooLate | Attempt::Unresolved(_) | Attempt::IndexAway(_)) => Ok(other),
-        }
+        self.repair_ranks(&collection, read_at).await?;
+        unresolved.map_or(Ok(()), |what| Err(Unsettled::Unresolved(what)))
     }
 
-    /// Takes over a comment whose primary item is only incomplete. `None` for any other comment.
-    async fn take_over(
-        &self,
-        collection: &Collection<'_>,
-        found: &mut Differences,
-        deadline: Instant,
-    ) -> Result<Option<Attempt>, StoreError> {
-        let Some(invalid) = &collection.invalid else { return Ok(None) };
-        let Some(comment) = &invalid.incomplete else { return Ok(None) };
+    /// Takes over a comment whose primary item is only incomplete.
+    async fn take_over(&mut self, invalid: &InvalidPrimary<'_>, comment: &PlacedComment) -> Result<(), Unsettled> {
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
-        if !self.apply {
+        if !self.job.settings.apply {
             // What the item implies is reported once it is complete.
-            found.left.push(drift);
-            return Ok(Some(Attempt::Settled));
+            self.found.left.push(drift);
+            return Ok(());
         }
-        if self.table.take_over(comment, invalid.item, deadline).await? == Guarded::Done {
-            tracing::info!(comment = %collection.id, problem = %invalid.malformed, "taken over: the item is complete now");
-            found.repaired.push(drift);
+        if self.job.table.take_over(comment, invalid.item, self.deadline).await? == Guarded::Done {
+            tracing::info!(comment = %self.id, problem = %invalid.malformed, "taken over: the item is complete now");
+            self.found.repaired.push(drift);
         }
         // The item has changed, by this call or by another writer.
-        Ok(Some(Attempt::Changed))
+        Err(Unsettled::Changed)
     }
 
-    /// Repairs the duplicates. [`Attempt::Unresolved`] when the table rejects some of them; the others are repaired.
-    async fn repair_duplicates(
-        &self,
-        collection: &Collection<'_>,
-        found: &mut Differences,
-        deadline: Instant,
-    ) -> Result<Attempt, StoreError> {
-        let (id, plan) = (&collection.id, collection.plan_duplicates());
-        if !self.apply {
-            found.left.extend(plan.drift);
-            return Ok(Attempt::Settled);
+    /// Repairs the duplicates. When the table rejects some of them, the others are repaired, and the answer says why.
+    async fn repair_duplicates(&mut self, collection: &Collection<'_>) -> Result<Option<String>, Unsettled> {
+        let (table, plan) = (&self.job.table, collection.plan_duplicates());
+        if !self.job.settings.apply {
+            self.found.left.extend(plan.drift);
+            return Ok(None);
         }
         if plan.writes.is_empty() {
-            return Ok(Attempt::Settled);
+            return Ok(None);
         }
-        match self.table.write_guarded(id, &plan.guards, plan.writes, deadline).await {
+        match table.write_guarded(self.id, &plan.guards, plan.writes, self.deadline).await {
             Ok(Guarded::Done) => {
-                found.repaired.extend(plan.drift);
-                Ok(Attempt::Settled)
+                self.found.repaired.extend(plan.drift);
+                Ok(None)
             }
-            Ok(Guarded::Changed) => Ok(Attempt::Changed),
+            Ok(Guarded::Changed) => Err(Unsettled::Changed),
             Err(error) if error.remedy() == Remedy::Quarantine => {
-                let items = self.table.items_of(id).await?;
+                let items = table.items_of(self.id).await?;
                 // An unreadable collection has just changed. The next check finds what is wrong with it.
-                let left = Collection::read(id, &items).map_or(Vec::new(), |read| read.plan_duplicates().drift);
-                found.repaired.extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
-                found.left.extend(left);
-                Ok(Attempt::Unresolved(error.to_string()))
+                let left = Collection::read(self.id, &items).map_or(Vec::new(), |read| read.plan_duplicates().drift);
+                self.found.repaired.extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
+                self.found.left.extend(left);
+                Ok(Some(error.to_string()))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// The places that are in the scope.
-    fn places_in(&self, scope: &Scope<'_>, places: &Places) -> Places {
-        match scope.index {
+    fn places_in_scope(&self) -> Places {
+        match self.scope.index {
             IndexScope::Nothing => Places::default(),
-            IndexScope::All => places.clone(),
+            IndexScope::All => self.places.clone(),
             IndexScope::Snapshot(snapshot) => {
                 let mut within = Places::default();
-                let kept = places.iter().filter(|(product, _)| snapshot.has(self.index.partition_of(product)));
-                for (product, languages) in kept {
+                let is_within = |product| snapshot.has(self.job.index.partition_of(product));
+                for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
                     within.add(product, None);
                     languages.iter().for_each(|language| within.add(product, Some(language)));
                 }
@@ -235,91 +272,45 @@ impl Repairer<'_> {
     }
 
     /// Repairs the entries in the page index that are in the scope, then reads the primary item once more.
-    async fn repair_ranks(
-        &self,
-        collection: &Collection<'_>,
-        places: &Places,
-        scope: &Scope<'_>,
-        found: &mut Differences,
-        read_at: Instant,
-    ) -> Result<Attempt, StoreError> {
-        let within = self.places_in(scope, places);
-        if within.products().next().is_none() {
-            return Ok(Attempt::Settled);
+    async fn repair_ranks(&mut self, collection: &Collection<'_>, read_at: Instant) -> Result<(), Unsettled> {
+        let (index, places) = (&self.job.index, self.places_in_scope());
+        if places.products().next().is_none() {
+            return Ok(());
         }
-        let edited = self.edit_ranks(collection, &within, scope, found, read_at).await;
-        match edited {
-            Ok(Edited::NoNeed) => return Ok(Attempt::Settled),
-            Ok(Edited::TooLate) => return Ok(Attempt::TooLate),
-            Ok(Edited::NotCurrent(error)) => return Ok(Attempt::IndexAway(error)),
-            // A failed edit may have been applied as well.
-            Ok(Edited::Done) | Err(_) => {}
-        }
-        let has_changed = self.has_changed(collection, places).await?;
-        match edited {
-            Err(error) if index_is_away(&error) => Ok(Attempt::IndexAway(error)),
-            Err(error) => Err(error),
-            Ok(_) if has_changed => Ok(Attempt::Changed),
-            Ok(_) => Ok(Attempt::Settled),
-        }
-    }
-
-    async fn edit_ranks(
-        &self,
-        collection: &Collection<'_>,
-        places: &Places,
-        scope: &Scope<'_>,
-        found: &mut Differences,
-        read_at: Instant,
-    ) -> Result<Edited, StoreError> {
-        let ranks = self.index.ranks(&collection.id, places).await?;
-        let plan = plan_ranks(&collection.id, collection.last(), &ranks);
+        let ranks = index.ranks(self.id, &places).await?;
+        let plan = plan_ranks(self.id, collection.last(), &ranks);
         if plan.edits.is_empty() {
-            return Ok(Edited::NoNeed);
+            return Ok(());
         }
-        if let IndexScope::Snapshot(snapshot) = scope.index {
-            match snapshot.assert_current(self.index, plan.edits.iter().map(|edit| &edit.product)).await {
-                Err(error) if index_is_away(&error) => return Ok(Edited::NotCurrent(error)),
-                current => current?,
+        if let IndexScope::Snapshot(snapshot) = self.scope.index {
+            snapshot.assert_current(index, plan.edits.iter().map(|edit| &edit.product)).await?;
+        }
+        let mut edited = Ok(());
+        if self.job.settings.apply {
+            if read_at.elapsed() > EDIT_WITHIN {
+                return Err(Unsettled::TooLate);
             }
+            edited = index.apply(&plan.edits).await;
         }
-        if !self.apply {
-            found.left.extend(plan.drift);
-            return Ok(Edited::Done);
+        match &edited {
+            Ok(()) if self.job.settings.apply => self.found.repaired.extend(plan.drift),
+            Err(error) if error.remedy() != Remedy::Quarantine => {}
+            Ok(()) | Err(_) => self.found.left.extend(plan.drift),
         }
-        if read_at.elapsed() > EDIT_WITHIN {
-            return Ok(Edited::TooLate);
-        }
-        match self.index.apply(&plan.edits).await {
-            Ok(()) => found.repaired.extend(plan.drift),
-            Err(error) => {
-                if error.remedy() == Remedy::Quarantine {
-                    found.left.extend(plan.drift);
-                }
-                return Err(error);
-            }
-        }
-        Ok(Edited::Done)
+        // A failed edit may have been applied as well.
+        let has_changed = self.has_changed(collection).await?;
+        edited?;
+        if has_changed { Err(Unsettled::Changed) } else { Ok(()) }
     }
 
     /// Whether the primary item differs from what was read, or exists although none was read.
-    async fn has_changed(&self, collection: &Collection<'_>, places: &Places) -> Result<bool, StoreError> {
-        for product in places.products() {
-            let present = self.table.primary_item_in(&collection.id, product).await?;
+    async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {
+        for product in self.places.products() {
+            let present = self.job.table.primary_item_in(self.id, product).await?;
             if present.as_ref() != collection.primary_item_in(product) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
-}
-
-/// The result of an edit of the page index.
-enum Edited {
-    /// Nothing is wrong.
-    NoNeed,
-    Done,
-    TooLate,
-    /// The index is not kept up to date any more, so what was read proves nothing. Nothing was done.
-    NotCurrent(StoreError),
 }

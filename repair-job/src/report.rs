@@ -7,12 +7,8 @@ use std::{
 
 use model::{Timestamp, plan::reconcile::DriftKind};
 use serde::{Deserialize, Serialize};
-use table::Lease;
 
 use crate::stop::StopReason;
-
-/// Maximum number of texts of one kind in a report. Further ones are only counted.
-pub(crate) const TEXTS_MAX: usize = 100;
 
 /// The bits of the exit code.
 pub mod exit {
@@ -58,20 +54,6 @@ pub struct LastRun {
     pub repaired: u64,
     /// Number of things that needed a person.
     pub unresolved: u64,
-}
-
-impl LastRun {
-    pub(crate) fn of(report: &Report, began: Timestamp, ended: Timestamp, has_failed: bool) -> Self {
-        Self {
-            command: report.command.clone(),
-            began,
-            ended,
-            exit_code: report.exit_code() | u8::from(has_failed),
-            checked: report.checked,
-            repaired: report.repaired,
-            unresolved: report.unresolved_count,
-        }
-    }
 }
 
 /// The report of a run.
@@ -149,24 +131,6 @@ impl Report {
     fn per_comment(&self, units: f64) -> f64 {
         if self.checked == 0 { 0.0 } else { units / self.checked as f64 }
     }
-
-    pub(crate) fn hold(&mut self, lease: &Lease) {
-        self.held_by = Some(format!("{}, since {}", lease.who, lease.since));
-    }
-
-    pub(crate) fn add_unresolved(&mut self, what: String) {
-        self.unresolved_count += 1;
-        if self.unresolved.len() < TEXTS_MAX {
-            self.unresolved.push(what);
-        }
-    }
-
-    pub(crate) fn add_skipped(&mut self, what: String) {
-        self.skipped_count += 1;
-        if self.skipped.len() < TEXTS_MAX {
-            self.skipped.push(what);
-        }
-    }
 }
 
 impl fmt::Display for Report {
@@ -236,8 +200,7 @@ mod tests {
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND);
         report.left = 1;
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-        report.add_unresolved("x".to_owned());
-        report.add_skipped("y".to_owned());
+        (report.unresolved_count, report.skipped_count) = (1, 1);
         report.failure = Some("z".to_owned());
         assert_eq!(report.exit_code(), 1 | 4 | 8 | 16 | 32);
         let held = Report { held_by: Some("somebody".to_owned()), ..Default::default() };

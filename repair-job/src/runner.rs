@@ -3,36 +3,29 @@
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
 use std::{
-    collections::BTreeSet,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use futures_util::{StreamExt, future::BoxFuture, stream};
-use model::{
-    CommentId, Timestamp,
-    plan::reconcile::{Drift, Places},
-};
+use model::{CommentId, Timestamp};
 use page_index::PageIndex;
-use process::{Remedy, StoreError, now};
+use process::{StoreError, now};
 use table::{Table, capacity::Meter};
-use tokio::time::Instant;
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::Instant,
+};
 
 use crate::{
-    index_snapshot::{IndexScope, Scope},
-    lease::hold_lease,
+    lease::{describe, hold_lease},
     ledger::Ledger,
-    outcome::{Outcome, State},
     progress::Progress,
-    repair::Repairer,
     report::{LastRun, Report, Stopped},
     settings::JobSettings,
     stop::{Stop, StopReason},
-    suspect::{Name, Suspects},
     unresolved,
 };
 
@@ -60,14 +53,15 @@ pub(crate) struct Run<'job> {
     pub(crate) ledger: Ledger,
     /// Only one task at a time repairs a comment. So a difference that two parts of the run find is repaired, and
     /// counted, once.
-    stripes: Vec<tokio::sync::Mutex<()>>,
+    stripes: Vec<Mutex<()>>,
     /// A part of the run has failed. Work under way completes, and nothing new begins.
     has_failed: AtomicBool,
 }
 
 impl Job {
-    /// A job. `meter` counts and limits the units that it consumes; `stop` ends it.
-    pub fn new(table: Table, index: PageIndex, settings: JobSettings, meter: Meter, stop: Stop) -> Self {
+    /// A job that `stop` ends.
+    pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
+        let meter = Meter::new(settings.max_read_units, settings.max_write_units);
         let meter = Arc::new(meter.until(stop.interrupt()));
         let table = table.metered(Arc::clone(&meter));
         Self { table, index, settings, stop, progress: Progress::default(), meter }
@@ -91,7 +85,7 @@ impl Job {
             job: self,
             began: now(),
             ledger: Ledger::new(command, self.settings.apply),
-            stripes: (0..STRIPES).map(|_| tokio::sync::Mutex::default()).collect(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             has_failed: AtomicBool::new(false),
         };
         let work = async {
@@ -99,29 +93,21 @@ impl Job {
             if run.ledger.has_left_out() {
                 run.must_stop("the next run checks what was left out");
             }
-            outcome
-        };
-        let outcome = match scope.filter(|_| self.settings.apply) {
-            None => work.await,
-            Some(scope) => {
-                let work = async {
-                    let outcome = work.await;
-                    run.store_record(command, outcome).await
-                };
-                match hold_lease(&self.table, scope, self.settings.lease, run.began, &self.stop, work).await {
-                    Ok(holder) => {
-                        holder.iter().for_each(|holder| run.ledger.report().hold(holder));
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                }
+            match scope {
+                Some(_) => run.store_record(command, outcome).await,
+                None => outcome,
             }
+        };
+        let ended = match scope.filter(|_| self.settings.apply) {
+            Some(scope) => hold_lease(&self.table, scope, self.settings.lease, run.began, &self.stop, work).await,
+            None => work.await.map(|()| None),
         };
         let consumed = self.meter.consumed();
         let mut report = run.ledger.into_report();
-        match outcome {
-            Ok(()) if report.stopped.is_none() && report.held_by.is_none() => self.progress.finish(),
-            Ok(()) => {}
+        match ended {
+            Ok(Some(holder)) => report.held_by = Some(describe(&holder)),
+            Ok(None) if report.stopped.is_none() => self.progress.finish(),
+            Ok(None) => {}
             Err(error) => {
                 tracing::error!(command, %error, "the run failed");
                 report.failure = Some(error.to_string());
@@ -141,10 +127,23 @@ impl Run<'_> {
             return outcome;
         }
         let table = &self.job.table;
-        let record = LastRun::of(&self.ledger.report(), self.began, now(), outcome.is_err());
+        let record = self.record(outcome.is_err());
         let remembered = unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
         let recorded = table.put_state(RUN, command, &record).await;
         outcome.and(remembered).and(recorded)
+    }
+
+    fn record(&self, has_failed: bool) -> LastRun {
+        let report = self.ledger.report();
+        LastRun {
+            command: report.command.clone(),
+            began: self.began,
+            ended: now(),
+            exit_code: report.exit_code() | u8::from(has_failed),
+            checked: report.checked,
+            repaired: report.repaired,
+            unresolved: report.unresolved_count,
+        }
     }
 
     /// Whether the run must stop. If so, the report says where the next run resumes.
@@ -177,79 +176,9 @@ impl Run<'_> {
         self.job.progress.add(count);
     }
 
-    /// Repairs suspects in parallel. When the run must stop, the rest is skipped.
-    ///
-    /// # Errors
-    /// A store's. Work that was under way has then completed and is reported. The rest is skipped.
-    pub(crate) async fn repair_all(&self, suspects: Suspects, scope: &Scope<'_>) -> Result<Outcome, StoreError> {
-        // Before the comments: a comment's repair may use an empty name again.
-        self.repair_names(suspects.names, scope).await?;
-        let repairing = stream::iter(suspects.comments).map(|(id, places)| {
-            // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-            let repairing: BoxFuture<'_, _> = Box::pin(async move {
-                let state = self.repair(&id, &places, scope).await;
-                (id, state)
-            });
-            repairing
-        });
-        let mut repaired = pin!(repairing.buffer_unordered(self.job.settings.concurrency.max(1)));
-        let (mut states, mut failure) = (Vec::new(), None);
-        while let Some((id, state)) = repaired.next().await {
-            match state {
-                Ok(state) => states.push((id, state)),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        failure.map_or(Ok(Outcome { states }), Err)
-    }
-
-    /// Repairs one comment, and counts the result.
-    async fn repair(&self, id: &CommentId, places: &Places, scope: &Scope<'_>) -> Result<State, StoreError> {
+    /// Waits until no other task repairs a comment of the same stripe.
+    pub(crate) async fn lock_stripe(&self, id: &CommentId) -> Option<MutexGuard<'_, ()>> {
         let stripe = BuildHasherDefault::<DefaultHasher>::default().hash_one(id) % STRIPES as u64;
-        let _alone = match usize::try_from(stripe).ok().and_then(|stripe| self.stripes.get(stripe)) {
-            Some(stripe) => Some(stripe.lock().await),
-            None => None,
-        };
-        if self.has_failed() {
-            return Ok(State::LeftOut("the run has failed".to_owned()));
-        }
-        let Job { table, index, settings, stop, .. } = self.job;
-        let mut repaired = Repairer { table, index, apply: settings.apply, stop }.repair(id, places, scope).await;
-        match &repaired.state {
-            // The stop cut the comment's time short.
-            Err(error) if error.is_unavailable() && stop.reason().is_some() => {
-                repaired.state = Ok(State::LeftOut(error.to_string()));
-            }
-            Err(_) => self.fail(),
-            Ok(_) => {}
-        }
-        self.ledger.add_repaired(id, places, &repaired, stop.reason().is_some());
-        repaired.state
-    }
-
-    /// Removes names that no comment has from the page index.
-    async fn repair_names(&self, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
-        let index = &self.job.index;
-        let IndexScope::Snapshot(snapshot) = scope.index else {
-            debug_assert!(names.is_empty(), "only a scan of the page index finds names");
-            return Ok(());
-        };
-        if names.is_empty() {
-            return Ok(());
-        }
-        snapshot.assert_current(index, names.iter().map(|(product, _)| product)).await?;
-        for (product, language) in names {
-            if self.job.settings.apply {
-                match index.forget_if_empty(&product, language.as_ref()).await {
-                    Err(error) if error.remedy() == Remedy::Quarantine => {
-                        self.ledger.add_unreadable_product(&product, &error);
-                        continue;
-                    }
-                    forgotten => forgotten?,
-                }
-            }
-            self.ledger.add_drift(&Drift::ExtraName(product, language));
-        }
-        Ok(())
+        Some(self.stripes.get(usize::try_from(stripe).ok()?)?.lock().await)
     }
 }

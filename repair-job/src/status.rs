@@ -10,18 +10,16 @@ use serde::Serialize;
 use table::Lease;
 
 use crate::{
-    audit_plan::EVERY,
-    checkpoint::{IndexScanState, POSITION, SWEEP},
-    error::index_is_away,
+    audit_plan::{EVERY, SegmentState, state_name},
+    checkpoint::{INDEX_SCAN, IndexScanState, POSITION, segment_states},
+    error::answer_of_index,
     find::journal::oldest_entry,
+    lease::describe,
+    quarantine::COUNTED_MAX,
     report::LastRun,
     runner::{Job, RUN},
-    segment_state::{SegmentState, segment_states, state_name},
     settings::ms,
 };
-
-/// Maximum number of batches in quarantine that are counted.
-const QUARANTINED_MAX: usize = 10_000;
 
 /// The state of the page index.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,11 +51,11 @@ pub struct Status {
     pub segments: u32,
     /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
     pub audited_share: f64,
-    /// When the last sweep of the page index ended.
-    pub last_sweep: Option<Timestamp>,
-    /// The beginning of the last completed sweep, which found everything that was wrong in the page index by then.
-    /// Before a sweep completes: the beginning of the first sweep.
-    pub swept_since: Option<Timestamp>,
+    /// When the last scan of the page index ended.
+    pub last_index_scan: Option<Timestamp>,
+    /// The beginning of the last completed scan of the page index, which found everything that was wrong there by then.
+    /// Before a scan completes: the beginning of the first scan.
+    pub index_scanned_since: Option<Timestamp>,
     /// Runs in progress: the scope and the holder of each.
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
@@ -78,9 +76,9 @@ pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarant
     let segments = segments.max(1);
     let names: Vec<String> = (0..segments).map(|segment| state_name(segment, segments)).collect();
     let covered = audited.iter().filter(|(name, state)| names.contains(name) && is_recent(state)).count();
-    let sweep: Option<IndexScanState> = table.state(SWEEP, POSITION).await?;
+    let index_scan: Option<IndexScanState> = table.state(INDEX_SCAN, POSITION).await?;
     let quarantined = match quarantine {
-        Some(quarantine) => Some(quarantine.list(None, QUARANTINED_MAX).await?.len()),
+        Some(quarantine) => Some(quarantine.list(None, COUNTED_MAX).await?.len()),
         None => None,
     };
     Ok(Status {
@@ -90,39 +88,37 @@ pub(crate) async fn status(job: &Job, segments: u32, quarantine: Option<&Quarant
         last_runs: runs.into_iter().map(|(_, run)| run).collect(),
         segments,
         audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
-        last_sweep: sweep.as_ref().and_then(|sweep| sweep.last_ended),
-        swept_since: sweep.and_then(|sweep| sweep.last_began.or(sweep.last_ended).or(sweep.first_began)),
+        last_index_scan: index_scan.as_ref().and_then(|scan| scan.last_ended),
+        index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
         running: leases
             .into_iter()
             .filter(|(_, lease)| lease.until_ms >= present.epoch_ms())
-            .map(|(scope, lease)| (scope, format!("{}, since {}", lease.who, lease.since)))
+            .map(|(scope, lease)| (scope, describe(&lease)))
             .collect(),
         quarantined,
     })
 }
 
+/// The state of the page index, or why it cannot be asked.
 async fn index_status(
     index: &PageIndex,
     table_id: &str,
     present: Timestamp,
 ) -> Result<Result<IndexStatus, String>, StoreError> {
     let asked = async { Ok((index.readiness(table_id, present).await?, index.marks(table_id).await?)) };
-    match asked.await {
-        Err(error) if index_is_away(&error) => Ok(Err(error.to_string())),
-        Err(error) => Err(error),
-        Ok((readiness, marks)) => {
-            let count = |is: fn(&NotReady) -> bool| {
-                readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is)).count()
-            };
-            Ok(Ok(IndexStatus {
-                ready: readiness.iter().filter(|(_, answer)| answer.is_ok()).count(),
-                stale: count(|not| matches!(not, NotReady::Stale { .. })),
-                unmarked: count(|not| !matches!(not, NotReady::Stale { .. })),
-                oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
-                oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
-            }))
+    let answer = answer_of_index(asked.await)?;
+    Ok(answer.map_err(|error| error.to_string()).map(|(readiness, marks)| {
+        let is_stale = |not: &NotReady| matches!(not, NotReady::Stale { .. });
+        let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let stale = readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is_stale)).count();
+        IndexStatus {
+            ready,
+            stale,
+            unmarked: readiness.len() - ready - stale,
+            oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
+            oldest_vouch: marks.iter().filter_map(|(_, mark)| mark.vouched).min(),
         }
-    }
+    }))
 }
 
 impl fmt::Display for Status {
@@ -146,10 +142,10 @@ impl fmt::Display for Status {
         writeln!(text, "duplicates:   watermark {}{reaches}", instant(self.duplicates_watermark))?;
         writeln!(
             text,
-            "audit:        {:.1} % of {} segments checked in the last week; last sweep {}",
+            "audit:        {:.1} % of {} segments checked in the last week; last scan of the page index {}",
             self.audited_share * 100.0,
             self.segments,
-            instant(self.last_sweep)
+            instant(self.last_index_scan)
         )?;
         match self.quarantined {
             Some(count) => writeln!(text, "quarantine:   {count} batches")?,

@@ -1,7 +1,6 @@
 //! Asks a run to stop.
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -14,25 +13,18 @@ use table::capacity::Interrupt;
 use tokio::time::Instant;
 
 /// Why a run stopped early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// Its time is up.
+    #[strum(to_string = "its time is up")]
     TimeIsUp,
     /// [`Stop::ask`] was called, for example after a signal.
+    #[strum(to_string = "it was asked to stop")]
     Asked,
     /// Another run holds the lease by now.
+    #[strum(to_string = "its lease was lost to another run")]
     LeaseLost,
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimeIsUp => "its time is up",
-            Self::Asked => "it was asked to stop",
-            Self::LeaseLost => "its lease was lost to another run",
-        })
-    }
 }
 
 /// Asks a run to stop: the run completes what it has begun, stores its position, and reports. Clones share one stop.

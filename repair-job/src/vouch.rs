@@ -25,32 +25,36 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    continuity::{Check, Findings, Remembered, Times, judge},
+    continuity::{Check, Findings, LastVouch, judge},
     error::index_is_away,
     find::journal::{JournalFinder, Part, Reader, Window, oldest_entry, windows},
     index_snapshot::{IndexSnapshot, Scope},
-    outcome::Outcome,
     pipeline::{Checkpoint, find_and_repair},
+    repair::repair_all,
     runner::{Job, Run},
     settings::ms,
+    suspect::Outcome,
 };
 
 /// The kind of the state that stores the last vouch, and its only name.
 const VOUCH: &str = "vouch";
 const INDEX: &str = "index";
 
-/// Number of sampled comments. A stopped indexer misses all of them. An indexer that misses every tenth comment is
-/// found out with a probability of 99 %.
+/// Number of sampled comments. A stopped indexer misses all of them. The sample reveals an indexer that misses every
+/// tenth comment with a probability of 99 %.
 const SAMPLE: usize = 50;
 
 /// How far back to look for the sample, in seconds, until there are enough comments. A busy journal is read for one
 /// second only.
 const SAMPLE_SPANS_S: [i64; 5] = [1, 10, 100, 1_000, 10_000];
 
+/// Why a run is refused that finds another vouch than it read.
+const ANOTHER_RUN: &str = "another run or a rebuild has vouched meanwhile";
+
 /// Stores the vouch of a rebuild that is about to mark the partitions.
 pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), StoreError> {
     let (token, servers) = (rebuild.token().to_owned(), rebuild.servers().clone());
-    table.put_state(VOUCH, INDEX, &Remembered { token, before: None, servers, check: None }).await
+    table.put_state(VOUCH, INDEX, &LastVouch { token, before: None, servers, check: None }).await
 }
 
 /// Vouches for the partitions that a run keeps up to date.
@@ -84,25 +88,20 @@ impl<'run> Voucher<'run> {
         if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
             return Ok(true);
         }
-        let refusal = match Box::pin(self.try_to_vouch(snapshot, began_with)).await {
-            Ok(refusal) => refusal,
-            Err(error) if index_is_away(&error) => Some(Refusal::Because(error.to_string())),
-            Err(error) => return Err(error),
-        };
-        match refusal {
-            None => {}
-            Some(Refusal::Because(why)) => {
+        match Box::pin(self.try_to_vouch(snapshot, began_with)).await {
+            Ok(()) => Ok(true),
+            Err(Refusal::Because(why)) => {
                 tracing::warn!(why, "the page index is not vouched for");
                 self.refusal = Some(why);
+                Ok(true)
             }
-            Some(Refusal::BeginAnew) => {
-                self.refusal = Some(
-                    "its servers have changed since the run began, or did not answer; the next run resumes".to_owned(),
-                );
-                return Ok(false);
+            Err(Refusal::BeginAnew) => {
+                let why = "its servers have changed since the run began, or did not answer; the next run resumes";
+                self.refusal = Some(why.to_owned());
+                Ok(false)
             }
+            Err(Refusal::Failed(error)) => Err(error),
         }
-        Ok(true)
     }
 
     /// Reports why the last attempt was refused, if it was.
@@ -112,52 +111,36 @@ impl<'run> Voucher<'run> {
         }
     }
 
-    async fn try_to_vouch(
-        &self,
-        snapshot: &IndexSnapshot,
-        began_with: &ServerIdentity,
-    ) -> Result<Option<Refusal>, StoreError> {
+    async fn try_to_vouch(&self, snapshot: &IndexSnapshot, began_with: &ServerIdentity) -> Result<(), Refusal> {
         let Job { table, index, settings, .. } = self.run.job;
         let present = now();
-        // The order matters. The next vouch finds a server that takes over after this question. A rebuild that ends
-        // meanwhile has changed the state by the time it is read.
+        // The servers are asked before the state is read. The next vouch finds a server that takes over later. A
+        // rebuild that ends in between has already changed the state.
         let servers = index.server_identity().await?;
         if snapshot.is_given_up() {
-            return Ok(Some(Refusal::BeginAnew));
+            return Err(Refusal::BeginAnew);
         }
-        let before: Option<Remembered> = table.state(VOUCH, INDEX).await?;
+        let before: Option<LastVouch> = table.state(VOUCH, INDEX).await?;
         let mut marks = index.marks(&self.table_id).await?;
         marks.retain(|(partition, _)| snapshot.has(*partition));
         if marks.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
-        let times = Times {
-            present,
-            oldest: oldest_entry(present),
-            margin_ms: ms(settings.indexer_lag) + ms(settings.overlap),
-            settle_ms: ms(settings.settle),
-        };
-        let findings = judge(before.as_ref(), &marks, &servers, times, process::new_ulid());
+        let findings = judge(before.as_ref(), &marks, &servers, settings, present, process::new_ulid());
         if findings.is_new {
-            if !table.replace_state(VOUCH, INDEX, before.as_ref(), &findings.remembered).await? {
-                return Ok(Some(Refusal::another_run()));
-            }
+            replace(table, before.as_ref(), &findings.remembered).await?;
             let token = &findings.remembered.token;
             index.leave_token(&self.table_id, &findings.restored, token, VouchTime::TakenAway).await?;
             index.leave_token(&self.table_id, &findings.unreached, token, VouchTime::Kept).await?;
             self.note(&findings, marks.len());
         }
         if servers != *began_with {
-            return Ok(Some(Refusal::BeginAnew));
+            return Err(Refusal::BeginAnew);
         }
         let mut remembered = findings.remembered;
-        if let Some(refusal) = self.check_possible_losses(&mut remembered, snapshot).await? {
-            return Ok(Some(refusal));
-        }
+        self.check_possible_losses(&mut remembered, snapshot).await?;
         let present = now();
-        if let Some(refusal) = self.sample(snapshot, present).await? {
-            return Ok(Some(refusal));
-        }
+        self.sample(snapshot, present).await?;
         let partitions = marks.into_iter().map(|(partition, _)| (partition, remembered.token.clone())).collect();
         self.leave_vouch(remembered, partitions, present).await
     }
@@ -176,21 +159,20 @@ impl<'run> Voucher<'run> {
     }
 
     /// Repairs the changes that may be lost, and stores how far it is.
-    async fn check_possible_losses(
-        &self,
-        remembered: &mut Remembered,
-        snapshot: &IndexSnapshot,
-    ) -> Result<Option<Refusal>, StoreError> {
-        let Some(Check { from, to, .. }) = remembered.check else { return Ok(None) };
+    async fn check_possible_losses(&self, remembered: &mut LastVouch, snapshot: &IndexSnapshot) -> Result<(), Refusal> {
+        let Some(Check { from, to, .. }) = remembered.check else { return Ok(()) };
         let (run, words) = (self.run, "the next run looks for lost changes from");
         let mut finder = JournalFinder::new(&run.job.table, Window { from, to }, words);
         let mut losses = PossibleLosses { run, snapshot, remembered, refusal: None };
         let is_complete = find_and_repair(run, &mut finder, &mut losses).await?;
-        Ok(losses.refusal.or_else(|| (!is_complete).then(|| Refusal::Because("the run had to stop".to_owned()))))
+        match losses.refusal {
+            None if is_complete => Ok(()),
+            refusal => Err(Refusal::because(refusal.unwrap_or("the run had to stop"))),
+        }
     }
 
     /// Samples whether the page indexer keeps up, and repairs what it missed in the sample.
-    async fn sample(&self, snapshot: &IndexSnapshot, present: Timestamp) -> Result<Option<Refusal>, StoreError> {
+    async fn sample(&self, snapshot: &IndexSnapshot, present: Timestamp) -> Result<(), Refusal> {
         let run = self.run;
         let lag = run.job.settings.indexer_lag;
         let reconciled = snapshot.begins(oldest_entry(present)).min().unwrap_or(present);
@@ -198,18 +180,17 @@ impl<'run> Voucher<'run> {
         let sample = self.unchanged_since(until, changed_before(&run.job.table, reconciled, until).await?).await?;
         let (count, before) = (sample.len(), run.ledger.report().repaired);
         let scope = Scope { duplicates: false, index: snapshot.scope() };
-        let outcome = run.repair_all(sample.into(), &scope).await?;
-        if outcome.left_out() > 0 || outcome.index_away().is_some() {
-            return Ok(Some(Refusal::Because("the sample could not be checked".to_owned())));
+        if !repair_all(run, sample.into(), &scope).await?.is_complete() {
+            return Err(Refusal::because("the sample could not be checked"));
         }
-        let missed = run.ledger.report().repaired - before;
-        Ok((missed > 0).then(|| {
-            let seconds = lag.as_secs();
-            Refusal::Because(format!(
-                "{count} comments that changed more than {seconds} s ago were sampled, and {missed} of their entries were \
-                 wrong: the page indexer is behind, or has stopped"
-            ))
-        }))
+        match run.ledger.report().repaired - before {
+            0 => Ok(()),
+            missed => Err(Refusal::Because(format!(
+                "{count} comments that changed more than {} s ago were sampled, and {missed} of their entries were \
+                 wrong: the page indexer is behind, or has stopped",
+                lag.as_secs()
+            ))),
+        }
     }
 
     /// The comments without those that changed again after `at`: their last change may still be on its way to the indexer.
@@ -235,31 +216,34 @@ impl<'run> Voucher<'run> {
     /// Leaves a new token, then sets the time of the vouch where that token is.
     async fn leave_vouch(
         &self,
-        before: Remembered,
-        partitions: Vec<(IndexPartition, String)>,
+        before: LastVouch,
+        mut partitions: Vec<(IndexPartition, String)>,
         present: Timestamp,
-    ) -> Result<Option<Refusal>, StoreError> {
+    ) -> Result<(), Refusal> {
         let Job { table, index, .. } = self.run.job;
-        let next = Remembered { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
-        if !table.replace_state(VOUCH, INDEX, Some(&before), &next).await? {
-            return Ok(Some(Refusal::another_run()));
+        let mut next = LastVouch { token: process::new_ulid(), before: Some(before.token.clone()), ..before.clone() };
+        replace(table, Some(&before), &next).await?;
+        if next.check.is_some() {
+            // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes
+            // over later has the repairs, or lacks the token.
+            partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Kept).await?;
+            if index.server_identity().await? != next.servers {
+                return Err(Refusal::BeginAnew);
+            }
+            let done = LastVouch { check: None, ..next.clone() };
+            replace(table, Some(&next), &done).await?;
+            next = done;
         }
-        if next.check.is_none() {
-            index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::At(present)).await?;
-            return Ok(None);
-        }
-        // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes over
-        // later has the repairs, or lacks the token.
-        let partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Kept).await?;
-        if index.server_identity().await? != next.servers {
-            return Ok(Some(Refusal::BeginAnew));
-        }
-        let done = Remembered { check: None, ..next.clone() };
-        if !table.replace_state(VOUCH, INDEX, Some(&next), &done).await? {
-            return Ok(Some(Refusal::another_run()));
-        }
-        index.leave_token(&self.table_id, &partitions, &done.token, VouchTime::At(present)).await?;
-        Ok(None)
+        index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::At(present)).await?;
+        Ok(())
+    }
+}
+
+/// Replaces what the table stores about the last vouch, unless another run has replaced it.
+async fn replace(table: &Table, before: Option<&LastVouch>, next: &LastVouch) -> Result<(), Refusal> {
+    match table.replace_state(VOUCH, INDEX, before, next).await? {
+        true => Ok(()),
+        false => Err(Refusal::because(ANOTHER_RUN)),
     }
 }
 
@@ -267,8 +251,8 @@ impl<'run> Voucher<'run> {
 struct PossibleLosses<'vouch> {
     run: &'vouch Run<'vouch>,
     snapshot: &'vouch IndexSnapshot,
-    remembered: &'vouch mut Remembered,
-    refusal: Option<Refusal>,
+    remembered: &'vouch mut LastVouch,
+    refusal: Option<&'static str>,
 }
 
 impl Checkpoint<Part> for PossibleLosses<'_> {
@@ -277,30 +261,40 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
-        if outcome.left_out() > 0 || outcome.index_away().is_some() {
-            self.refusal = Some(Refusal::Because("not all possible losses were checked".to_owned()));
-            return Ok(false);
-        }
         let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
-        let next = Remembered { check, ..self.remembered.clone() };
-        if !self.run.job.table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
-            self.refusal = Some(Refusal::another_run());
-            return Ok(false);
-        }
-        *self.remembered = next;
-        Ok(true)
+        let next = LastVouch { check, ..self.remembered.clone() };
+        let table = &self.run.job.table;
+        self.refusal = Some(if !outcome.is_complete() {
+            "not all possible losses were checked"
+        } else if table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
+            *self.remembered = next;
+            return Ok(true);
+        } else {
+            ANOTHER_RUN
+        });
+        Ok(false)
     }
 }
 
-/// Why an attempt is refused.
+/// Why the page index is not vouched for.
 enum Refusal {
+    /// For a person: why. The run continues.
     Because(String),
+    /// The run must end, and the next run begins anew.
     BeginAnew,
+    /// The table failed.
+    Failed(StoreError),
 }
 
 impl Refusal {
-    fn another_run() -> Self {
-        Self::Because("another run or a rebuild has vouched meanwhile".to_owned())
+    fn because(why: &str) -> Self {
+        Self::Because(why.to_owned())
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        if index_is_away(&error) { Self::Because(error.to_string()) } else { Self::Failed(error) }
     }
 }
 

@@ -104,7 +104,7 @@ async fn segments_together_cover_the_whole_table() {
     let expected = damage(&stores, &mut random, &comments, 30, Damage::ALL).await;
     let (mut drifted, mut items) = (BTreeMap::new(), 0);
     for segment in 0..SEGMENTS {
-        let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), sweep: false, ..whole() };
+        let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), index_scan: false, ..whole() };
         let report = job(&stores, true).audit(options).await;
         items += report.items;
         for (kind, count) in report.drifted {
@@ -125,7 +125,7 @@ async fn segments_together_cover_the_whole_table() {
     stores.table.put_state("audit", &name, &old).await.unwrap();
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.8);
     stores.table.put_state("audit", &name, &done).await.unwrap();
-    // No segment is due, so a rolling run only sweeps. It finds what the table scan cannot find.
+    // No segment is due, so a rolling run only scans the page index. It finds what the table scan cannot find.
     let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
     let report = job(&stores, true).audit(rolling).await;
     assert_eq!(report.items, 0, "{report}");
@@ -136,7 +136,7 @@ async fn segments_together_cover_the_whole_table() {
     let contents = stores.assert_invariants().await;
     assert!(items >= u64::try_from(contents.primary.len() * 32).unwrap());
     let again = job(&stores, true).audit(rolling).await;
-    assert_eq!((again.items, again.members), (0, 0), "neither the table nor the sweep is due: {again}");
+    assert_eq!((again.items, again.members), (0, 0), "neither the table nor the page index is due: {again}");
     stores.finish().await;
 }
 

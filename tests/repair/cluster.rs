@@ -1,4 +1,4 @@
-//! The repair job on a Redis Cluster: a sweep covers every master.
+//! The repair job on a Redis Cluster: an index scan covers every master.
 
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;

@@ -36,7 +36,7 @@ use rand::{
 };
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use stream_writer::{FanOut, StreamWriter};
-use table::{CommentPatch, Created, NewComment, PageQuery, Table, capacity::Meter};
+use table::{CommentPatch, Created, NewComment, PageQuery, Table};
 use tokio::sync::RwLock;
 
 use super::{assert_clean, job, settings, whole};
@@ -216,7 +216,7 @@ async fn audits_meanwhile(stores: &Stores, broken: &(Table, PageIndex), seed: u6
         let is_broken = runs.is_multiple_of(4);
         let stop = Stop::after(Some(Duration::from_millis(random.random_range(50..400))));
         let (table, index) = if is_broken { broken.clone() } else { (stores.table.clone(), stores.index.clone()) };
-        let job = Job::new(table, index, settings(true), Meter::default(), stop);
+        let job = Job::new(table, index, settings(true), stop);
         let report = job.audit(AuditOptions { at_once: 1, ..whole() }).await;
         // A run over the failing network may fail, and may fail to release its lease.
         assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");
@@ -297,7 +297,7 @@ async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table
             for id in &ids {
                 let (table, index) = broken.clone();
                 let job = match (seed / RECONCILED + round).is_multiple_of(4) {
-                    true => Job::new(table, index, settings(true), Meter::default(), Stop::default()),
+                    true => Job::new(table, index, settings(true), Stop::default()),
                     false => job(stores, true),
                 };
                 let checked = job.check(id, Some(&product)).await;

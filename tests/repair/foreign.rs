@@ -200,9 +200,8 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
     let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
     let table = table::Table::connect(&config).await;
-    let meter = table::capacity::Meter::default();
     let run = tokio::spawn({
-        let job = repair_job::Job::new(table, stores.index.clone(), settings(true), meter, repair_job::Stop::default());
+        let job = repair_job::Job::new(table, stores.index.clone(), settings(true), repair_job::Stop::default());
         let id = id.clone();
         async move { job.check(&id, None).await }
     });

@@ -99,7 +99,7 @@ async fn a_dry_run_counts_every_difference_of_a_comment_once() {
     let stores = Stores::start_ready().await;
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
-    // Each comment gets damage that the table scan finds, and damage that only the sweep finds.
+    // Each comment gets damage that the table scan finds, and damage that only the index scan finds.
     for (comment, first) in comments.iter().zip([Damage::DropDuplicates, Damage::DropRanks]) {
         inflict(&stores, &mut random, comment, first).await;
         inflict(&stores, &mut random, comment, Damage::AddRankElsewhere).await;

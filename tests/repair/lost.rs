@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, time::Duration};
 use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
-use table::capacity::Meter;
 
 use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
 use crate::fixture::{
@@ -17,7 +16,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// With this many comments, a scan takes several answers and a sweep takes several batches.
+/// With this many comments, a scan of the table takes several answers, and of the page index several batches.
 const COMMENTS: u64 = 300;
 
 /// How the page index is lost.
@@ -65,8 +64,8 @@ async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
 }
 
 /// Runs an audit, and loses the page index while the audit waits at a gate.
-async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
-    let gate = match is_sweep {
+async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_index_scan: bool) -> Report {
+    let gate = match is_index_scan {
         true => Gate::start(&stores.engine_url(), gate::INDEX_SCANS).await,
         false => Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await,
     };
@@ -87,18 +86,18 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
     let mut random = StdRng::seed_from_u64(81);
     // A restored server has an earlier snapshot, so this loss comes first.
     for loss in [Loss::Restored, Loss::Flushed, Loss::Rebuilt] {
-        for is_sweep in [false, true] {
+        for is_index_scan in [false, true] {
             let mut expected = BTreeMap::new();
             for comment in &comments {
                 for (kind, count) in inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await {
                     *expected.entry(kind).or_default() += count;
                 }
             }
-            let report = lose_during_audit(&stores, &redis, loss, is_sweep).await;
-            assert_eq!(report.drifted, expected, "{loss:?} {is_sweep} {report}");
-            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_sweep} {report}");
+            let report = lose_during_audit(&stores, &redis, loss, is_index_scan).await;
+            assert_eq!(report.drifted, expected, "{loss:?} {is_index_scan} {report}");
+            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_index_scan} {report}");
             let share = job(&stores, false).status(1, None).await.unwrap().audited_share;
-            assert!(is_sweep || share == 0.0, "{loss:?}: {share}");
+            assert!(is_index_scan || share == 0.0, "{loss:?}: {share}");
             stores.rebuild().await;
             stores.assert_invariants().await;
             stores.table.delete_state("audit", "1/000000").await.unwrap();
@@ -122,7 +121,7 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
         redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
         let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
         let index = stores.index_at(&url);
-        let limited = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
+        let limited = Job::new(stores.table.clone(), index, settings(true), Stop::default());
         for (is_audit, since) in [(true, 0), (false, 1)] {
             for comment in comments.iter().skip(since).step_by(40) {
                 inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await;

@@ -40,7 +40,6 @@ use std::time::Duration;
 
 use model::ProductId;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
-use table::capacity::Meter;
 
 use crate::fixture::{data, stores::Stores};
 
@@ -61,7 +60,7 @@ fn job(stores: &Stores, apply: bool) -> Job {
 }
 
 fn job_with(stores: &Stores, settings: JobSettings, stop: Stop) -> Job {
-    Job::new(stores.table.clone(), stores.index.clone(), settings, Meter::default(), stop)
+    Job::new(stores.table.clone(), stores.index.clone(), settings, stop)
 }
 
 /// The whole table as one segment, because the embedded engine has one connection.

@@ -17,7 +17,7 @@ use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Report, Stop, exit};
 use serde_dynamo::{AttributeValue, Item};
-use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter, definition};
+use table::{CommentPatch, NewComment, Table, TableConfig, definition};
 
 use super::{assert_clean, job, product, settings, whole};
 use crate::fixture::{
@@ -59,7 +59,7 @@ async fn gated(stores: &Stores, queries: &Gate, edits: &Gate, settings: JobSetti
     let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
     let index = PageIndexConfig { url: edits.url.clone(), timeout: WAIT_MAX, ..stores.index_config.clone() };
     let (table, index) = (Table::connect(&table).await, PageIndex::connect(&index).unwrap());
-    Job::new(table, index, settings, Meter::default(), Stop::default())
+    Job::new(table, index, settings, Stop::default())
 }
 
 async fn held(what: &str, gate: &Gate) {
@@ -121,7 +121,8 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
     let mut before = None;
     for segments in [1, 5, PRIMARIES_SHARDS + 1] {
         let report = repair_job::rebuild(&stores.table, &stores.index, segments).await.unwrap();
-        assert_eq!((report.comments, report.items, report.changed_meanwhile), (count, count, 0), "{report:?}");
+        let note = format!("{count} comments, of which 0 changed meanwhile");
+        assert_eq!((&report.notes, report.items), (&vec![note], count), "{report}");
         let rebuilt = dump(&stores).await;
         assert!(before.is_none_or(|before| before == rebuilt), "in {segments} segments the index is another");
         before = Some(rebuilt);
@@ -172,8 +173,8 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     let create = create.global_secondary_indexes(definition::gsi().unwrap());
     create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
     for apply in [false, true] {
-        let (index, meter) = (stores.index.clone(), Meter::default());
-        let report = Job::new(without.clone(), index, settings(apply), meter, Stop::default()).rebuild(1).await;
+        let job = Job::new(without.clone(), stores.index.clone(), settings(apply), Stop::default());
+        let report = job.rebuild(1).await;
         let failure = report.failure.unwrap();
         assert!(failure.contains("has no index `primaries`"), "{failure}");
         assert_ready(&stores).await;

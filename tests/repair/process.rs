@@ -344,6 +344,6 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     assert_eq!(metrics.len(), 3);
     assert!(metrics[0]["Repaired"].as_u64() > Some(0) && metrics[1]["Repaired"] == 0, "{metrics:?}");
     assert_eq!((&metrics[0]["Unresolved"], &metrics[0]["AuditedShare"]), (&json!(0), &json!(100.0)), "{metrics:?}");
-    assert!(metrics.iter().all(|line| line["IndexReachable"] == 1 && line["SweepAge"].is_i64()), "{metrics:?}");
+    assert!(metrics.iter().all(|line| line["IndexReachable"] == 1 && line["IndexScanAge"].is_i64()), "{metrics:?}");
     stores.finish().await;
 }

@@ -15,8 +15,8 @@ use page_index::{NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, Stop, exit};
-use table::{CommentPatch, NewComment, Table, TableConfig, capacity::Meter};
+use repair_job::{Job, JobSettings, Stop, exit};
+use table::{CommentPatch, NewComment, Table, TableConfig};
 
 use super::{assert_clean, job, job_with, settings, whole};
 use crate::{
@@ -165,8 +165,8 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
     let reader = tokio::spawn(read_until(Arc::clone(&stores), table_id.clone(), Arc::clone(&is_over)));
     // Each rebuild is slow enough that some hundred writes happen meanwhile.
     for _ in 0..2 {
-        let (table, index, meter) = (stores.table.clone(), stores.index.clone(), Meter::new(Some(READ_UNITS), None));
-        let job = Job::new(table, index, settings(true), meter, Stop::default());
+        let limited = JobSettings { max_read_units: Some(READ_UNITS), ..settings(true) };
+        let job = Job::new(stores.table.clone(), stores.index.clone(), limited, Stop::default());
         let (before, began) = (written.load(Ordering::Relaxed), tokio::time::Instant::now());
         let report = job.rebuild(SEGMENTS).await;
         let (writes, seconds) = (written.load(Ordering::Relaxed) - before, began.elapsed().as_secs_f64());
@@ -207,7 +207,7 @@ async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_
     let config =
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
     let index = PageIndex::connect(&config).unwrap();
-    let slow = Job::new(stores.table.clone(), index, settings(true), Meter::default(), Stop::default());
+    let slow = Job::new(stores.table.clone(), index, settings(true), Stop::default());
     let run = tokio::spawn(async move { slow.rebuild(1).await });
     gate.wait_until_holding("the rebuild").await;
     write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
@@ -235,7 +235,7 @@ async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
     let table = TableConfig::new(stores.table.name(), Some(journal.url.clone()));
     let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
     let (table, index) = (Table::connect(&table).await, PageIndex::connect(&config).unwrap());
-    let rebuild = Job::new(table, index, settings(true), Meter::default(), Stop::default());
+    let rebuild = Job::new(table, index, settings(true), Stop::default());
     edits.hold_after(0);
     journal.hold_after(0);
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });

@@ -7,7 +7,7 @@ use page_index::{IndexPartition, PageIndex, PageIndexConfig};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, JobSettings, Stop, StopReason, exit};
-use table::{Lease, Table, TableConfig, capacity::Meter};
+use table::{Lease, Table, TableConfig};
 
 use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::{
@@ -308,7 +308,7 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
     let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..settings(true) };
     let stop = Stop::default();
     let run = tokio::spawn({
-        let job = Job::new(table, stores.index.clone(), short, Meter::default(), stop.clone());
+        let job = Job::new(table, stores.index.clone(), short, stop.clone());
         async move { job.recent().await }
     });
     gate.wait_until_holding("the run's writes").await;

@@ -17,7 +17,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// With this many comments, a scan takes several answers and a sweep takes several batches.
+/// With this many comments, a scan of the table takes several answers, and of the page index several batches.
 const COMMENTS: u64 = 300;
 
 /// Number of damaged comments: enough that some come before any position and some after it.
@@ -29,7 +29,8 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
     comments
 }
 
-/// Runs an audit, and stops it while it waits for the table's second answer and for the sweep's second batch.
+/// Runs an audit, and stops it while it waits for the table's second answer and for the second batch of
+/// the page index.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
     let scans = Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await;
     let gets = Gate::start(&scans.url, gate::INDEX_SCANS).await;
@@ -40,7 +41,7 @@ async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
     let stopped = patient_job_through(stores, &gets, lease, stop.clone()).await;
     let run = tokio::spawn(async move { stopped.audit(options).await });
     wait_for("the run's reads", async || {
-        let are_held = (scans.is_holding(), gets.is_holding() || !options.sweep || options.which == Which::All);
+        let are_held = (scans.is_holding(), gets.is_holding() || !options.index_scan || options.which == Which::All);
         if are_held == (true, true) { Ok(()) } else { Err(are_held) }
     })
     .await;
@@ -59,9 +60,9 @@ async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
     let report = stop_in_the_middle(&stores, rolling).await;
     assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
     let segment: Value = stores.table.state("audit", "1/000000").await.unwrap().unwrap();
-    let sweep: Value = stores.table.state("sweep", "position").await.unwrap().unwrap();
-    assert!(segment["position"].is_object() && sweep["position"].is_object(), "{segment} {sweep}");
-    assert!(sweep["members"].as_u64() < Some(COMMENTS), "{sweep}");
+    let index: Value = stores.table.state("index_scan", "position").await.unwrap().unwrap();
+    assert!(segment["position"].is_object() && index["position"].is_object(), "{segment} {index}");
+    assert!(index["members"].as_u64() < Some(COMMENTS), "{index}");
     let kinds = [Damage::DropDuplicates, Damage::DropRanks, Damage::GhostRanks, Damage::AddRankElsewhere];
     for (place, comment) in comments.sample(&mut random, DAMAGED).enumerate() {
         inflict(&stores, &mut random_of(place), comment, kinds[place % kinds.len()]).await;
@@ -112,17 +113,17 @@ async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     redis.kill().await;
     let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
     stores.index = PageIndex::connect(&impatient).unwrap();
-    let report = stop_in_the_middle(&stores, AuditOptions { sweep: false, ..whole() }).await;
+    let report = stop_in_the_middle(&stores, AuditOptions { index_scan: false, ..whole() }).await;
     assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
     redis.server.restart().await.unwrap();
     stores.index = PageIndex::connect(&stores.index_config).unwrap();
-    let report = job(&stores, true).audit(AuditOptions { sweep: false, ..whole() }).await;
+    let report = job(&stores, true).audit(AuditOptions { index_scan: false, ..whole() }).await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     stores.assert_invariants().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_progress_includes_earlier_runs_and_the_sweep() {
+async fn the_progress_includes_earlier_runs_and_the_index_scan() {
     let stores = Stores::start_ready().await;
     create(&stores, COMMENTS).await;
     let held = async |gate: &Gate, after: usize| {

@@ -8,7 +8,7 @@ use page_index::{PageIndex, PageIndexConfig};
 use process::now;
 use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
 use serde_json::{Value, json};
-use table::{Table, TableConfig, capacity::Meter};
+use table::{Table, TableConfig};
 
 use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
@@ -35,7 +35,7 @@ async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: 
         max_attempts: 1,
         ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
     };
-    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
+    Job::new(Table::connect(&config).await, stores.index.clone(), settings, stop)
 }
 
 /// Like [`job_through`], but with long time-outs.
@@ -46,7 +46,7 @@ pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: 
         call_timeout: time,
         ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
     };
-    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
+    Job::new(Table::connect(&config).await, stores.index.clone(), settings, stop)
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn job_with_faults(
 ) -> Job {
     let config = TableConfig::new(stores.table.name(), Some(stores.engine_url()));
     let table = chosen_faults_table(&config, choose).await;
-    Job::new(table, stores.index.clone(), settings(true), Meter::default(), stop)
+    Job::new(table, stores.index.clone(), settings(true), stop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

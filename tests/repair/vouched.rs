@@ -343,7 +343,7 @@ async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
         PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
     let index = PageIndex::connect(&config).unwrap();
     gate.hold_after(3);
-    let cut = Job::new(stores.table.clone(), index, patient(), table::capacity::Meter::default(), Stop::default());
+    let cut = Job::new(stores.table.clone(), index, patient(), Stop::default());
     let run = tokio::spawn(async move { cut.recent().await });
     gate.wait_until_holding("the vouch").await;
     run.abort();

@@ -32,7 +32,7 @@ use model::{
 };
 use process::now;
 use repair_job::{AuditOptions, Job, JobSettings, Report as RepairReport, Stop};
-use table::{Table, capacity::Meter, definition};
+use table::{Table, definition};
 use tempfile::TempDir;
 
 pub(crate) use memory::{audit_by_binary, measure_memory};
@@ -112,7 +112,7 @@ impl World {
     pub(crate) fn job(&self, apply: bool) -> Job {
         let settings =
             JobSettings { apply, settle: Duration::ZERO, overlap: Duration::from_secs(600), ..JobSettings::default() };
-        Job::new(self.table.clone(), self.redis.index.clone(), settings, Meter::default(), Stop::default())
+        Job::new(self.table.clone(), self.redis.index.clone(), settings, Stop::default())
     }
 
     pub(crate) async fn stop(self) {
@@ -148,8 +148,8 @@ fn items_of(comment: &Comment) -> Vec<serde_dynamo::Item> {
 }
 
 /// An audit in one segment.
-fn audit_of(sweep: bool) -> AuditOptions {
-    AuditOptions { segments: 1, at_once: 1, sweep, ..AuditOptions::default() }
+fn audit_of(index_scan: bool) -> AuditOptions {
+    AuditOptions { segments: 1, at_once: 1, index_scan, ..AuditOptions::default() }
 }
 
 /// Alternates audits without the sweep and bare scans. Also returns the report of the last audit.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{join, try_join_all};
 use model::{
-    BaseSet, CommentId, FilterKey, Language, Placement, ProductId, Timestamp,
+    BaseSet, CommentId, FilterKey, Language, ProductId,
     item::Image,
     plan::reconcile::{Names, Places, Ranks, base_sets_in, plan_ranks},
 };
@@ -20,6 +20,7 @@ use page_index::{IndexPart, IndexScanPosition};
 use process::{Remedy, StoreError};
 use tokio::time::{Duration, Instant};
 
+use super::scores_of;
 use crate::{
     index_snapshot::IndexSnapshot,
     pipeline::{Finder, Found},
@@ -27,11 +28,8 @@ use crate::{
     suspect::{Name, Suspects},
 };
 
-/// How many members are compared together.
+/// How many members, or names, are compared together.
 const TOGETHER: usize = 500;
-
-/// How many names are compared together.
-const NAMES_TOGETHER: usize = 500;
 
 /// After this many steps without anything to compare, the position may be stored.
 const STEPS_TOGETHER: usize = 200;
@@ -42,36 +40,43 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// A batch: what is compared together.
 #[derive(Default)]
 struct Batch {
-    /// Members of whole sets.
-    comments: BTreeSet<(CommentId, ProductId)>,
-    /// Members of other sets.
-    others: BTreeMap<BaseSet, BTreeSet<CommentId>>,
-    other_count: usize,
+    members: BTreeMap<BaseSet, BTreeSet<CommentId>>,
+    member_count: usize,
     names: BTreeSet<Name>,
     steps: usize,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.comments.len() + self.other_count >= TOGETHER
-            || self.names.len() >= NAMES_TOGETHER
-            || self.steps >= STEPS_TOGETHER
+        self.member_count >= TOGETHER || self.names.len() >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
     /// The batch of each product.
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for (id, product) in &self.comments {
-            parts.entry(product.clone()).or_default().comments.insert((id.clone(), product.clone()));
-        }
-        for (set, ids) in &self.others {
-            parts.entry(set.product.clone()).or_default().others.insert(set.clone(), ids.clone());
+        for (set, ids) in &self.members {
+            parts.entry(set.product.clone()).or_default().members.insert(set.clone(), ids.clone());
         }
         for name in &self.names {
             parts.entry(name.0.clone()).or_default().names.insert(name.clone());
         }
         parts
     }
+
+    /// The members of whole sets. Each of them is looked up in the table.
+    fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
+        let wholes = self.members.iter().filter(|(set, _)| is_whole(set));
+        wholes.flat_map(|(set, ids)| ids.iter().map(|id| (id.clone(), set.product.clone())))
+    }
+}
+
+fn is_whole(set: &BaseSet) -> bool {
+    set.language.is_none() && set.rating.is_none()
+}
+
+/// The whole set of a product: any language, any rating.
+fn whole(product: &ProductId) -> BaseSet {
+    BaseSet { product: product.clone(), language: None, rating: None }
 }
 
 /// Batches that were read, and the position after them.
@@ -83,7 +88,7 @@ struct BatchesRead {
 
 /// How far the page index was scanned.
 pub(crate) struct IndexPosition {
-    pub(crate) sweep: IndexScanPosition,
+    pub(crate) next: IndexScanPosition,
     /// Number of comments since the position before.
     pub(crate) comments: u64,
 }
@@ -115,16 +120,16 @@ impl Finder for IndexScan<'_> {
         self.ahead = ahead;
         let mut suspects = Suspects::default();
         compared?.into_iter().for_each(|found| suspects.join(found));
-        let comments = read.batches.iter().map(|batch| batch.comments.len()).sum::<usize>();
+        let comments = read.batches.iter().map(|batch| batch.comments().count()).sum::<usize>();
         let comments = u64::try_from(comments).unwrap_or(u64::MAX);
-        let position = IndexPosition { sweep: read.position, comments };
+        let position = IndexPosition { next: read.position, comments };
         Ok(Some(Found { suspects, checked: 0, position, is_last: read.is_last }))
     }
 
     fn resumes(&self) -> String {
         match self.run.job.settings.apply {
-            true => "the next run resumes with the sweep of the page index".to_owned(),
-            false => "a dry run remembers nothing: the sweep of the page index starts anew".to_owned(),
+            true => "the next run resumes with the scan of the page index".to_owned(),
+            false => "a dry run remembers nothing: the scan of the page index starts anew".to_owned(),
         }
     }
 }
@@ -134,10 +139,10 @@ impl<'run> IndexScan<'run> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        from: IndexScanPosition,
+        next: Option<IndexScanPosition>,
         at_once: usize,
     ) -> Self {
-        Self { run, snapshot, next: Some(from), ahead: None, at_once: at_once.max(1) }
+        Self { run, snapshot, next, ahead: None, at_once: at_once.max(1) }
     }
 
     /// Reads the next batches: fewer when the run must stop.
@@ -162,57 +167,40 @@ impl<'run> IndexScan<'run> {
     fn add(&self, batch: &mut Batch, swept: IndexPart) {
         batch.steps += 1;
         let index = &self.run.job.index;
-        let is_kept = |product: &ProductId| self.snapshot.has(index.partition_of(product));
+        let is_current = |product: &ProductId| self.snapshot.has(index.partition_of(product));
         let unreadable =
             |what: String| self.run.ledger.add_unresolved(format!("{what}: repair-job rebuild --apply removes it"));
         match swept {
-            IndexPart::Nothing => {}
             IndexPart::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
             IndexPart::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
-            IndexPart::Members(set, members) => {
-                if !is_kept(&set.product) {
-                    return;
-                }
+            IndexPart::Members(set, members) if is_current(&set.product) => {
                 self.run.ledger.report().members += u64::try_from(members.len()).unwrap_or(u64::MAX);
                 for (member, _) in members {
                     let Ok(id) = CommentId::parse(&member) else {
                         unreadable(format!("the member {member:?} of {set} is not a comment's id"));
                         continue;
                     };
-                    if set.language.is_none() && set.rating.is_none() {
-                        batch.comments.insert((id, set.product.clone()));
-                    } else if batch.others.entry(set.clone()).or_default().insert(id) {
-                        batch.other_count += 1;
-                    }
+                    batch.member_count += usize::from(batch.members.entry(set.clone()).or_default().insert(id));
                 }
             }
-            IndexPart::Products(partition, names) => {
-                if !self.snapshot.has(partition) {
-                    return;
-                }
+            IndexPart::Products(partition, names) if self.snapshot.has(partition) => {
                 for name in names {
-                    let parsed = FilterKey::parse(&format!("PRODUCT#{name}/~/~"));
-                    match parsed.ok().map(|key| key.product).filter(|name| index.partition_of(name) == partition) {
-                        Some(product) => {
-                            batch.names.insert((product, None));
-                        }
+                    let parsed = FilterKey::parse(&format!("PRODUCT#{name}/~/~")).map(|key| key.product);
+                    match parsed.ok().filter(|product| index.partition_of(product) == partition) {
+                        Some(product) => drop(batch.names.insert((product, None))),
                         None => unreadable(format!("the name {name:?} is not a product of its partition")),
                     }
                 }
             }
-            IndexPart::Languages(product, names) => {
-                if !is_kept(&product) {
-                    return;
-                }
+            IndexPart::Languages(product, names) if is_current(&product) => {
                 for name in names {
                     match Language::parse(&name).ok().filter(|language| language.as_str() == name) {
-                        Some(language) => {
-                            batch.names.insert((product.clone(), Some(language)));
-                        }
+                        Some(language) => drop(batch.names.insert((product.clone(), Some(language)))),
                         None => unreadable(format!("the name {name:?} is not a language, of {product}")),
                     }
                 }
             }
+            IndexPart::Nothing | IndexPart::Members(..) | IndexPart::Products(..) | IndexPart::Languages(..) => {}
         }
     }
 
@@ -236,101 +224,60 @@ impl<'run> IndexScan<'run> {
     }
 
     async fn compare_together(&self, batch: &Batch) -> Result<Suspects, StoreError> {
-        let names_of: BTreeSet<&ProductId> = batch
-            .comments
-            .iter()
-            .map(|(_, product)| product)
-            .chain(batch.others.keys().map(|set| &set.product))
-            .collect();
-        let empty = self.empty_names(batch).await?;
-        let names = self.run.job.index.names(names_of).await?;
-        let mut comments: BTreeMap<CommentId, Places> = BTreeMap::new();
-        self.compare_comments(batch, &names, &mut comments).await?;
-        self.compare_others(batch, &names, &mut comments).await?;
-        Ok(Suspects { comments, names: empty })
+        let names = self.empty_names(batch).await?;
+        Ok(Suspects { comments: self.suspect_members(batch).await?, names })
     }
 
-    /// Compares the members of whole sets with the table, and with all sets of their products.
-    async fn compare_comments(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-        suspects: &mut BTreeMap<CommentId, Places>,
-    ) -> Result<(), StoreError> {
+    /// Compares members of whole sets with the table, and with all sets of their products. Compares members of other sets
+    /// with the whole sets of their products, and their languages with the names.
+    async fn suspect_members(&self, batch: &Batch) -> Result<BTreeMap<CommentId, Places>, StoreError> {
         let job = self.run.job;
-        let keys: Vec<(CommentId, ProductId)> = batch.comments.iter().cloned().collect();
+        let products: BTreeSet<&ProductId> = batch.members.keys().map(|set| &set.product).collect();
+        let names = job.index.names(products).await?;
+        let keys: Vec<(CommentId, ProductId)> = batch.comments().collect();
         let items = job.table.primary_items_of(&keys, Instant::now() + TIME_MAX).await?;
-        let mut found: BTreeMap<(CommentId, ProductId), (Placement, Timestamp)> = BTreeMap::new();
-        for item in &items {
-            // An unreadable item stays absent here, which makes the comment suspect.
-            if let Ok(image) = Image::of_primary(item) {
-                let key = (image.id.clone(), image.placement.product.clone());
-                found.insert(key, (image.placement, image.created_at));
-            }
-        }
-        let mut by_product: BTreeMap<&ProductId, Vec<&CommentId>> = BTreeMap::new();
-        for (id, product) in &keys {
-            by_product.entry(product).or_default().push(id);
-        }
+        // An unreadable item stays absent here, which makes the comment suspect.
+        let images: Vec<Image<'_>> = items.iter().filter_map(|item| Image::of_primary(item).ok()).collect();
+        let of_table: BTreeMap<(&CommentId, &ProductId), &Image<'_>> =
+            images.iter().map(|image| ((&image.id, &image.placement.product), image)).collect();
         let none = Names::default();
-        for (product, ids) in by_product {
-            let names = names.get(product).unwrap_or(&none);
-            let sets = base_sets_in(product, &names.languages);
-            let members: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-            let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, members.clone())).collect();
-            let scores = job.index.scores(&asked).await?;
-            for (place, id) in ids.into_iter().enumerate() {
-                let scores = sets
-                    .iter()
-                    .zip(&scores)
-                    .filter_map(|(set, scores)| Some((set.clone(), scores.get(place).copied().flatten()?)));
-                let ranks = Ranks { names: [(product.clone(), names.clone())].into(), scores: scores.collect() };
-                let found = found.get(&(id.clone(), product.clone()));
-                let last = found.map(|(placement, created_at)| (placement, *created_at));
-                // A language without a name also counts as a difference. So a comment without differences was compared
-                // in all its sets.
-                if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
-                    suspects.entry(id.clone()).or_default().add(product, None);
+        let names_of = |set: &BaseSet| names.get(&set.product).unwrap_or(&none);
+        let sets_to_ask = |set: &BaseSet| match is_whole(set) {
+            true => base_sets_in(&set.product, &names_of(set).languages),
+            false => vec![whole(&set.product)],
+        };
+        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
+        for (set, ids) in &batch.members {
+            sets_to_ask(set).into_iter().for_each(|asked| wanted.entry(asked).or_default().extend(ids));
+        }
+        let scores = scores_of(&job.index, &wanted).await?;
+        let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
+        for (set, ids) in &batch.members {
+            let (asked, names, product) = (sets_to_ask(set), names_of(set), &set.product);
+            for id in ids {
+                let found = asked.iter().filter_map(|asked| Some((asked.clone(), *scores.get(&(asked, id))?)));
+                let is_right = if is_whole(set) {
+                    let last = of_table.get(&(id, product)).map(|image| (&image.placement, image.created_at));
+                    let ranks = Ranks { names: [(product.clone(), names.clone())].into(), scores: found.collect() };
+                    // A language without a name also counts as a difference. So a comment without differences was
+                    // compared in all its sets.
+                    last.is_some() && plan_ranks(id, last, &ranks).drift.is_empty()
+                } else {
+                    let is_named = set.language.as_ref().is_none_or(|language| names.languages.contains(language));
+                    is_named && found.count() > 0
+                };
+                if !is_right {
+                    suspects.entry(id.clone()).or_default().add(product, set.language.as_ref());
                 }
             }
         }
-        Ok(())
-    }
-
-    /// Compares the members of other sets with the whole sets of their products, and their languages with the names.
-    async fn compare_others(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-        suspects: &mut BTreeMap<CommentId, Places>,
-    ) -> Result<(), StoreError> {
-        let whole = |set: &BaseSet| BaseSet { product: set.product.clone(), language: None, rating: None };
-        let wholes: Vec<BaseSet> = batch.others.keys().map(whole).collect();
-        let asked: Vec<(&BaseSet, Vec<&str>)> = wholes
-            .iter()
-            .zip(batch.others.values())
-            .map(|(whole, ids)| (whole, ids.iter().map(CommentId::as_str).collect()))
-            .collect();
-        let scores = self.run.job.index.scores(&asked).await?;
-        for ((set, ids), scores) in batch.others.iter().zip(scores) {
-            let is_named = set
-                .language
-                .as_ref()
-                .is_none_or(|language| names.get(&set.product).is_some_and(|names| names.languages.contains(language)));
-            for (id, score) in ids.iter().zip(scores) {
-                if score.is_none() || !is_named {
-                    suspects.entry(id.clone()).or_default().add(&set.product, set.language.as_ref());
-                }
-            }
-        }
-        Ok(())
+        Ok(suspects)
     }
 
     /// The names of products and languages without comments.
     async fn empty_names(&self, batch: &Batch) -> Result<BTreeSet<Name>, StoreError> {
-        let whole =
-            |(product, language): &Name| BaseSet { product: product.clone(), language: language.clone(), rating: None };
         let index = &self.run.job.index;
+        let whole = |(product, language): &Name| BaseSet { language: language.clone(), ..whole(product) };
         let sizes = index.sizes(&batch.names.iter().map(whole).collect::<Vec<_>>()).await?;
         let empty = batch.names.iter().zip(sizes).filter(|(_, size)| *size == 0);
         let mut empty: BTreeSet<Name> = empty.map(|(name, _)| name.clone()).collect();

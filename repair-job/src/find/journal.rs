@@ -128,20 +128,15 @@ struct Shard {
     number: u32,
     /// Rows that were read but are in no part yet.
     rows: VecDeque<JournalRow>,
-    next: Next,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Next {
-    Begin,
-    At(JournalPosition),
-    End,
+    /// Where to read on; `None` at the beginning and at the end.
+    next: Option<JournalPosition>,
+    is_over: bool,
 }
 
 impl Reader {
     /// A reader for a window, which must lie within one hour.
     pub(crate) fn new(window: Window) -> Self {
-        let shard = |number| Shard { number, rows: VecDeque::new(), next: Next::Begin };
+        let shard = |number| Shard { number, rows: VecDeque::new(), next: None, is_over: false };
         Self { left: window, is_over: false, shards: (0..JOURNAL_SHARDS).map(shard).collect() }
     }
 
@@ -150,37 +145,24 @@ impl Reader {
     /// # Errors
     /// The table's.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Part, StoreError> {
-        let mut part = Part::empty(self.left);
-        let mut latest = self.left.from;
-        loop {
+        let (mut part, mut latest) = (Part::empty(self.left), self.left.from);
+        self.read(table).await?;
+        while !self.take(&mut part, &mut latest) {
             self.read(table).await?;
-            if self.take(&mut part, &mut latest) {
-                return Ok(part);
-            }
         }
+        Ok(part)
     }
 
     /// Reads the next rows of every shard that has none left.
     async fn read(&mut self, table: &Table) -> Result<(), StoreError> {
         let Window { from, to } = self.left;
-        let parts = self.shards.iter().filter(|shard| shard.is_wanted()).map(|shard| async move {
-            let position = match &shard.next {
-                Next::At(position) => Some(position.clone()),
-                Next::Begin | Next::End => None,
-            };
-            Ok::<_, StoreError>((shard.number, table.journal_part(shard.number, from, to, position).await?))
+        let shards = self.shards.iter_mut().filter(|shard| shard.is_wanted());
+        let reads = shards.map(async |shard| {
+            let position = shard.next.take();
+            shard.add(table.journal_part(shard.number, from, to, position).await?);
+            Ok::<(), StoreError>(())
         });
-        for (number, part) in try_join_all(parts).await? {
-            self.add(number, part);
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, number: u32, part: JournalPart) {
-        for shard in self.shards.iter_mut().filter(|shard| shard.number == number) {
-            shard.next = part.next.clone().map_or(Next::End, Next::At);
-            shard.rows.extend(part.rows.iter().cloned());
-        }
+        try_join_all(reads).await.map(drop)
     }
 
     /// Moves rows into a part in the order of time. Returns whether the part is complete; if not, more rows must be
@@ -212,9 +194,15 @@ impl Reader {
 }
 
 impl Shard {
+    fn add(&mut self, part: JournalPart) {
+        self.is_over = part.next.is_none();
+        self.next = part.next;
+        self.rows.extend(part.rows);
+    }
+
     /// Whether all rows are used up and the shard has more.
     fn is_wanted(&self) -> bool {
-        self.rows.is_empty() && self.next != Next::End
+        self.rows.is_empty() && !self.is_over
     }
 }
 
@@ -290,8 +278,9 @@ mod tests {
             of_shard.map(|(_, row)| row.clone()).collect()
         };
         for number in 0..JOURNAL_SHARDS {
-            assert!(reader.shards.iter().any(|shard| shard.number == number && shard.is_wanted()));
-            reader.add(number, JournalPart { rows: of_shard(number), next: None });
+            let shard = &mut reader.shards[number as usize];
+            assert!(shard.is_wanted());
+            shard.add(JournalPart { rows: of_shard(number), next: None });
         }
         let (mut next, mut found) = (window.from, 0);
         while !reader.is_over {
@@ -316,11 +305,12 @@ mod tests {
         let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
         let mut reader = Reader::new(window);
         for number in 1..JOURNAL_SHARDS {
-            reader.add(number, JournalPart { rows: vec![row(window, u64::from(number), 5)], next: None });
+            let rows = vec![row(window, u64::from(number), 5)];
+            reader.shards[number as usize].add(JournalPart { rows, next: None });
         }
         let mut part = Part::empty(window);
         assert!(!reader.take(&mut part, &mut window.from.clone()) && part.named.is_empty());
-        reader.add(0, JournalPart { rows: vec![row(window, 8, 1)], next: None });
+        reader.shards[0].add(JournalPart { rows: vec![row(window, 8, 1)], next: None });
         assert!(reader.take(&mut part, &mut window.from.clone()));
         assert_eq!((part.named.len(), part.unreadable.len(), part.window), (7, 1, window));
     }

@@ -11,3 +11,22 @@ pub(crate) mod index_scan;
 pub(crate) mod journal;
 pub(crate) mod quarantine;
 pub(crate) mod table_scan;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{BaseSet, CommentId};
+use page_index::PageIndex;
+use process::StoreError;
+
+/// The scores that comments have in base sets.
+async fn scores_of<'wanted>(
+    index: &PageIndex,
+    wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,
+) -> Result<BTreeMap<(&'wanted BaseSet, &'wanted CommentId), f64>, StoreError> {
+    let asked = wanted.iter().map(|(set, ids)| (set, ids.iter().map(|id| id.as_str()).collect()));
+    let scores = index.scores(&asked.collect::<Vec<_>>()).await?;
+    let scores = wanted.iter().zip(scores).flat_map(|((set, ids), scores)| {
+        ids.iter().zip(scores).filter_map(move |(id, score)| Some(((set, *id), score?)))
+    });
+    Ok(scores.collect())
+}

@@ -1,8 +1,5 @@
 //! Finds the comments that batches in quarantine name: batches that the event source mappings and the functions gave
 //! up on.
-//!
-//! Comments are repaired by their **current** state. The records themselves, which may be old, are never applied. A
-//! batch is removed when all its comments are right. It stays when a comment needs a person or a record is unreadable.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,32 +8,15 @@ use model::{CommentId, plan::reconcile::Places};
 use process::StoreError;
 
 use crate::{
-    index_snapshot::{IndexSnapshot, Scope},
-    outcome::Outcome,
-    pipeline::{Checkpoint, Finder, Found, find_and_repair},
+    pipeline::{Finder, Found},
     runner::Run,
 };
 
 /// How many batch names are listed at a time.
 const LIST_LIMIT: usize = 200;
 
-/// Maximum number of batches counted in advance for the progress display.
-const COUNTED_MAX: usize = 10_000;
-
-/// Repairs what the quarantine names, and removes the batches that are done.
-pub(crate) async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreError> {
-    let table_id = run.job.table.describe().await?.id;
-    let snapshot = IndexSnapshot::read(&run.job.index, &table_id, &run.ledger).await?;
-    let all = quarantine.list(None, COUNTED_MAX).await?.len();
-    run.job.progress.expect(u64::try_from(all).unwrap_or(u64::MAX));
-    let mut finder = QuarantineFinder { run, quarantine, names: VecDeque::new(), listed: Some(None) };
-    let mut removal = Removal { run, quarantine, snapshot, removed: 0, kept: 0 };
-    find_and_repair(run, &mut finder, &mut removal).await?;
-    run.ledger.add_note(format!("{} batches removed, {} kept", removal.removed, removal.kept));
-    Ok(())
-}
-
-struct QuarantineFinder<'run> {
+/// Finds the comments of each batch.
+pub(crate) struct QuarantineFinder<'run> {
     run: &'run Run<'run>,
     quarantine: &'run Quarantine,
     /// Names that were listed but not read.
@@ -46,10 +26,16 @@ struct QuarantineFinder<'run> {
 }
 
 /// A batch that was read.
-struct BatchRead {
-    name: String,
+pub(crate) struct BatchRead {
+    pub(crate) name: String,
     /// Whether all its records are readable.
-    is_readable: bool,
+    pub(crate) is_readable: bool,
+}
+
+impl<'run> QuarantineFinder<'run> {
+    pub(crate) fn new(run: &'run Run<'run>, quarantine: &'run Quarantine) -> Self {
+        Self { run, quarantine, names: VecDeque::new(), listed: Some(None) }
+    }
 }
 
 impl Finder for QuarantineFinder<'_> {
@@ -78,33 +64,5 @@ impl Finder for QuarantineFinder<'_> {
 
     fn resumes(&self) -> String {
         "the next run resumes with what is left".to_owned()
-    }
-}
-
-/// Removes the batches that are done.
-struct Removal<'run> {
-    run: &'run Run<'run>,
-    quarantine: &'run Quarantine,
-    snapshot: IndexSnapshot,
-    removed: u64,
-    kept: u64,
-}
-
-impl Checkpoint<BatchRead> for Removal<'_> {
-    fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: true, index: self.snapshot.scope() }
-    }
-
-    async fn record(&mut self, batch: BatchRead, outcome: &Outcome) -> Result<bool, StoreError> {
-        // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
-        // that does not answer may have markers and miss entries.
-        if !(outcome.is_settled() && batch.is_readable && self.snapshot.answers()) {
-            self.kept += 1;
-        } else if self.run.job.settings.apply {
-            self.quarantine.remove(&batch.name).await?;
-            self.removed += 1;
-        }
-        self.run.job.progress.advance(1);
-        Ok(true)
     }
 }

@@ -8,7 +8,7 @@
 //! When a comment is right in the table, its scores in its four base sets are also checked. The index scan finds
 //! superfluous entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     BaseSet, CommentId, Malformed,
@@ -19,6 +19,7 @@ use process::{Remedy, StoreError};
 use serde_dynamo::Item;
 use table::ItemKey;
 
+use super::scores_of;
 use crate::{
     error::index_is_away,
     index_snapshot::{IndexScope, IndexSnapshot},
@@ -127,22 +128,15 @@ impl<'run> TableScan<'run> {
     ) -> Result<Vec<&'images Image<'items>>, StoreError> {
         let IndexScope::Snapshot(snapshot) = self.snapshot.scope() else { return Ok(Vec::new()) };
         let index = &self.run.job.index;
-        let is_kept = |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
-        let comments: Vec<&Image<'_>> = comments.iter().filter(is_kept).collect();
-        let mut places: BTreeMap<BaseSet, Vec<usize>> = BTreeMap::new();
-        for (place, image) in comments.iter().enumerate() {
+        let is_current = |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
+        let comments: Vec<&Image<'_>> = comments.iter().filter(is_current).collect();
+        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
+        for image in &comments {
             for set in image.placement.base_sets() {
-                places.entry(set).or_default().push(place);
+                wanted.entry(set).or_default().insert(&image.id);
             }
         }
-        let asked: Vec<(&BaseSet, Vec<&str>)> = places
-            .iter()
-            .map(|(set, places)| {
-                let members = places.iter().filter_map(|place| comments.get(*place)).map(|image| image.id.as_str());
-                (set, members.collect())
-            })
-            .collect();
-        let scores = match index.scores(&asked).await {
+        let scores = match scores_of(index, &wanted).await {
             // A key holds something other than a base set. `repair` finds the affected comments.
             Err(error) if error.remedy() == Remedy::Quarantine => return Ok(comments),
             // The duplicates are still checked.
@@ -152,15 +146,12 @@ impl<'run> TableScan<'run> {
             }
             scores => scores?,
         };
-        let mut found: Vec<Vec<Option<f64>>> = vec![Vec::new(); comments.len()];
-        for (places, scores) in places.values().zip(scores) {
-            for (place, score) in places.iter().zip(scores) {
-                found.get_mut(*place).into_iter().for_each(|scores| scores.push(score));
-            }
-        }
-        let suspect = comments.into_iter().zip(found);
-        let suspect = suspect.filter(|(image, scores)| !image.placement.has_scores(scores, image.created_at));
-        Ok(suspect.map(|(image, _)| image).collect())
+        let is_right = |image: &Image<'_>| {
+            let sets = image.placement.base_sets();
+            let found: Vec<_> = sets.into_iter().map(|set| scores.get(&(&set, &image.id)).copied()).collect();
+            image.placement.has_scores(&found, image.created_at)
+        };
+        Ok(comments.into_iter().filter(|image| !is_right(image)).collect())
     }
 }
 
