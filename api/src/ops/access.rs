@@ -69,7 +69,12 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
     let took = began.elapsed();
     span.in_scope(|| {
         let Seen { method, target, peer, client, user_agent, operational, route } = &seen;
-        let (status, took_ms, bytes) = (status.as_u16(), took.as_secs_f64() * 1e3, bytes(size));
+        let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
+        let bytes = match size {
+            BodySize::None => Some(0),
+            BodySize::Sized(bytes) => Some(bytes),
+            BodySize::Stream => None,
+        };
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
@@ -112,11 +117,10 @@ impl Seen {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         Self {
             method: request.method().clone(),
-            // A target is ASCII, so every index is a character boundary.
-            target: target.get(..TARGET_MAX_LEN).unwrap_or(target).to_owned(),
+            target: beginning(target, TARGET_MAX_LEN),
             peer: request.peer_addr().map(|peer| peer.ip().to_string()),
             client: forwarded_for(request.headers(), proxies),
-            user_agent: text(request.headers(), &header::USER_AGENT, USER_AGENT_MAX_LEN),
+            user_agent: text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN)),
             route: request.resource_map().match_pattern(request.path()),
             operational: is_operational(request.path()),
         }
@@ -132,30 +136,23 @@ fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
     (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
 }
 
-/// The first `len_max` bytes of a header value.
-fn text(headers: &HeaderMap, name: &HeaderName, len_max: usize) -> Option<String> {
-    // `to_str` returns ASCII, so every index is a character boundary.
-    let value = headers.get(name)?.to_str().ok()?;
-    Some(value.get(..len_max).unwrap_or(value).to_owned())
+/// A header value that is ASCII.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
 }
 
-/// Length of a body in bytes; `None` for a streamed body.
-fn bytes(size: BodySize) -> Option<u64> {
-    match size {
-        BodySize::None => Some(0),
-        BodySize::Sized(bytes) => Some(bytes),
-        BodySize::Stream => None,
-    }
+/// The first `len_max` bytes of an ASCII text, in which every index is a character boundary.
+fn beginning(text: &str, len_max: usize) -> String {
+    text.get(..len_max).unwrap_or(text).to_owned()
 }
 
 /// The caller's request id if it has only plain characters, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let plain = |id: &&str| {
         (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    given.filter(plain).map_or_else(process::new_ulid, str::to_owned)
+    text(headers, REQUEST_ID).filter(plain).map_or_else(process::new_ulid, str::to_owned)
 }
 
 fn span(request_id: &str, headers: &HeaderMap) -> Span {

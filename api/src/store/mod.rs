@@ -14,10 +14,14 @@ use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Tab
 
 use crate::ops::{
     index_watch::{IndexAnswerKind, IndexWatch},
-    metrics::{DriftSign, Metrics, StoreCall},
+    metrics::{DriftSign, Metrics},
 };
 use per_thread::PerThread;
 use table_id::TableId;
+
+/// The names of the stores in metrics.
+const TABLE: &str = "table";
+const PAGE_INDEX: &str = "page_index";
 
 /// A client of each store for each thread.
 pub(crate) struct StoreClients {
@@ -48,7 +52,7 @@ impl StoreClients {
     }
 
     /// How many partitions of the page index gave each kind of answer the last time.
-    pub(crate) fn index_answers(&self) -> [(IndexAnswerKind, usize); 5] {
+    pub(crate) fn index_answers(&self) -> Vec<(IndexAnswerKind, usize)> {
         self.index_watch.answers()
     }
 
@@ -59,7 +63,7 @@ impl StoreClients {
 
     /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
+        match self.metrics.timed(TABLE, "comment", self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
@@ -86,7 +90,7 @@ impl StoreClients {
 
     /// A page of the table.
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        let page = self.metrics.timed(TABLE, "page", self.table.page(query)).await?;
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);
@@ -102,7 +106,7 @@ impl StoreClients {
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
+        self.metrics.timed(TABLE, "create", self.table.create_comment(new, idempotency)).await
     }
 
     /// Changes a comment.
@@ -112,13 +116,13 @@ impl StoreClients {
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await;
+        let patched = self.metrics.timed(TABLE, "patch", self.table.patch_comment(id, expected, patch)).await;
         self.of_valid(patched)
     }
 
     /// Deletes a comment.
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
+        let deleted = self.metrics.timed(TABLE, "delete", self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
     }
 
@@ -126,32 +130,32 @@ impl StoreClients {
     /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_of_product(query.product, "page_start", ask).await
     }
 
     /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
     pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
         let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_of_product(query.product, "page_start", ask).await
     }
 
     /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_of_product(query.product, "page_start", ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());
         let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_of_product(product, StoreCall::Position, ask).await
+        self.ask_of_product(product, "position", ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_of_product(product, StoreCall::Stats, ask).await
+        self.ask_of_product(product, "stats", ask).await
     }
 
     /// The partitions of the page index.
@@ -162,7 +166,7 @@ impl StoreClients {
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
         let ask = async |table_id: &str| self.index.catalog(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
+        self.ask_index(partition, "catalog", ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
@@ -174,7 +178,7 @@ impl StoreClients {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
+        let partitions = self.metrics.timed(PAGE_INDEX, "readiness", self.index.readiness(&table_id, now())).await?;
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
@@ -190,7 +194,7 @@ impl StoreClients {
     async fn ask_of_product<T>(
         &self,
         product: &ProductId,
-        call: StoreCall,
+        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         self.ask_index(self.index.partition_of(product), call, ask).await
@@ -201,14 +205,14 @@ impl StoreClients {
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
-        call: StoreCall,
+        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         let Some(table_id) = self.table_id.get().await else {
             self.count_answer(partition, IndexAnswerKind::Unknown, None);
             return None;
         };
-        match self.metrics.timed(call, ask(&table_id)).await {
+        match self.metrics.timed(PAGE_INDEX, call, ask(&table_id)).await {
             Ok(Ok(answer)) => {
                 self.count_answer(partition, IndexAnswerKind::Ready, None);
                 return Some(answer);

@@ -57,18 +57,16 @@ pub(crate) use {
     stream::TimedStream,
 };
 
-/// Notes that the body of a request is read from now on.
-pub(crate) fn body_begins(request: &HttpRequest) {
-    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
-        progress.body_begins();
-    }
-}
-
-/// Notes that the body of a request was read to its end.
-pub(crate) fn body_ended(request: &HttpRequest) {
-    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
-        progress.body_ended();
-    }
+/// Notes that the body of a request is read, and afterwards that it was read to its end if `reading` succeeds.
+pub(crate) async fn while_body_is_read<T, E>(
+    request: &HttpRequest,
+    reading: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(progress) = request.conn_data::<Rc<Progress>>() else { return reading.await };
+    progress.body_begins();
+    let body = reading.await?;
+    progress.body_ended();
+    Ok(body)
 }
 
 /// Records what a connection is doing while a request is on it, and accepts no request after the last answer. This
