@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use clap::Parser;
+use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
 use model::ProductId;
 use page_index::PageIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
@@ -14,38 +14,6 @@ use crate::{
 
 /// Maximum duration of a request. It exceeds one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
-
-/// The longest that a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Default number of concurrent requests. A page of 100 of the longest comments takes some 5 MB while it is made, a
-/// usual page of 20 some 100 KB.
-const DEFAULT_IN_FLIGHT_MAX: usize = 256;
-
-/// Default number of connections. One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
-const DEFAULT_CONNECTIONS_MAX: usize = 1_024;
-
-/// Default memory for answers, in MiB: a quarter of the memory of a deployed task. It has room for 80 pages of 20 while
-/// they are made, or for 60 of the longest pages of 100 that wait for their readers.
-const DEFAULT_ANSWER_MEMORY_MIB: u16 = 256;
-
-/// The minimum of that memory: two of the longest pages while they are made.
-const ANSWER_MEMORY_MIN_MIB: u16 = 32;
-
-/// Default time for which idle connections are kept, in seconds: longer than the 60 s of AWS's load balancers.
-const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
-
-/// The maximum of that time: a day. If an instant could not be moved by the time, every connection would end in a
-/// panic.
-const KEEP_ALIVE_SECONDS_MAX: u64 = 24 * 3_600;
-
-/// How long a client may leave an answer unread. Somewhat longer than a request may take, so that a slow network is not
-/// cut off before a slow store is.
-const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Default time for which caches may keep an answer, in seconds. A deleted text stays visible no longer than this after
-/// its duplicates are gone.
-const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
 /// Serves the comments of products: a JSON API and pages for people.
 #[derive(Debug, Clone, Parser)]
@@ -74,7 +42,7 @@ pub struct Settings {
 
 /// The settings of the service besides its stores. By default nobody may write, and everything is at one address, by
 /// which the site is known.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ApiSettings {
     /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
     #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
@@ -93,26 +61,34 @@ pub struct ApiSettings {
     #[arg(value_delimiter = ',', hide_env_values = true)]
     pub cursor_keys: Vec<CursorKey>,
     /// Requests that may be under way at the same time; further ones are answered 503 at once.
+    // A page of 100 of the longest comments takes some 5 MB while it is made, a usual page of 20 some 100 KB.
     #[arg(long = "max-in-flight", env = "PAGEMARK_MAX_IN_FLIGHT", value_name = "REQUESTS")]
-    #[arg(default_value_t = DEFAULT_IN_FLIGHT_MAX, value_parser = at_least_one)]
+    #[arg(default_value_t = 256, value_parser = at_least_one)]
     pub in_flight_max: usize,
     /// Connections that there may be at the same time; further ones wait until others end.
+    // One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
     #[arg(long = "max-connections", env = "PAGEMARK_MAX_CONNECTIONS", value_name = "CONNECTIONS")]
-    #[arg(default_value_t = DEFAULT_CONNECTIONS_MAX, value_parser = at_least_one)]
+    #[arg(default_value_t = 1_024, value_parser = at_least_one)]
     pub connections_max: usize,
     /// Memory for answers, in MiB, from the reading of the table until they are sent. A request that finds no room for
     /// half a second is answered 503.
+    // The default is a quarter of the memory of a deployed task. It has room for 80 pages of 20 while they are made, or
+    // for 60 of the longest pages of 100 that wait for their readers. The minimum holds two of the longest pages while
+    // they are made.
     #[arg(long = "answer-memory", env = "PAGEMARK_ANSWER_MEMORY", value_name = "MIB")]
-    #[arg(default_value_t = DEFAULT_ANSWER_MEMORY_MIB, value_parser = clap::value_parser!(u16).range(i64::from(ANSWER_MEMORY_MIN_MIB)..4096))]
+    #[arg(default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..4096))]
     pub answer_memory_mib: u16,
     /// How long caches may keep pages and listings, in seconds; 0 makes them ask every time.
+    // A deleted text stays visible no longer than this after its duplicates are gone.
     #[arg(long = "cache-max-age", env = "PAGEMARK_CACHE_MAX_AGE", value_name = "SECONDS")]
-    #[arg(default_value_t = DEFAULT_CACHE_MAX_AGE_SECONDS)]
+    #[arg(default_value_t = 30)]
     pub cache_max_age_seconds: u32,
     /// How long an idle connection is kept, in seconds: longer than the load balancer in front keeps it, which would
     /// otherwise use one that is just being closed. A stop ends idle connections.
+    // The default is longer than the 60 s of AWS's load balancers, the maximum is a day. If an instant could not be moved
+    // by the time, every connection would end in a panic.
     #[arg(long = "keep-alive", env = "PAGEMARK_KEEP_ALIVE", value_name = "SECONDS")]
-    #[arg(default_value_t = DEFAULT_KEEP_ALIVE_SECONDS, value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_SECONDS_MAX))]
+    #[arg(default_value_t = 75, value_parser = clap::value_parser!(u64).range(..=24 * 3_600))]
     pub keep_alive_seconds: u64,
     /// Number of proxies in front. Each appends its client to `X-Forwarded-For`. The log names the client that the first
     /// proxy saw; with 0 the header is ignored.
@@ -122,10 +98,11 @@ pub struct ApiSettings {
     #[arg(skip = REQUEST_TIMEOUT)]
     pub request_timeout: Duration,
     /// The longest that a body may take to arrive.
-    #[arg(skip = BODY_TIMEOUT)]
+    #[arg(skip = Duration::from_secs(10))]
     pub body_timeout: Duration,
-    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more.
-    #[arg(skip = UNREAD_TIMEOUT)]
+    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more. Somewhat
+    /// longer than a request may take, so that a slow network is not cut off before a slow store is.
+    #[arg(skip = Duration::from_secs(30))]
     pub unread_timeout: Duration,
     /// Products that the start page links to.
     #[arg(skip)]
@@ -139,22 +116,8 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
 impl Default for ApiSettings {
     /// What the flags default to. The variables of the process are not read.
     fn default() -> Self {
-        Self {
-            operations_listen: None,
-            site: SiteSettings::default(),
-            write_tokens: Vec::new(),
-            cursor_keys: Vec::new(),
-            in_flight_max: DEFAULT_IN_FLIGHT_MAX,
-            connections_max: DEFAULT_CONNECTIONS_MAX,
-            answer_memory_mib: DEFAULT_ANSWER_MEMORY_MIB,
-            cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
-            keep_alive_seconds: DEFAULT_KEEP_ALIVE_SECONDS,
-            proxies: 0,
-            request_timeout: REQUEST_TIMEOUT,
-            body_timeout: BODY_TIMEOUT,
-            unread_timeout: UNREAD_TIMEOUT,
-            sample_products: Vec::new(),
-        }
+        let command = Self::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
+        Self::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
     }
 }
 

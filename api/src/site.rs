@@ -15,11 +15,6 @@ use model::{Filter, Order, ProductId};
 pub struct PublicUrl(String);
 
 impl PublicUrl {
-    /// The URL of a server that readers reach at its own address, without TLS.
-    pub fn of_address(address: SocketAddr) -> Self {
-        Self(format!("http://{address}"))
-    }
-
     /// The absolute URL of a path on the site, which begins with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.0, path].concat()
@@ -135,10 +130,10 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// `address` is where the service listens.
+    /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
         let SiteSettings { public_url, indexable, past_the_end, comment_form } = settings;
-        let public_url = public_url.unwrap_or_else(|| PublicUrl::of_address(address));
+        let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
         Self { public_url, indexable, past_the_end, comment_form, sample_products }
     }
 }
