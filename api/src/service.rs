@@ -70,7 +70,7 @@ impl Service {
             memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
             cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
-            write_tokens: Data::new(WriteTokens::new(settings.write_tokens)),
+            write_tokens: Data::new(WriteTokens(settings.write_tokens)),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site.public_url)),
             site: Data::new(site),
             stores,
