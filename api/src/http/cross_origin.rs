@@ -19,7 +19,8 @@ use actix_web::{
 /// Answer headers that a script may read besides those that Fetch always allows.
 const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
 
-const PREFLIGHT: [(HeaderName, &str); 3] = [
+const PREFLIGHT: [(HeaderName, &str); 4] = [
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
     (header::ACCESS_CONTROL_ALLOW_HEADERS, "If-None-Match, Traceparent, X-Request-Id"),
     // Two hours. No browser caches a preflight for longer.
@@ -37,10 +38,9 @@ pub(crate) async fn admit<B: MessageBody + 'static>(
     }
     if is_preflight(request.method(), request.headers()) {
         let mut answer = HttpResponse::NoContent();
-        PREFLIGHT.into_iter().for_each(|header| {
+        for header in PREFLIGHT {
             answer.insert_header(header);
-        });
-        answer.insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
+        }
         return Ok(request.into_response(answer.finish()).map_into_right_body());
     }
     match next.call(request).await {

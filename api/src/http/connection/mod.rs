@@ -12,10 +12,9 @@
 //! | sending | the answer is made | the system has taken all of it | with each MiB that is taken |
 //! | idle | the answer is taken | the next byte | never |
 //!
-//! While a request is handled or its answer is taken, nothing is read but a body that has a reader.
-//!
-//! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
-//! closed. When less than a quarter of the places for connections is left, idle ones are kept for five seconds only.
+//! While a request is handled or its answer is taken, nothing is read but a body that has a reader. A connection that
+//! misses its deadline is reset, so that the system keeps no data for it either. An idle one is closed, and sooner when
+//! less than a quarter of the places for connections is left.
 //!
 //! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
 //! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
@@ -89,25 +88,20 @@ pub(crate) async fn follow<B: MessageBody + 'static>(
     let answer = next.call(request).await;
     let is_last = client_closes || progress.has_body.get();
     progress.sending();
-    match answer {
-        Ok(mut answer) => {
-            let head = answer.response_mut().head_mut();
-            if is_last {
-                head.set_connection_type(ConnectionType::Close);
-            }
-            // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close
-            // the connection.
-            head.version = Version::HTTP_11;
-            progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
-            Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress })))
-        }
-        // actix turns this into a short answer, and hands it to the stream as a whole.
-        Err(error) => {
-            progress.is_after_last.set(is_last);
-            progress.answer_is_whole.set(true);
-            Err(error)
-        }
+    // actix turns an error into a short answer, and hands it to the stream as a whole.
+    let mut answer = answer.inspect_err(|_| {
+        progress.is_after_last.set(is_last);
+        progress.answer_is_whole.set(true);
+    })?;
+    let head = answer.response_mut().head_mut();
+    if is_last {
+        head.set_connection_type(ConnectionType::Close);
     }
+    // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close the
+    // connection.
+    head.version = Version::HTTP_11;
+    progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
+    Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress })))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

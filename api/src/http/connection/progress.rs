@@ -244,16 +244,6 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_body_does_not_count_as_a_head() {
-        let progress = progress();
-        answered(&progress, true);
-        assert!(progress.read(1) && progress.read(10 * HEAD_MAX_BYTES));
-        assert_eq!(progress.phase.get(), Phase::Receiving, "but it has the deadline of one");
-        answered(&progress, false);
-        assert!(progress.read(1) && !progress.read(HEAD_MAX_BYTES));
-    }
-
-    #[test]
     fn a_deadline_moves_only_when_enough_of_an_answer_is_taken() {
         let progress = progress();
         progress.sending();

@@ -90,11 +90,10 @@ impl TimedStream {
 fn refuse_head(io: &TcpStream) {
     let mut thrown_away = 0;
     let mut buffer = [0; BODY_READ_BYTES];
-    while let Ok(bytes @ 1..) = io.try_read(&mut buffer) {
+    while thrown_away <= THROWN_AWAY_MAX_BYTES
+        && let Ok(bytes @ 1..) = io.try_read(&mut buffer)
+    {
         thrown_away += bytes;
-        if thrown_away > THROWN_AWAY_MAX_BYTES {
-            break;
-        }
     }
     if let Err(error) = io.try_write(HEAD_TOO_LARGE) {
         tracing::debug!(%error, "a head that is too large is refused without an answer");
