@@ -21,7 +21,6 @@ use crate::http::entity_tag::strong_tag;
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-/// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Why a request is not answered as asked.
@@ -98,12 +97,10 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    /// A parameter, a field, a header or a part of the path that breaks a rule.
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
         Self::Invalid { field: shortened(field.into()), problem: problem.into() }
     }
 
-    /// A mistake of the service.
     pub(crate) fn internal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Internal(error.into())
     }

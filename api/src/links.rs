@@ -104,7 +104,6 @@ pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
 
-/// The sitemap index.
 pub(crate) const SITEMAP: &str = "/sitemap.xml";
 
 /// A part of the sitemap of an index partition, counted from 1.

@@ -111,12 +111,10 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts an answer of the page index.
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
         self.index_answers.get_or_create(&[("answer", answer.into())]).inc();
     }
 
-    /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
         self.drift_signs.get_or_create(&[("sign", sign.into())]).inc();
     }

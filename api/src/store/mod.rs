@@ -56,7 +56,6 @@ impl StoreClients {
         self.index_watch.answers()
     }
 
-    /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
         self.metrics.count_drift_sign(sign);
     }
@@ -72,11 +71,6 @@ impl StoreClients {
         }
     }
 
-    fn note_invalid(&self, problem: &Malformed) {
-        self.metrics.count_malformed_items(1);
-        tracing::error!(%problem, "an invalid primary item is answered as no comment");
-    }
-
     /// The result of a change: an invalid primary item counts as absent.
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
         match changed {
@@ -88,7 +82,11 @@ impl StoreClients {
         }
     }
 
-    /// A page of the table.
+    fn note_invalid(&self, problem: &Malformed) {
+        self.metrics.count_malformed_items(1);
+        tracing::error!(%problem, "an invalid primary item is answered as no comment");
+    }
+
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         let page = self.metrics.timed(TABLE, "page", self.table.page(query)).await?;
         let count = page.malformed.len() + page.left_out.len();
@@ -100,7 +98,6 @@ impl StoreClients {
         Ok(page)
     }
 
-    /// Creates a comment.
     pub(crate) async fn create(
         &self,
         new: NewComment,
@@ -109,7 +106,6 @@ impl StoreClients {
         self.metrics.timed(TABLE, "create", self.table.create_comment(new, idempotency)).await
     }
 
-    /// Changes a comment.
     pub(crate) async fn patch(
         &self,
         id: &CommentId,
@@ -120,7 +116,6 @@ impl StoreClients {
         self.of_valid(patched)
     }
 
-    /// Deletes a comment.
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
         let deleted = self.metrics.timed(TABLE, "delete", self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
@@ -130,35 +125,34 @@ impl StoreClients {
     /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_of_product(query.product, "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
     pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
         let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_of_product(query.product, "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_of_product(query.product, "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());
         let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_of_product(product, "position", ask).await
+        self.ask_index(self.index.partition_of(product), "position", ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_of_product(product, "stats", ask).await
+        self.ask_index(self.index.partition_of(product), "stats", ask).await
     }
 
-    /// The partitions of the page index.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         self.index.partitions()
     }
@@ -188,16 +182,6 @@ impl StoreClients {
             }
         }
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
-    }
-
-    /// Asks the page index about the partition of a product.
-    async fn ask_of_product<T>(
-        &self,
-        product: &ProductId,
-        call: &'static str,
-        ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
-    ) -> Option<T> {
-        self.ask_index(self.index.partition_of(product), call, ask).await
     }
 
     /// Asks the page index about a partition, with the table's id: without it, the owner of the page index is unknown.
