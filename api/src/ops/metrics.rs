@@ -94,13 +94,13 @@ impl Metrics {
                 "malformed_items",
                 "Items that pages were shown without, because they are no comments as they must be",
             ),
-            registry: Registry::default(),
+            registry,
         };
         // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
         for sign in DriftSign::VARIANTS {
             drop(metrics.drift_signs.get_or_create_owned(&[("sign", sign.into())]));
         }
-        Self { registry, ..metrics }
+        metrics
     }
 
     /// Counts an answered request. `route` is the pattern that its path matched.

@@ -176,9 +176,7 @@ impl StoreClients {
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
-                Err(reason) => {
-                    self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason));
-                }
+                Err(reason) => self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason)),
             }
         }
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
@@ -196,18 +194,15 @@ impl StoreClients {
             self.count_answer(partition, IndexAnswerKind::Unknown, None);
             return None;
         };
-        match self.metrics.timed(PAGE_INDEX, call, ask(&table_id)).await {
-            Ok(Ok(answer)) => {
-                self.count_answer(partition, IndexAnswerKind::Ready, None);
-                return Some(answer);
-            }
-            Ok(Err(not_ready)) => self.count_answer(partition, IndexAnswerKind::NotReady, Some(&not_ready)),
-            Err(error) if error.is_unavailable() => {
-                self.count_answer(partition, IndexAnswerKind::Unreachable, Some(&error));
-            }
-            Err(error) => self.count_answer(partition, IndexAnswerKind::Broken, Some(&error)),
-        }
-        None
+        let answer = self.metrics.timed(PAGE_INDEX, call, ask(&table_id)).await;
+        let (kind, reason): (_, Option<&dyn Display>) = match &answer {
+            Ok(Ok(_)) => (IndexAnswerKind::Ready, None),
+            Ok(Err(not_ready)) => (IndexAnswerKind::NotReady, Some(not_ready)),
+            Err(error) if error.is_unavailable() => (IndexAnswerKind::Unreachable, Some(error)),
+            Err(error) => (IndexAnswerKind::Broken, Some(error)),
+        };
+        self.count_answer(partition, kind, reason);
+        answer.ok()?.ok()
     }
 
     fn count_answer(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
