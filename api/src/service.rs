@@ -4,7 +4,6 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, Error,
-    body::BoxBody,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::{DefaultHeaders, from_fn},
     web::{self, Data},
@@ -99,8 +98,7 @@ impl Service {
         &self,
         configure: fn(&Self, &mut web::ServiceConfig),
     ) -> App<
-        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
-        + use<>,
+        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
     > {
         let Self { request_timeout, proxies, .. } = *self;
         let memory = AnswerMemory::clone(&self.memory);

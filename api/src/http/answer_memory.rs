@@ -94,17 +94,17 @@ impl Reservation {
 }
 
 /// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`, answers need no room.
-pub(crate) async fn hold<B: MessageBody + 'static>(
+pub(crate) async fn hold(
     memory: Option<AnswerMemory>,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let answer = next.call(request).await?;
-    let Some(memory) = memory else { return Ok(answer.map_into_boxed_body()) };
+    let Some(memory) = memory else { return Ok(answer) };
     let reservation = answer.request().extensions_mut().remove::<Reservation>();
     let bytes = match answer.response().body().size() {
         BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => usize::try_from(bytes).unwrap_or(usize::MAX),
-        BodySize::None | BodySize::Sized(_) | BodySize::Stream => return Ok(answer.map_into_boxed_body()),
+        BodySize::None | BodySize::Sized(_) | BodySize::Stream => return Ok(answer),
     };
     let reservation = match reservation {
         Some(mut reservation) if reservation.bytes() >= bytes => {
@@ -120,7 +120,7 @@ pub(crate) async fn hold<B: MessageBody + 'static>(
     match reservation {
         Ok(reservation) => Ok(answer.map_body(|_, body| match body.try_into_bytes() {
             Ok(body) => BoxBody::new(in_parts(&body, reservation)),
-            Err(body) => body.boxed(),
+            Err(body) => body,
         })),
         Err(error) => {
             let error = Audience::of_path(answer.request().path()).error(error);

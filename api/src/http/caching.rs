@@ -22,22 +22,22 @@ pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, 
 
 /// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
 /// content (RFC 9110 section 13.1.2).
-pub(crate) async fn revalidate<B: MessageBody + 'static>(
+pub(crate) async fn revalidate(
     max_age_seconds: u32,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.get_header::<IfNoneMatch>();
     let answer = next.call(request).await?;
     if !reads || answer.status() != StatusCode::OK {
-        return Ok(answer.map_into_boxed_body());
+        return Ok(answer);
     }
     Ok(answer.map_body(|head, body| {
         let body = match body.try_into_bytes() {
             Ok(body) => body,
             // A streamed body. This service never sends one.
-            Err(body) => return body.boxed(),
+            Err(body) => return body,
         };
         if !head.headers.contains_key(header::ETAG) {
             head.headers.insert(header::ETAG, value(&weak_tag(&body)));

@@ -68,10 +68,7 @@ fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Compresses answers for clients that accept it.
-pub(crate) async fn compress<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+pub(crate) async fn compress(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let (wanted, audience) = (wanted(&request), Audience::of_path(request.path()));
     let answer = next.call(request).await?;
     let (request, answer) = answer.into_parts();
@@ -79,7 +76,7 @@ pub(crate) async fn compress<B: MessageBody + 'static>(
     let body = match body.try_into_bytes() {
         Ok(body) => body,
         // A streamed body. This service never sends one.
-        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
+        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
     };
     // A strong entity tag stands for the exact bytes.
     let is_exact = answer.headers().get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));

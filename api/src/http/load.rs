@@ -7,7 +7,7 @@
 
 use actix_web::{
     Error,
-    body::{EitherBody, MessageBody},
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
     web::Data,
@@ -45,18 +45,18 @@ impl Load {
 }
 
 /// Refuses requests beyond the limit.
-pub(crate) async fn bound<B: MessageBody + 'static>(
+pub(crate) async fn bound(
     load: Data<Load>,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     match load.enter() {
         // The permit is dropped with the answer, or with the request when its client disconnects.
-        Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
+        Some(_permit) => next.call(request).await,
         None => {
             load.refused.inc();
             let error = Audience::of_path(request.path()).error(ApiError::Overloaded);
-            Ok(request.error_response(error).map_into_right_body())
+            Ok(request.error_response(error))
         }
     }
 }

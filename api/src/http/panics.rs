@@ -7,7 +7,7 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 use actix_web::{
     Error,
-    body::MessageBody,
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
 };
@@ -19,10 +19,7 @@ use crate::error::ApiError;
 /// Answers 500 when a handler or a layer of its resource panics. The panic has dropped what the request held.
 ///
 /// This is the innermost layer, so the others count and log the answer like any other.
-pub(crate) async fn catch<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+pub(crate) async fn catch(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let audience = Audience::of_path(request.path());
     // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state changes in several
     // steps.

@@ -38,8 +38,7 @@ pub(crate) fn serve<S>(
     app: impl Fn() -> App<S> + Clone + Send + 'static,
 ) -> io::Result<Server>
 where
-    S: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
-        + 'static,
+    S: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + 'static,
 {
     let builder = Server::build()
         .workers(threads)
@@ -76,7 +75,7 @@ where
 }
 
 /// The answer of the app, also when that is an error.
-fn answer(answering: impl Future<Output = Result<ServiceResponse<BoxBody>, Response<BoxBody>>> + 'static) -> Answering {
+fn answer(answering: impl Future<Output = Result<ServiceResponse, Response<BoxBody>>> + 'static) -> Answering {
     Box::pin(async move { answering.await.map_or_else(|error| error, Response::from) })
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use actix_web::{
     Error,
-    body::{BodySize, MessageBody},
+    body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
     http::header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -32,12 +32,12 @@ const USER_AGENT_MAX_LEN: usize = 256;
 const ADDRESS_MAX_LEN: usize = 45;
 
 /// Counts and logs a request, and adds its id to the answer. `proxies` is the number that every request passes.
-pub(crate) async fn observe<B: MessageBody + 'static>(
+pub(crate) async fn observe(
     metrics: web::Data<Metrics>,
     proxies: usize,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let began = Instant::now();
     let request_id = request_id(request.headers());
     let (method, operational) = (request.method().clone(), is_operational(request.path()));

@@ -70,13 +70,10 @@ pub(crate) async fn while_body_is_read<T, E>(
 
 /// Records what a connection is doing while a request is on it, and accepts no request after the last answer. This
 /// layer must be around all others.
-pub(crate) async fn follow<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     // Tests make requests without a connection.
     let Some(progress) = request.conn_data::<Rc<Progress>>().cloned() else {
-        return Ok(next.call(request).await?.map_into_boxed_body());
+        return next.call(request).await;
     };
     if progress.is_after_last.get() {
         progress.is_over.set(true);
@@ -101,7 +98,7 @@ pub(crate) async fn follow<B: MessageBody + 'static>(
     // connection.
     head.version = Version::HTTP_11;
     progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
-    Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress })))
+    Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body, progress })))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {
