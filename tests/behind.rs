@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use api::{ApiSettings, PastTheEnd, SiteArgs, SiteSettings};
+use api::{ApiSettings, PastTheEnd, SiteSettings};
 use model::{Comment, ProductId, plan::index_edits};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
@@ -160,8 +160,7 @@ async fn with_a_full_redis_pages_that_exist_are_503_and_cursors_lead_to_all_comm
 async fn with_a_full_redis_html_pages_that_exist_are_503_and_never_redirect_back() {
     let (_redis, stores, _) = full_since().await;
     for past_the_end in [PastTheEnd::NotFound, PastTheEnd::Redirect] {
-        let choices = SiteArgs { past_the_end, ..SiteArgs::default() };
-        let site = SiteSettings { choices, ..SiteSettings::default() };
+        let site = SiteSettings { past_the_end, ..SiteSettings::default() };
         let api = Served::with(&stores, ApiSettings { site, ..Default::default() });
         let first = api.http.get("/product/a%2Fb/comments").await;
         assert_eq!(first.status, 200, "{first:?}");

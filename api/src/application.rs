@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{
-    dev::Server,
-    web::{Data, ServiceConfig},
-};
+use actix_web::{dev::Server, web::Data};
 use page_index::PageIndex;
 use process::StoreError;
 use table::{Table, TableConfig};
@@ -22,10 +19,8 @@ use crate::{
         server::{self, ServerBounds},
     },
     ops,
-    secrets::CursorKey,
     service::Service,
     settings::{ApiSettings, Settings},
-    site::SiteSettings,
     store::StoreClients,
 };
 
@@ -39,7 +34,8 @@ const OPERATIONS_STOP_GRACE_SECONDS: u64 = 2;
 /// How long idle connections of checkers are kept.
 const OPERATIONS_KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-const BYTES_A_MIB: usize = 1024 * 1024;
+/// How long the head of a request may take to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections for health and metrics, which only a few checkers use.
 const OPERATIONS_CONNECTIONS_MAX: usize = 64;
@@ -76,43 +72,21 @@ pub struct Application {
     stores: Data<StoreClients>,
 }
 
-impl std::fmt::Debug for Application {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Application").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
 impl Application {
-    /// Binds, and creates the clients of the stores. It sends nothing to a store yet, so the service starts while they
+    /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
     /// are down.
     ///
     /// # Errors
     /// See [`StartError`].
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let listener = bind(settings.listen)?;
-        let index = PageIndex::connect(&settings.page_index.config())?;
-        let comment_blob = settings.comment_blob.comment_blob;
-        let table = Table::connect(&TableConfig { comment_blob, ..settings.table.config() }).await;
-        let mut cursor_keys = settings.cursor_keys.into_iter();
-        let cursor_key = cursor_keys.next().unwrap_or_else(|| {
+        let Settings { table, comment_blob, page_index, listen, public_url, mut api } = settings;
+        if api.cursor_keys.is_empty() {
             tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
-            CursorKey::random()
-        });
-        let site = SiteSettings { public_url: Some(settings.public_url), choices: settings.site, comment_form: false };
-        let api = ApiSettings {
-            write_tokens: settings.write_tokens,
-            other_cursor_keys: cursor_keys.collect(),
-            operations_listen: settings.operations_listen,
-            in_flight_max: settings.in_flight_max,
-            connections_max: settings.connections_max,
-            answer_memory_bytes: usize::from(settings.answer_memory_mib) * BYTES_A_MIB,
-            cache_max_age_seconds: settings.cache_max_age_seconds,
-            site,
-            keep_alive: Duration::from_secs(settings.keep_alive_seconds),
-            proxies: settings.proxies,
-            ..ApiSettings::new(cursor_key)
-        };
-        Self::of_stores(listener, settings.listen, table, index, api)
+        }
+        api.site.public_url = Some(public_url);
+        let index = PageIndex::connect(&page_index.config())?;
+        let table = TableConfig { comment_blob: comment_blob.comment_blob, ..table.config() };
+        Self::with_stores(listen, Table::connect(&table).await, index, api)
     }
 
     /// Binds, with clients of the stores that the caller made. They should be for this service only: their connections
@@ -126,34 +100,23 @@ impl Application {
         index: PageIndex,
         settings: ApiSettings,
     ) -> Result<Self, StartError> {
-        Self::of_stores(bind(listen)?, listen, table, index, settings)
-    }
-
-    fn of_stores(
-        listener: TcpListener,
-        listen: SocketAddr,
-        table: Table,
-        index: PageIndex,
-        settings: ApiSettings,
-    ) -> Result<Self, StartError> {
-        let (address, operations_listen) = (local_address(&listener, listen)?, settings.operations_listen);
+        let (listener, address) = bind(listen)?;
+        let operations = settings.operations_listen.map(bind).transpose()?;
         let deadlines = Deadlines {
-            head: settings.head_timeout,
+            head: HEAD_TIMEOUT,
             request: settings.request_timeout,
             unread: settings.unread_timeout,
-            keep_alive: settings.keep_alive,
+            keep_alive: Duration::from_secs(settings.keep_alive_seconds),
         };
         let places = Places::new(settings.connections_max);
         let bounds = ServerBounds { deadlines, places, stop_grace_seconds: STOP_GRACE_SECONDS };
         let service = Service::new(table, index, settings, address);
         let stores = service.stores.clone();
-        let (routes, operations): (fn(&Service, &mut ServiceConfig), _) = match operations_listen {
-            Some(listen) => (Service::configure, Some(operations_server(listen, service.clone(), deadlines)?)),
-            None => (Service::configure_all, None),
-        };
-        let app = move || service.app(routes);
-        let server = server::serve(listener, server::threads(), bounds, app)
-            .map_err(|source| StartError::Listen { listen, source })?;
+        let operations = operations.map(|listening| operations_server(listening, service.clone(), deadlines));
+        let operations = operations.transpose()?;
+        let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
+        let server = server::serve(listener, server::threads(), bounds, move || service.app(routes))
+            .map_err(cannot_listen(address))?;
         Ok(Self { address, server, operations, stores })
     }
 
@@ -193,32 +156,33 @@ impl Application {
 
 /// The server for health and metrics at a separate address.
 fn operations_server(
-    listen: SocketAddr,
+    (listener, address): (TcpListener, SocketAddr),
     service: Service,
     deadlines: Deadlines,
 ) -> Result<(SocketAddr, Server), StartError> {
-    let listener = bind(listen)?;
-    let address = local_address(&listener, listen)?;
     let bounds = ServerBounds {
         deadlines: Deadlines { keep_alive: OPERATIONS_KEEP_ALIVE, ..deadlines },
         places: Places::new(OPERATIONS_CONNECTIONS_MAX),
         stop_grace_seconds: OPERATIONS_STOP_GRACE_SECONDS,
     };
     let app = move || service.app(|_, config| ops::configure(config));
-    let server = server::serve(listener, 1, bounds, app).map_err(|source| StartError::Listen { listen, source })?;
+    let server = server::serve(listener, 1, bounds, app).map_err(cannot_listen(address))?;
     Ok((address, server))
 }
 
-fn local_address(listener: &TcpListener, listen: SocketAddr) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|source| StartError::Listen { listen, source })
+/// A listener, and its address with the port that was chosen.
+fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listener = TcpListener::bind(listen).map_err(cannot_listen(listen))?;
+    let address = listener.local_addr().map_err(cannot_listen(listen))?;
+    Ok((listener, address))
 }
 
-fn bind(listen: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(listen).map_err(|source| {
+fn cannot_listen(listen: SocketAddr) -> impl FnOnce(io::Error) -> StartError {
+    move |source| {
         if source.kind() == io::ErrorKind::AddrInUse {
             StartError::AddressInUse { listen }
         } else {
             StartError::Listen { listen, source }
         }
-    })
+    }
 }

@@ -21,7 +21,6 @@ use crate::http::entity_tag::strong_tag;
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-/// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Why a request is not answered as asked.
@@ -85,12 +84,10 @@ pub(crate) enum ApiError {
         "Comments of this listing are still being put into its pages, and this page may show some. Try again in a moment."
     )]
     NotYetListed,
+    /// The table does not answer. Or it refuses every such call until a person grants a permission or changes a setting;
+    /// readers are asked to try later even then.
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
-    /// The table refuses every such call until a person grants a permission or changes a setting. Readers are asked to
-    /// try later.
-    #[error("The comments are temporarily out of reach. Try again later.")]
-    TableRefuses(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
     Overloaded,
     #[error("The request took too long. A write may have happened or not. Try again later.")]
@@ -100,12 +97,10 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    /// A parameter, a field, a header or a part of the path that breaks a rule.
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
         Self::Invalid { field: shortened(field.into()), problem: problem.into() }
     }
 
-    /// A mistake of the service.
     pub(crate) fn internal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Internal(error.into())
     }
@@ -134,7 +129,7 @@ impl ApiError {
             Self::Contended => (StatusCode::SERVICE_UNAVAILABLE, "contended"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
             Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
-            Self::TableUnavailable(_) | Self::TableRefuses(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -144,33 +139,16 @@ impl ApiError {
     /// Logs an error for the operator once: when the answer is made. The index watch logs why the index is unavailable,
     /// and refused requests are counted. All other errors concern only the client.
     fn log(&self) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "only what is listed concerns the operator")]
         match self {
             Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
+            Self::TableUnavailable(error) if error.remedy() == Remedy::CallOperator => {
+                tracing::error!(%error, "the table refuses");
+            }
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
-            Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
             Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
-            Self::IndexUnavailable
-            | Self::NotYetListed
-            | Self::Overloaded
-            | Self::Invalid { .. }
-            | Self::BrokenBody(_)
-            | Self::BodyTooLarge { .. }
-            | Self::BodyTooSlow
-            | Self::UnsupportedMediaType { .. }
-            | Self::Unauthorized
-            | Self::WritesOff
-            | Self::CrossSite
-            | Self::NoRoute
-            | Self::MethodNotAllowed { .. }
-            | Self::NoSuchComment
-            | Self::FilterDoesNotMatch { .. }
-            | Self::PastTheEnd { .. }
-            | Self::AlreadyExists
-            | Self::DeletedSince
-            | Self::IdempotencyMismatch
-            | Self::RevisionMismatch { .. }
-            | Self::RevisionExcluded { .. } => {}
+            _ => {}
         }
     }
 
@@ -247,9 +225,7 @@ impl ResponseError for ApiError {
             detail: self.to_string(),
             field: if let Self::Invalid { field, .. } = self { Some(field) } else { None },
         };
-        // A problem consists of texts and a number, so it always is JSON.
-        let body = serde_json::to_string(&problem).unwrap_or_default();
-        self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).body(body)
+        self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).json(problem)
     }
 }
 
@@ -262,8 +238,7 @@ impl From<InvalidInput> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error.remedy() {
-            Remedy::TryAgain => Self::TableUnavailable(error),
-            Remedy::CallOperator => Self::TableRefuses(error),
+            Remedy::TryAgain | Remedy::CallOperator => Self::TableUnavailable(error),
             Remedy::Quarantine => Self::internal(error),
         }
     }

@@ -4,6 +4,8 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
+use std::iter::{once, repeat};
+
 use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
@@ -67,13 +69,9 @@ impl ListingUrls<'_> {
 }
 
 fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
-    let mut separator = '?';
-    for (name, value) in parameters {
-        url.push(separator);
-        url.push_str(name);
-        url.push('=');
-        url.extend(encoded(value));
-        separator = '&';
+    let separators = once('?').chain(repeat('&'));
+    for (separator, (name, value)) in separators.zip(parameters) {
+        url.push_str(&format!("{separator}{name}={}", encoded(value)));
     }
     url
 }
@@ -107,7 +105,6 @@ pub(crate) fn comment_form(product: &ProductId) -> String {
     format!("/local/product/{}/comments", encoded(product.as_str()))
 }
 
-/// The sitemap index.
 pub(crate) const SITEMAP: &str = "/sitemap.xml";
 
 /// A part of the sitemap of an index partition, counted from 1.

@@ -17,11 +17,6 @@ use crate::error::ApiError;
 pub struct WriteToken(String);
 
 impl WriteToken {
-    /// The secret itself.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-
     /// The form that the service keeps.
     pub fn hash(&self) -> WriteTokenHash {
         WriteTokenHash::of(&self.0)
@@ -57,11 +52,6 @@ impl WriteTokenHash {
     pub(crate) fn of(token: &str) -> Self {
         Self(Sha256::digest(token.as_bytes()).into())
     }
-
-    /// Whether this is the hash of the token. It takes the same time for every token.
-    pub(crate) fn is_of(&self, other: &Self) -> Choice {
-        self.0.ct_eq(&other.0)
-    }
 }
 
 impl FromStr for WriteTokenHash {
@@ -88,7 +78,6 @@ impl fmt::Debug for WriteTokenHash {
     }
 }
 
-/// The 32 bytes of 64 hex digits.
 fn bytes_of_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -111,7 +100,7 @@ impl CursorKey {
     }
 
     /// A new random key. It is stored nowhere, so the cursors sealed with it end with the process.
-    pub fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(rand::random())
     }
 
@@ -136,13 +125,9 @@ impl fmt::Debug for CursorKey {
 
 /// The hashes of the tokens that allow writing. All hashes have one length, so comparing them in constant time reveals
 /// nothing, not even a token's length.
-pub(crate) struct WriteTokens(Vec<WriteTokenHash>);
+pub(crate) struct WriteTokens(pub(crate) Vec<WriteTokenHash>);
 
 impl WriteTokens {
-    pub(crate) fn new(hashes: Vec<WriteTokenHash>) -> Self {
-        Self(hashes)
-    }
-
     /// Accepts a request with one of the tokens, and returns the hash of that token.
     pub(crate) fn check(&self, token: Option<&str>) -> Result<WriteTokenHash, ApiError> {
         if self.0.is_empty() {
@@ -150,8 +135,8 @@ impl WriteTokens {
         }
         let token = token.ok_or(ApiError::Unauthorized)?;
         let given = WriteTokenHash::of(token);
-        // Every hash is compared, also after a match.
-        let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.is_of(&given));
+        // Every hash is compared, also after a match, and each comparison takes the same time.
+        let known = self.0.iter().fold(Choice::from(0), |known, hash| known | hash.0.ct_eq(&given.0));
         if bool::from(known) { Ok(given) } else { Err(ApiError::Unauthorized) }
     }
 }
@@ -187,7 +172,7 @@ mod tests {
         if let Some(value) = authorization {
             request = request.insert_header((header::AUTHORIZATION, value));
         }
-        WriteTokens::new(hashes).check(bearer_token(&request.to_http_request()))
+        WriteTokens(hashes).check(bearer_token(&request.to_http_request()))
     }
 
     #[test]

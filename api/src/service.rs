@@ -4,13 +4,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, Error,
-    body::BoxBody,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     middleware::{DefaultHeaders, from_fn},
     web::{self, Data},
 };
 use page_index::PageIndex;
-use prometheus_client::metrics::gauge::Gauge;
 use table::Table;
 
 use crate::{
@@ -25,7 +23,7 @@ use crate::{
     json,
     ops::{self, access, is_operational, metrics::Metrics},
     read::cursor::CursorSealer,
-    secrets::WriteTokens,
+    secrets::{CursorKey, WriteTokens},
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
@@ -34,13 +32,15 @@ use crate::{
 /// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
 const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
 
+const BYTES_A_MIB: usize = 1024 * 1024;
+
 /// What all requests share.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) stores: Data<StoreClients>,
-    pub(crate) load: Load,
+    pub(crate) load: Data<Load>,
     /// The load of health checks and metrics.
-    operations_load: Load,
+    operations_load: Data<Load>,
     metrics: Data<Metrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
@@ -60,13 +60,16 @@ impl Service {
         let metrics = Arc::new(Metrics::new());
         let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics)));
         let site = Site::new(settings.site, settings.sample_products, address);
+        let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
+        let mut cursor_keys = settings.cursor_keys.into_iter();
+        let sealing_key = cursor_keys.next().unwrap_or_else(CursorKey::random);
         Self {
-            load: Load::new(settings.in_flight_max, metrics.in_flight.clone(), metrics.shed.clone()),
-            operations_load: Load::new(OPERATIONS_IN_FLIGHT_MAX, Gauge::default(), metrics.shed.clone()),
-            memory: Data::new(AnswerMemory::new(settings.answer_memory_bytes, metrics.shed.clone())),
+            load: Data::new(Load::new(settings.in_flight_max, metrics.shed.clone())),
+            operations_load: Data::new(Load::new(OPERATIONS_IN_FLIGHT_MAX, metrics.shed.clone())),
+            memory: Data::new(AnswerMemory::new(memory_bytes, metrics.shed.clone())),
             metrics: Data::from(metrics),
-            cursors: Data::new(CursorSealer::new(settings.cursor_key, settings.other_cursor_keys)),
-            write_tokens: Data::new(WriteTokens::new(settings.write_tokens)),
+            cursors: Data::new(CursorSealer::new(sealing_key, cursor_keys.collect())),
+            write_tokens: Data::new(WriteTokens(settings.write_tokens)),
             sitemap: Data::new(sitemap::Cache::new(stores.clone(), &site.public_url)),
             site: Data::new(site),
             stores,
@@ -95,8 +98,7 @@ impl Service {
         &self,
         configure: fn(&Self, &mut web::ServiceConfig),
     ) -> App<
-        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
-        + use<>,
+        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
     > {
         let Self { request_timeout, proxies, .. } = *self;
         let memory = AnswerMemory::clone(&self.memory);
@@ -104,6 +106,7 @@ impl Service {
         App::new()
             .app_data(self.stores.clone())
             .app_data(self.metrics.clone())
+            .app_data(self.load.clone())
             .app_data(self.memory.clone())
             .app_data(self.cursors.clone())
             .app_data(self.write_tokens.clone())

@@ -2,53 +2,18 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use clap::Parser;
+use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
 use model::ProductId;
 use page_index::PageIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
     secrets::{CursorKey, WriteTokenHash},
-    site::{PublicUrl, SiteArgs, SiteSettings},
+    site::{PublicUrl, SiteSettings},
 };
 
 /// Maximum duration of a request. It exceeds one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
-
-/// The longest that a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Default number of concurrent requests. A page of 100 of the longest comments takes some 5 MB while it is made, a
-/// usual page of 20 some 100 KB.
-const DEFAULT_IN_FLIGHT_MAX: usize = 256;
-
-/// Default number of connections. One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
-const DEFAULT_CONNECTIONS_MAX: usize = 1_024;
-
-/// Default memory for answers, in MiB: a quarter of the memory of a deployed task. It has room for 80 pages of 20 while
-/// they are made, or for 60 of the longest pages of 100 that wait for their readers.
-const DEFAULT_ANSWER_MEMORY_MIB: u16 = 256;
-
-/// The minimum of that memory: two of the longest pages while they are made.
-const ANSWER_MEMORY_MIN_MIB: u16 = 32;
-
-/// Default time for which idle connections are kept, in seconds: longer than the 60 s of AWS's load balancers.
-const DEFAULT_KEEP_ALIVE_SECONDS: u64 = 75;
-
-/// The maximum of that time: a day. If an instant could not be moved by the time, every connection would end in a
-/// panic.
-const KEEP_ALIVE_SECONDS_MAX: u64 = 24 * 3_600;
-
-/// How long the head of a request may take to arrive.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a client may leave an answer unread. Somewhat longer than a request may take, so that a slow network is not
-/// cut off before a slow store is.
-const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Default time for which caches may keep an answer, in seconds. A deleted text stays visible no longer than this after
-/// its duplicates are gone.
-const DEFAULT_CACHE_MAX_AGE_SECONDS: u32 = 30;
 
 /// Serves the comments of products: a JSON API and pages for people.
 #[derive(Debug, Clone, Parser)]
@@ -66,158 +31,93 @@ pub struct Settings {
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
-    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
-    pub operations_listen: Option<SocketAddr>,
     /// The scheme, host and port that readers and crawlers know the site by, such as `https://comments.example.com`:
     /// canonical links and sitemaps are made of it.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: PublicUrl,
-    /// What a site may choose.
+    /// The settings of the service besides its stores.
     #[command(flatten)]
-    pub site: SiteArgs,
+    pub api: ApiSettings,
+}
+
+/// The settings of the service besides its stores. By default nobody may write, and everything is at one address, by
+/// which the site is known.
+#[derive(Debug, Clone, Args)]
+pub struct ApiSettings {
+    /// Address and port to serve `/livez`, `/readyz` and `/metrics` at; without it they are served with everything else.
+    #[arg(long, env = "PAGEMARK_OPERATIONS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub operations_listen: Option<SocketAddr>,
+    /// The settings of the pages.
+    #[command(flatten)]
+    pub site: SiteSettings,
     /// The hash of a bearer token that allows writing, `sha256:` and 64 hex digits; repeatable, or separated by commas.
     /// Without one, nobody may write.
-    #[arg(
-        long = "write-token",
-        env = "PAGEMARK_WRITE_TOKENS",
-        value_name = "sha256:HEX",
-        value_delimiter = ',',
-        hide_env_values = true
-    )]
+    #[arg(long = "write-token", env = "PAGEMARK_WRITE_TOKENS", value_name = "sha256:HEX")]
+    #[arg(value_delimiter = ',', hide_env_values = true)]
     pub write_tokens: Vec<WriteTokenHash>,
     /// A key of cursors, 64 hex digits, the same for all processes that serve one site; repeatable, or separated by
     /// commas. The first seals, all open. Without one, cursors are good for this process only.
-    #[arg(
-        long = "cursor-key",
-        env = "PAGEMARK_CURSOR_KEYS",
-        value_name = "HEX",
-        value_delimiter = ',',
-        hide_env_values = true
-    )]
+    #[arg(long = "cursor-key", env = "PAGEMARK_CURSOR_KEYS", value_name = "HEX")]
+    #[arg(value_delimiter = ',', hide_env_values = true)]
     pub cursor_keys: Vec<CursorKey>,
     /// Requests that may be under way at the same time; further ones are answered 503 at once.
-    #[arg(
-        long = "max-in-flight",
-        env = "PAGEMARK_MAX_IN_FLIGHT",
-        value_name = "REQUESTS",
-        default_value_t = DEFAULT_IN_FLIGHT_MAX,
-        value_parser = at_least_one
-    )]
+    // A page of 100 of the longest comments takes some 5 MB while it is made, a usual page of 20 some 100 KB.
+    #[arg(long = "max-in-flight", env = "PAGEMARK_MAX_IN_FLIGHT", value_name = "REQUESTS")]
+    #[arg(default_value_t = 256, value_parser = at_least_one)]
     pub in_flight_max: usize,
     /// Connections that there may be at the same time; further ones wait until others end.
-    #[arg(
-        long = "max-connections",
-        env = "PAGEMARK_MAX_CONNECTIONS",
-        value_name = "CONNECTIONS",
-        default_value_t = DEFAULT_CONNECTIONS_MAX,
-        value_parser = at_least_one
-    )]
+    // One takes some 20 KB, or 0.3 MB if it sends requests ahead (ADR 42).
+    #[arg(long = "max-connections", env = "PAGEMARK_MAX_CONNECTIONS", value_name = "CONNECTIONS")]
+    #[arg(default_value_t = 1_024, value_parser = at_least_one)]
     pub connections_max: usize,
-    /// Memory for answers, in MiB, from the reading of the table until they are sent. A request that finds no room for half a second is
-    /// answered 503.
-    #[arg(
-        long = "answer-memory",
-        env = "PAGEMARK_ANSWER_MEMORY",
-        value_name = "MIB",
-        default_value_t = DEFAULT_ANSWER_MEMORY_MIB,
-        value_parser = clap::value_parser!(u16).range(i64::from(ANSWER_MEMORY_MIN_MIB)..4096)
-    )]
+    /// Memory for answers, in MiB, from the reading of the table until they are sent. A request that finds no room for
+    /// half a second is answered 503.
+    // The default is a quarter of the memory of a deployed task. It has room for 80 pages of 20 while they are made, or
+    // for 60 of the longest pages of 100 that wait for their readers. The minimum holds two of the longest pages while
+    // they are made.
+    #[arg(long = "answer-memory", env = "PAGEMARK_ANSWER_MEMORY", value_name = "MIB")]
+    #[arg(default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..4096))]
     pub answer_memory_mib: u16,
     /// How long caches may keep pages and listings, in seconds; 0 makes them ask every time.
-    #[arg(
-        long = "cache-max-age",
-        env = "PAGEMARK_CACHE_MAX_AGE",
-        value_name = "SECONDS",
-        default_value_t = DEFAULT_CACHE_MAX_AGE_SECONDS
-    )]
+    // A deleted text stays visible no longer than this after its duplicates are gone.
+    #[arg(long = "cache-max-age", env = "PAGEMARK_CACHE_MAX_AGE", value_name = "SECONDS")]
+    #[arg(default_value_t = 30)]
     pub cache_max_age_seconds: u32,
     /// How long an idle connection is kept, in seconds: longer than the load balancer in front keeps it, which would
-    /// otherwise use one that is just being closed.
-    #[arg(
-        long = "keep-alive",
-        env = "PAGEMARK_KEEP_ALIVE",
-        value_name = "SECONDS",
-        default_value_t = DEFAULT_KEEP_ALIVE_SECONDS,
-        value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_SECONDS_MAX)
-    )]
+    /// otherwise use one that is just being closed. A stop ends idle connections.
+    // The default is longer than the 60 s of AWS's load balancers, the maximum is a day. If an instant could not be moved
+    // by the time, every connection would end in a panic.
+    #[arg(long = "keep-alive", env = "PAGEMARK_KEEP_ALIVE", value_name = "SECONDS")]
+    #[arg(default_value_t = 75, value_parser = clap::value_parser!(u64).range(..=24 * 3_600))]
     pub keep_alive_seconds: u64,
     /// Number of proxies in front. Each appends its client to `X-Forwarded-For`. The log names the client that the first
     /// proxy saw; with 0 the header is ignored.
     #[arg(long, env = "PAGEMARK_PROXIES", value_name = "NUMBER", default_value_t = 0)]
     pub proxies: usize,
+    /// The longest that a request may take.
+    #[arg(skip = REQUEST_TIMEOUT)]
+    pub request_timeout: Duration,
+    /// The longest that a body may take to arrive.
+    #[arg(skip = Duration::from_secs(10))]
+    pub body_timeout: Duration,
+    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more. Somewhat
+    /// longer than a request may take, so that a slow network is not cut off before a slow store is.
+    #[arg(skip = Duration::from_secs(30))]
+    pub unread_timeout: Duration,
+    /// Products that the start page links to.
+    #[arg(skip)]
+    pub sample_products: Vec<ProductId>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a whole number from 1 on")
 }
 
-/// The settings of the service besides its stores.
-#[derive(Debug, Clone)]
-pub struct ApiSettings {
-    /// The hashes of the tokens that allow writing; when empty, writing is off.
-    pub write_tokens: Vec<WriteTokenHash>,
-    /// The key that seals cursors.
-    pub cursor_key: CursorKey,
-    /// Further keys that open cursors: an earlier sealing key, or a future one.
-    pub other_cursor_keys: Vec<CursorKey>,
-    /// The address of health and metrics; `None` to serve them with everything else.
-    pub operations_listen: Option<SocketAddr>,
-    /// Maximum number of concurrent requests.
-    pub in_flight_max: usize,
-    /// Maximum number of open connections.
-    pub connections_max: usize,
-    /// Maximum memory of answers, while they are made and until they are taken.
-    pub answer_memory_bytes: usize,
-    /// How long caches may keep pages and listings, in seconds.
-    pub cache_max_age_seconds: u32,
-    /// How long idle connections are kept; a stop ends them.
-    pub keep_alive: Duration,
-    /// The longest that the head of a request may take to arrive.
-    pub head_timeout: Duration,
-    /// The longest that a request may take.
-    pub request_timeout: Duration,
-    /// The longest that a body may take to arrive.
-    pub body_timeout: Duration,
-    /// How long a client may leave an answer unread: by then it must have taken all of it, or a megabyte more.
-    pub unread_timeout: Duration,
-    /// The number of proxies that every request passes. Each of them reports its client.
-    pub proxies: usize,
-    /// Products that the start page links to.
-    pub sample_products: Vec<ProductId>,
-    /// The settings of the pages.
-    pub site: SiteSettings,
-}
-
-impl ApiSettings {
-    /// Settings without write tokens and without products on the start page. Everything is at one address, and the site
-    /// is known by where it listens.
-    pub fn new(cursor_key: CursorKey) -> Self {
-        Self {
-            write_tokens: Vec::new(),
-            cursor_key,
-            other_cursor_keys: Vec::new(),
-            operations_listen: None,
-            in_flight_max: DEFAULT_IN_FLIGHT_MAX,
-            connections_max: DEFAULT_CONNECTIONS_MAX,
-            answer_memory_bytes: usize::from(DEFAULT_ANSWER_MEMORY_MIB) * 1024 * 1024,
-            cache_max_age_seconds: DEFAULT_CACHE_MAX_AGE_SECONDS,
-            keep_alive: Duration::from_secs(DEFAULT_KEEP_ALIVE_SECONDS),
-            head_timeout: HEAD_TIMEOUT,
-            request_timeout: REQUEST_TIMEOUT,
-            body_timeout: BODY_TIMEOUT,
-            unread_timeout: UNREAD_TIMEOUT,
-            proxies: 0,
-            sample_products: Vec::new(),
-            site: SiteSettings::default(),
-        }
-    }
-}
-
 impl Default for ApiSettings {
-    /// Like [`ApiSettings::new`], with a random key: cursors end with the process.
+    /// What the flags default to. The variables of the process are not read.
     fn default() -> Self {
-        Self::new(CursorKey::random())
+        let command = Self::augment_args(Command::new("api")).mut_args(|argument| argument.env(Resettable::Reset));
+        Self::from_arg_matches(&command.get_matches_from(["api"])).unwrap_or_else(|error| error.exit())
     }
 }
 
@@ -226,10 +126,10 @@ mod tests {
     use super::*;
     use crate::secrets::WriteToken;
 
-    fn parse(flags: &[&str]) -> Result<Settings, clap::Error> {
+    fn parse(flags: &[&str]) -> Result<ApiSettings, clap::Error> {
         let needed = ["api", "--table", "comments", "--redis-url", "redis://127.0.0.1"];
-        let needed = needed.into_iter().chain(["--public-url", "https://example.com"]).collect::<Vec<_>>();
-        Settings::try_parse_from(needed.iter().chain(flags))
+        let needed = needed.into_iter().chain(["--public-url", "https://example.com"]);
+        Ok(Settings::try_parse_from(needed.chain(flags.iter().copied()))?.api)
     }
 
     #[test]
@@ -258,25 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_are_kept_for_a_day_at_most() {
-        assert_eq!(parse(&["--keep-alive", "86400"]).unwrap().keep_alive_seconds, 86_400);
-        for wrong in ["86401", "18446744073709551615", "-1", "75s"] {
-            assert!(parse(&["--keep-alive", wrong]).is_err(), "{wrong}");
+    fn numbers_have_bounds() {
+        let largest = ["--answer-memory", "4095", "--keep-alive", "86400"];
+        let smallest = ["--max-in-flight", "1", "--max-connections", "1"];
+        let settings = parse(&[largest, smallest].concat()).unwrap();
+        assert_eq!((settings.answer_memory_mib, settings.keep_alive_seconds), (4095, 86_400));
+        assert_eq!((settings.in_flight_max, settings.connections_max), (1, 1));
+        for (flag, wrong) in [
+            ("--max-in-flight", vec!["0"]),
+            ("--max-connections", vec!["0"]),
+            ("--answer-memory", vec!["31", "4096"]),
+            ("--keep-alive", vec!["86401", "18446744073709551615", "-1", "75s"]),
+        ] {
+            assert!(wrong.iter().all(|number| parse(&[flag, number]).is_err()), "{flag} {wrong:?}");
         }
-    }
-
-    #[test]
-    fn at_least_one_request_may_be_under_way() {
-        assert!(parse(&["--max-in-flight", "0"]).is_err());
-        assert_eq!(parse(&["--max-in-flight", "1"]).unwrap().in_flight_max, 1);
-    }
-
-    #[test]
-    fn there_is_room_for_an_answer_and_a_connection() {
-        for wrong in [["--max-connections", "0"], ["--answer-memory", "31"], ["--answer-memory", "4096"]] {
-            assert!(parse(&wrong).is_err(), "{wrong:?}");
-        }
-        let settings = parse(&["--max-connections", "1", "--answer-memory", "4095"]).unwrap();
-        assert_eq!((settings.connections_max, settings.answer_memory_mib), (1, 4095));
     }
 }

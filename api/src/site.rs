@@ -15,11 +15,6 @@ use model::{Filter, Order, ProductId};
 pub struct PublicUrl(String);
 
 impl PublicUrl {
-    /// The URL of a server that readers reach at its own address, without TLS.
-    pub fn of_address(address: SocketAddr) -> Self {
-        Self(format!("http://{address}"))
-    }
-
     /// The absolute URL of a path on the site, which begins with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.0, path].concat()
@@ -46,22 +41,15 @@ impl FromStr for PublicUrl {
         let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(PROBLEM);
         };
-        let host = authority.host().to_ascii_lowercase();
-        let is_name = |host: &str| {
-            !host.is_empty()
-                && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
-        };
+        let (host, port) = (authority.host().to_ascii_lowercase(), authority.port());
         let is_host = match host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
             Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
-            None => is_name(&host),
+            None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)),
         };
-        let rest = authority.as_str().get(host.len()..);
-        let port = match rest.map(|rest| rest.strip_prefix(':')) {
-            Some(None) if rest == Some("") => None,
-            Some(Some(port)) => Some(port.parse::<u16>().ok().filter(|port| *port > 0).ok_or(PROBLEM)?),
-            Some(None) | None => return Err(PROBLEM),
-        };
-        if !is_host || !matches!(uri.path(), "" | "/") {
+        // Other lengths are due to a user, or to a port that is not a number.
+        let len = host.len() + port.as_ref().map_or(0, |port| 1 + port.as_str().len());
+        let port = port.map(|port| port.as_u16());
+        if !is_host || authority.as_str().len() != len || port == Some(0) || !matches!(uri.path(), "" | "/") {
             return Err(PROBLEM);
         }
         match (scheme, port) {
@@ -113,25 +101,20 @@ pub enum PastTheEnd {
     Redirect,
 }
 
-/// What a site may choose.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub struct SiteArgs {
+/// The settings of the pages.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct SiteSettings {
+    /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
+    #[arg(skip)]
+    pub public_url: Option<PublicUrl>,
     /// Which pages search engines may index.
     #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "single")]
     pub indexable: Indexable,
     /// What a page past the end of its listing is.
     #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
     pub past_the_end: PastTheEnd,
-}
-
-/// The settings of the pages.
-#[derive(Debug, Clone, Default)]
-pub struct SiteSettings {
-    /// The address that the site is known by; `None` for where the service listens, which is right on one machine only.
-    pub public_url: Option<PublicUrl>,
-    /// What a site may choose.
-    pub choices: SiteArgs,
     /// Whether there is a form to post a comment, for people who try Pagemark out.
+    #[arg(skip)]
     pub comment_form: bool,
 }
 
@@ -147,10 +130,10 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// `address` is where the service listens.
+    /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, sample_products: Vec<ProductId>, address: SocketAddr) -> Self {
-        let SiteSettings { public_url, choices: SiteArgs { indexable, past_the_end }, comment_form } = settings;
-        let public_url = public_url.unwrap_or_else(|| PublicUrl::of_address(address));
+        let SiteSettings { public_url, indexable, past_the_end, comment_form } = settings;
+        let public_url = public_url.unwrap_or_else(|| PublicUrl(format!("http://{address}")));
         Self { public_url, indexable, past_the_end, comment_form, sample_products }
     }
 }

@@ -136,7 +136,7 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
 #[tokio::test]
 async fn a_page_past_the_end_redirects_to_the_last_one_if_configured() {
     let mut settings = site_settings();
-    settings.site.choices.past_the_end = api::PastTheEnd::Redirect;
+    settings.site.past_the_end = api::PastTheEnd::Redirect;
     let (running, answers) = past_the_end(settings).await;
     let expected = ["p/comments?page=3", "p/comments?page=3", "p/comments/~/1", "q/comments"];
     for (answer, to) in answers.iter().zip(expected) {

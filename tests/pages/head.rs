@@ -167,7 +167,7 @@ const POLICIES: [(Indexable, [bool; 5]); 4] = [
 async fn the_policy_decides_which_pages_may_be_indexed_and_other_links_are_nofollow() {
     for (policy, indexed) in POLICIES {
         let mut settings = site_settings();
-        settings.site.choices.indexable = policy;
+        settings.site.indexable = policy;
         let running = start(settings, &[comment("p", "en", 5, 1), comment("p", "de", 4, 2)]).await;
         let filters = ["", "/en", "/~/5", "/~/4.5", "/en/5"].into_iter().zip(indexed);
         // No page with the oldest comments first may be indexed.

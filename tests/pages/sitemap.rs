@@ -94,7 +94,7 @@ async fn without_a_ready_index_there_is_no_sitemap() {
 #[tokio::test]
 async fn a_site_without_indexable_pages_has_no_sitemap() {
     let mut settings = site_settings();
-    settings.site.choices.indexable = Indexable::None;
+    settings.site.indexable = Indexable::None;
     let running = start(settings, &three_pages("p")).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
     let robots = running.http.get("/robots.txt").await;

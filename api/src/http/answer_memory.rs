@@ -7,22 +7,16 @@
 //! A page reserves room before it reads the table. Once it is made, it keeps only room for its own size. The answer is
 //! stored in parts, and each part gives its room back when actix takes it.
 
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use actix_web::{
     Error, HttpMessage, HttpRequest,
-    body::{BodySize, BoxBody, MessageBody},
+    body::{BodySize, BoxBody, MessageBody, SizedStream},
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
     web::Bytes,
 };
+use futures_util::{Stream, StreamExt, stream};
 use model::PageSize;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -100,79 +94,56 @@ impl Reservation {
 }
 
 /// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`, answers need no room.
-pub(crate) async fn hold<B: MessageBody + 'static>(
+pub(crate) async fn hold(
     memory: Option<AnswerMemory>,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
-    let answer = next.call(request).await?.map_into_boxed_body();
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let answer = next.call(request).await?;
     let Some(memory) = memory else { return Ok(answer) };
     let reservation = answer.request().extensions_mut().remove::<Reservation>();
-    let (request, answer) = answer.into_parts();
-    let (answer, body) = answer.into_parts();
-    let small = !matches!(body.size(), BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64);
-    let body = match if small { Err(body) } else { body.try_into_bytes() } {
-        Ok(body) => body,
-        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
+    let bytes = match answer.response().body().size() {
+        BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => usize::try_from(bytes).unwrap_or(usize::MAX),
+        BodySize::None | BodySize::Sized(_) | BodySize::Stream => return Ok(answer),
     };
     let reservation = match reservation {
-        Some(mut reservation) if reservation.bytes() >= body.len() => {
-            reservation.give_back(reservation.bytes() - body.len());
+        Some(mut reservation) if reservation.bytes() >= bytes => {
+            reservation.give_back(reservation.bytes() - bytes);
             Ok(reservation)
         }
         // The answer is larger than reserved, or nothing was reserved.
         reservation => {
             drop(reservation);
-            memory.reserve(body.len()).await
+            memory.reserve(bytes).await
         }
     };
     match reservation {
-        Ok(reservation) => {
-            let body = HeldBody::new(&body, reservation);
-            Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))))
-        }
+        Ok(reservation) => Ok(answer.map_body(|_, body| match body.try_into_bytes() {
+            Ok(body) => BoxBody::new(in_parts(&body, reservation)),
+            Err(body) => body,
+        })),
         Err(error) => {
-            let error = Audience::of_path(request.path()).error(error);
-            Ok(ServiceResponse::new(request, error.error_response()))
+            let error = Audience::of_path(answer.request().path()).error(error);
+            Ok(answer.error_response(error))
         }
     }
 }
 
-/// An answer in parts, with its room.
-struct HeldBody {
-    parts: VecDeque<Bytes>,
-    /// The bytes that are still to be sent.
-    bytes: u64,
-    reservation: Reservation,
-}
-
-impl HeldBody {
-    fn new(body: &[u8], reservation: Reservation) -> Self {
-        let parts = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
-        Self { parts, bytes: body.len() as u64, reservation }
-    }
-}
-
-impl MessageBody for HeldBody {
-    type Error = Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Sized(self.bytes)
-    }
-
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        let part = self.parts.pop_front();
-        if let Some(part) = &part {
-            self.bytes = self.bytes.saturating_sub(part.len() as u64);
-            // actix copies it at once.
-            self.reservation.give_back(part.len());
-        }
-        Poll::Ready(part.map(Ok))
-    }
+/// A body in parts, each of which gives its room back when it is taken.
+fn in_parts(
+    body: &[u8],
+    mut reservation: Reservation,
+) -> SizedStream<impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<>> {
+    let parts: Vec<Bytes> = body.chunks(PART_BYTES).map(Bytes::copy_from_slice).collect();
+    // actix copies each part at once.
+    let parts = stream::iter(parts).inspect(move |part| reservation.give_back(part.len()));
+    SizedStream::new(body.len() as u64, parts.map(Ok))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+
     use actix_web::{App, HttpResponse, body::to_bytes, middleware::from_fn, test, web};
 
     use super::*;
@@ -215,7 +186,7 @@ mod tests {
     async fn an_answer_in_parts_is_whole_and_gives_its_room_back() {
         let memory = AnswerMemory::new(1_000_000, Counter::default());
         let text: Vec<u8> = (0..PART_BYTES * 3 + 5).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let held = async || HeldBody::new(&text, memory.reserve(text.len()).await.unwrap());
+        let held = async || in_parts(&text, memory.reserve(text.len()).await.unwrap());
         let mut body = held().await;
         assert_eq!(body.size(), BodySize::Sized(text.len() as u64));
         let first = std::future::poll_fn(|context| Pin::new(&mut body).poll_next(context)).await;

@@ -12,7 +12,6 @@ pub(crate) enum Audience {
 }
 
 impl Audience {
-    /// The audience of a path.
     pub(crate) fn of_path(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("api" | "livez" | "readyz" | "metrics" | "openapi.json") => Self::Program,

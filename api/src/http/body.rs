@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpRequest, http::header, web};
+use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use model::CommentText;
 
 use super::connection;
@@ -40,19 +40,18 @@ pub(crate) async fn read(
     }
     let BodyTimeout(timeout) =
         *request.app_data().ok_or_else(|| ApiError::internal("the service has no time-out for bodies"))?;
-    connection::body_begins(request);
-    let body = tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
-        .await
-        .map_err(|_| ApiError::BodyTooSlow)?
-        .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
-        .map_err(|error| ApiError::BrokenBody(error.to_string()))?;
-    connection::body_ended(request);
-    Ok(body)
+    let reading = async {
+        tokio::time::timeout(timeout, payload.to_bytes_limited(max_bytes))
+            .await
+            .map_err(|_| ApiError::BodyTooSlow)?
+            .map_err(|_| ApiError::BodyTooLarge { max_bytes })?
+            .map_err(|error| ApiError::BrokenBody(error.to_string()))
+    };
+    connection::while_body_is_read(request, reading).await
 }
 
 fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
-    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_type = sent.split(';').next().unwrap_or_default().trim();
+    let media_type = request.content_type();
     let plain = request
         .headers()
         .get(header::CONTENT_ENCODING)

@@ -22,38 +22,37 @@ pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, 
 
 /// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
 /// content (RFC 9110 section 13.1.2).
-pub(crate) async fn revalidate<B: MessageBody + 'static>(
+pub(crate) async fn revalidate(
     max_age_seconds: u32,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.get_header::<IfNoneMatch>();
     let answer = next.call(request).await?;
     if !reads || answer.status() != StatusCode::OK {
-        return Ok(answer.map_into_boxed_body());
+        return Ok(answer);
     }
-    let (request, answer) = answer.into_parts();
-    let (mut answer, body) = answer.into_parts();
-    let body = match body.try_into_bytes() {
-        Ok(body) => body,
-        // A streamed body. This service never sends one.
-        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
-    };
-    let headers = answer.headers_mut();
-    if !headers.contains_key(header::ETAG) {
-        headers.insert(header::ETAG, value(&weak_tag(&body)));
-    }
-    if !headers.contains_key(header::CACHE_CONTROL) {
-        headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
-    }
-    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    if known.is_some_and(|known| headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
-        headers.remove(header::CONTENT_TYPE);
-        *answer.status_mut() = StatusCode::NOT_MODIFIED;
-        return Ok(ServiceResponse::new(request, answer.drop_body().map_into_boxed_body()));
-    }
-    Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body()))
+    Ok(answer.map_body(|head, body| {
+        let body = match body.try_into_bytes() {
+            Ok(body) => body,
+            // A streamed body. This service never sends one.
+            Err(body) => return body,
+        };
+        if !head.headers.contains_key(header::ETAG) {
+            head.headers.insert(header::ETAG, value(&weak_tag(&body)));
+        }
+        if !head.headers.contains_key(header::CACHE_CONTROL) {
+            head.headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
+        }
+        head.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if known.is_some_and(|known| head.headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
+            head.headers.remove(header::CONTENT_TYPE);
+            head.status = StatusCode::NOT_MODIFIED;
+            return BoxBody::new(());
+        }
+        BoxBody::new(body)
+    }))
 }
 
 fn cache_control(max_age_seconds: u32) -> String {

@@ -17,6 +17,7 @@ use actix_web::{
     middleware::Next,
     web::{self, Bytes},
 };
+use brotli::CompressorWriter;
 use flate2::{Compression, write::GzEncoder};
 
 use super::audience::Audience;
@@ -36,83 +37,60 @@ const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW: u32 = 18;
 const BROTLI_BUFFER_BYTES: usize = 4_096;
 
-/// The coding of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coding {
-    Brotli,
-    Gzip,
+/// A content coding: its name, and what compresses a text with it.
+type Coding = (&'static str, fn(&[u8]) -> io::Result<Vec<u8>>);
+
+/// The coding that the client prefers, or the shorter one if it has no preference.
+///
+/// A client that accepts neither an available coding nor a plain answer gets a plain one. RFC 9110 (section 12.5.3)
+/// lets a server ignore the header, and a readable text helps more than a refusal.
+fn wanted(request: &ServiceRequest) -> Option<Coding> {
+    let offered = [Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
+    // A client that does not send the header may be able to read only plain text.
+    match request.get_header::<AcceptEncoding>()?.negotiate(offered.iter())? {
+        wanted if wanted == Encoding::brotli() => Some(("br", brotli)),
+        wanted if wanted == Encoding::gzip() => Some(("gzip", gzip)),
+        _ => None,
+    }
 }
 
-impl Coding {
-    /// The coding that the client prefers, or the shorter one if it has no preference.
-    ///
-    /// A client that accepts neither an available coding nor a plain answer gets a plain one. RFC 9110 (section 12.5.3)
-    /// lets a server ignore the header, and a readable text helps more than a refusal.
-    fn wanted(request: &ServiceRequest) -> Option<Self> {
-        let offered = [Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
-        // A client that does not send the header may be able to read only plain text.
-        let wanted = request.get_header::<AcceptEncoding>()?.negotiate(offered.iter())?;
-        match wanted {
-            wanted if wanted == Encoding::brotli() => Some(Self::Brotli),
-            wanted if wanted == Encoding::gzip() => Some(Self::Gzip),
-            _ => None,
-        }
-    }
+fn brotli(text: &[u8]) -> io::Result<Vec<u8>> {
+    let compressed = Vec::with_capacity(text.len() / 2);
+    let mut encoder = CompressorWriter::new(compressed, BROTLI_BUFFER_BYTES, BROTLI_QUALITY, BROTLI_WINDOW);
+    encoder.write_all(text)?;
+    Ok(encoder.into_inner())
+}
 
-    fn name(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            Self::Brotli => "br",
-            Self::Gzip => "gzip",
-        })
-    }
-
-    fn compress(self, text: &[u8]) -> io::Result<Vec<u8>> {
-        let mut compressed = Vec::with_capacity(text.len() / 2);
-        match self {
-            Self::Brotli => {
-                let (quality, window) = (BROTLI_QUALITY, BROTLI_WINDOW);
-                let mut encoder = brotli::CompressorWriter::new(&mut compressed, BROTLI_BUFFER_BYTES, quality, window);
-                encoder.write_all(text)?;
-                // Dropping the encoder writes the end; a vector accepts everything.
-                drop(encoder);
-            }
-            Self::Gzip => {
-                let mut encoder = GzEncoder::new(&mut compressed, Compression::default());
-                encoder.write_all(text)?;
-                encoder.finish()?;
-            }
-        }
-        Ok(compressed)
-    }
+fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(text.len() / 2), Compression::default());
+    encoder.write_all(text)?;
+    encoder.finish()
 }
 
 /// Compresses answers for clients that accept it.
-pub(crate) async fn compress<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
-    let (wanted, audience) = (Coding::wanted(&request), Audience::of_path(request.path()));
+pub(crate) async fn compress(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let (wanted, audience) = (wanted(&request), Audience::of_path(request.path()));
     let answer = next.call(request).await?;
     let (request, answer) = answer.into_parts();
     let (mut answer, body) = answer.into_parts();
     let body = match body.try_into_bytes() {
         Ok(body) => body,
         // A streamed body. This service never sends one.
-        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body).map_into_boxed_body())),
+        Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
     };
     // A strong entity tag stands for the exact bytes.
     let is_exact = answer.headers().get(header::ETAG).is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
-    let Some(coding) = wanted.filter(|_| body.len() >= BYTES_MIN && !is_exact) else {
+    let Some((coding, compress)) = wanted.filter(|_| body.len() >= BYTES_MIN && !is_exact) else {
         return Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))));
     };
     let compressed = match body.len() {
-        ..=BYTES_MAX_HERE => coding.compress(&body),
+        ..=BYTES_MAX_HERE => compress(&body),
         // A panic of that thread is an error here.
-        _ => web::block(move || coding.compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error))),
+        _ => web::block(move || compress(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error))),
     };
     let compressed = compressed.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_ENCODING, coding.name());
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
     if !headers.contains_key(header::VARY) {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     }

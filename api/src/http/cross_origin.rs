@@ -6,7 +6,7 @@
 
 use actix_web::{
     Error, HttpResponse,
-    body::{EitherBody, MessageBody},
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
     http::{
@@ -19,7 +19,8 @@ use actix_web::{
 /// Answer headers that a script may read besides those that Fetch always allows.
 const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
 
-const PREFLIGHT: [(HeaderName, &str); 3] = [
+const PREFLIGHT: [(HeaderName, &str); 4] = [
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
     (header::ACCESS_CONTROL_ALLOW_HEADERS, "If-None-Match, Traceparent, X-Request-Id"),
     // Two hours. No browser caches a preflight for longer.
@@ -27,25 +28,20 @@ const PREFLIGHT: [(HeaderName, &str); 3] = [
 ];
 
 /// Lets scripts of any site read the answers of the JSON API, including errors.
-pub(crate) async fn admit<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+pub(crate) async fn admit(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let path = request.path();
     if !path.starts_with("/api/") && path != "/openapi.json" {
-        return Ok(next.call(request).await?.map_into_left_body());
+        return next.call(request).await;
     }
     if is_preflight(request.method(), request.headers()) {
         let mut answer = HttpResponse::NoContent();
-        PREFLIGHT.into_iter().for_each(|header| {
+        for header in PREFLIGHT {
             answer.insert_header(header);
-        });
-        answer.insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
-        return Ok(request.into_response(answer.finish()).map_into_right_body());
+        }
+        return Ok(request.into_response(answer.finish()));
     }
     match next.call(request).await {
-        Ok(answer) => {
-            let mut answer = answer.map_into_left_body();
+        Ok(mut answer) => {
             expose(answer.headers_mut());
             Ok(answer)
         }

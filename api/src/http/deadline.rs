@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::{
     Error,
-    body::{EitherBody, MessageBody},
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
 };
@@ -14,14 +14,12 @@ use super::audience::Audience;
 use crate::error::ApiError;
 
 /// Answers 503 when a request takes too long, and drops the pending work. A write may or may not have happened.
-pub(crate) async fn bound<B: MessageBody + 'static>(
+pub(crate) async fn bound(
     timeout: Duration,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let audience = Audience::of_path(request.path());
-    match tokio::time::timeout(timeout, next.call(request)).await {
-        Ok(answer) => Ok(answer?.map_into_left_body()),
-        Err(_) => Err(audience.error(ApiError::TimedOut)),
-    }
+    let answer = tokio::time::timeout(timeout, next.call(request)).await;
+    answer.unwrap_or_else(|_| Err(audience.error(ApiError::TimedOut)))
 }

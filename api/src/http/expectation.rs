@@ -9,17 +9,11 @@
 //! | the answer is made | the answer, and nothing before it |
 //! | a handler reads the body | `100 Continue`; then [`resume`] continues with the answer where it was |
 
-use std::{
-    cell::Cell,
-    future::poll_fn,
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
-};
+use std::{cell::Cell, future::poll_fn, pin::Pin, rc::Rc, task::Poll};
 
-use actix_http::{HttpMessage, Payload, Request, Response, error::PayloadError};
-use actix_web::{body::BoxBody, web::Bytes};
-use futures_util::{Stream, future::LocalBoxFuture};
+use actix_http::{HttpMessage, Payload, Request, Response};
+use actix_web::body::BoxBody;
+use futures_util::{Stream, future::LocalBoxFuture, stream};
 
 /// An answer that is being made.
 pub(super) type Answering = LocalBoxFuture<'static, Response<BoxBody>>;
@@ -31,8 +25,13 @@ pub(super) fn begin(
     answer: impl FnOnce(Request) -> Answering,
 ) -> LocalBoxFuture<'static, Result<Request, Response<BoxBody>>> {
     let is_read = Rc::new(Cell::new(false));
-    let body = ObservedBody { body: request.take_payload(), is_read: Rc::clone(&is_read) };
-    *request.payload() = Payload::Stream { payload: Box::pin(body) };
+    let notes_read = Rc::clone(&is_read);
+    let mut body = request.take_payload();
+    let observed_body = stream::poll_fn(move |context| {
+        notes_read.set(true);
+        Pin::new(&mut body).poll_next(context)
+    });
+    *request.payload() = Payload::Stream { payload: Box::pin(observed_body) };
     let mut answering = answer(request);
     Box::pin(async move {
         let answer = poll_fn(|context| match answering.as_mut().poll(context) {
@@ -55,20 +54,4 @@ pub(super) fn begin(
 pub(super) fn resume(request: Request, answer: impl FnOnce(Request) -> Answering) -> Answering {
     let begun = request.extensions_mut().remove::<Answering>();
     begun.unwrap_or_else(|| answer(request))
-}
-
-/// A body that notes that it is read.
-struct ObservedBody {
-    body: Payload,
-    is_read: Rc<Cell<bool>>,
-}
-
-impl Stream for ObservedBody {
-    type Item = Result<Bytes, PayloadError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        this.is_read.set(true);
-        Pin::new(&mut this.body).poll_next(context)
-    }
 }

@@ -7,67 +7,56 @@
 
 use actix_web::{
     Error,
-    body::{EitherBody, MessageBody},
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
+    web::Data,
 };
-use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::audience::Audience;
 use crate::error::ApiError;
 
 /// Counts the requests under way on all threads of the service.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Load {
-    under_way: Gauge,
-    max: i64,
+    free: Semaphore,
+    max: usize,
     refused: Counter,
 }
 
-/// A request under way; dropping this ends it.
-#[derive(Debug)]
-pub(crate) struct Permit(Gauge);
-
 impl Load {
     /// Allows `max` concurrent requests.
-    pub(crate) fn new(max: usize, under_way: Gauge, refused: Counter) -> Self {
-        Self { under_way, max: i64::try_from(max).unwrap_or(i64::MAX), refused }
+    pub(crate) fn new(max: usize, refused: Counter) -> Self {
+        let max = max.min(Semaphore::MAX_PERMITS);
+        Self { free: Semaphore::new(max), max, refused }
     }
 
-    /// Admits one more request; `None` at the maximum.
-    fn enter(&self) -> Option<Permit> {
-        // The permit is made first: dropping it corrects the count, also when the request is refused.
-        let before = self.under_way.inc();
-        let permit = Permit(self.under_way.clone());
-        (before < self.max).then_some(permit)
+    /// Admits one more request until the permit is dropped; `None` at the maximum.
+    fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        self.free.try_acquire().ok()
     }
 
     /// The number of requests under way.
-    #[cfg(test)]
-    pub(crate) fn under_way(&self) -> i64 {
-        self.under_way.get()
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.dec();
+    pub(crate) fn under_way(&self) -> usize {
+        self.max - self.free.available_permits()
     }
 }
 
 /// Refuses requests beyond the limit.
-pub(crate) async fn bound<B: MessageBody + 'static>(
-    load: Load,
+pub(crate) async fn bound(
+    load: Data<Load>,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     match load.enter() {
         // The permit is dropped with the answer, or with the request when its client disconnects.
-        Some(_permit) => Ok(next.call(request).await?.map_into_left_body()),
+        Some(_permit) => next.call(request).await,
         None => {
             load.refused.inc();
-            let answer = Audience::of_path(request.path()).error(ApiError::Overloaded).error_response();
-            Ok(request.into_response(answer).map_into_right_body())
+            let error = Audience::of_path(request.path()).error(ApiError::Overloaded);
+            Ok(request.error_response(error))
         }
     }
 }
@@ -78,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_permit_is_given_back_when_it_is_dropped() {
-        let load = Load::new(2, Gauge::default(), Counter::default());
+        let load = Load::new(2, Counter::default());
         let (first, second) = (load.enter(), load.enter());
         assert!(first.is_some() && second.is_some());
         assert!(load.enter().is_none());

@@ -7,7 +7,7 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 use actix_web::{
     Error,
-    body::MessageBody,
+    body::BoxBody,
     dev::{ServiceRequest, ServiceResponse},
     middleware::Next,
 };
@@ -19,10 +19,7 @@ use crate::error::ApiError;
 /// Answers 500 when a handler or a layer of its resource panics. The panic has dropped what the request held.
 ///
 /// This is the innermost layer, so the others count and log the answer like any other.
-pub(crate) async fn catch<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+pub(crate) async fn catch(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     let audience = Audience::of_path(request.path());
     // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state changes in several
     // steps.
@@ -42,8 +39,8 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::{self, Write},
-        sync::{Arc, Mutex},
+        io::{Read, pipe},
+        sync::Arc,
     };
 
     use actix_web::{
@@ -57,36 +54,15 @@ mod tests {
 
     use crate::{json::tests::service, ops};
 
-    /// A log that can be read.
-    #[derive(Debug, Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl Log {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
-
-    impl Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     async fn fail() -> HttpResponse {
         panic!("this handler is wrong about {}", "something")
     }
 
     #[actix_web::test]
     async fn a_panic_is_a_logged_500_for_programs_and_persons() {
-        let log = Log::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-        let _logging = tracing::subscriber::set_default(subscriber);
+        let (mut logged, log_writer) = pipe().unwrap();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(Arc::new(log_writer)).finish();
+        let logging = tracing::subscriber::set_default(subscriber);
         let service = service().await;
         let app = init_service(service.app(|_, config| {
             config.route("/api/v1/fails", web::get().to(fail)).route("/fails", web::get().to(fail));
@@ -110,7 +86,10 @@ mod tests {
             assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
             assert_eq!(service.load.under_way(), 0, "its permit was not released");
         }
-        let log = log.text();
+        // The log ends here, so it can be read to its end.
+        drop(logging);
+        let mut log = String::new();
+        logged.read_to_string(&mut log).unwrap();
         assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 2, "{log}");
         let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request()).await.unwrap();
         let metrics = String::from_utf8(read_body(metrics).await.to_vec()).unwrap();

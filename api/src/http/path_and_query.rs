@@ -31,16 +31,10 @@ pub(crate) fn comment_id(request: &HttpRequest, index: usize) -> Result<CommentI
 
 /// Decodes only percent-encoded UTF-8: a `%` without two hex digits is refused.
 pub(crate) fn decode(encoded: &str) -> Option<String> {
-    let mut pieces = encoded.split('%');
-    pieces.next();
-    let escapes_are_whole = pieces.all(|piece| {
-        let mut bytes = piece.bytes();
-        bytes.next().is_some_and(|b| b.is_ascii_hexdigit()) && bytes.next().is_some_and(|b| b.is_ascii_hexdigit())
-    });
-    if !escapes_are_whole {
-        return None;
-    }
-    Some(percent_decode_str(encoded).decode_utf8().ok()?.into_owned())
+    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let escapes_are_whole = encoded.split('%').skip(1).all(|piece| piece.get(..2).is_some_and(is_hex));
+    let decoded = escapes_are_whole.then(|| percent_decode_str(encoded).decode_utf8())?;
+    Some(decoded.ok()?.into_owned())
 }
 
 /// A name and a value of an `application/x-www-form-urlencoded` text; `None` where they are not percent-encoded UTF-8.

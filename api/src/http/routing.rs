@@ -2,7 +2,6 @@
 
 use actix_web::{
     Error, HttpRequest, Resource, Route,
-    body::BoxBody,
     dev::{ServiceFactory, ServiceRequest, ServiceResponse},
     guard,
     middleware::from_fn,
@@ -18,8 +17,7 @@ pub(crate) fn cached(
     allow: &'static str,
     max_age_seconds: u32,
 ) -> Resource<
-    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>
-    + use<>,
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
 > {
     web::resource(path)
         .wrap(from_fn(move |request, next| caching::revalidate(max_age_seconds, request, next)))

@@ -1,14 +1,14 @@
 //! actix's server with what `HttpServer` lacks: deadlines on the socket, connections that end after their last answer,
 //! and bodies that are requested when they are read.
 
-use std::{fmt, io, net::TcpListener, num::NonZeroUsize, thread};
+use std::{io, net::TcpListener, num::NonZeroUsize, thread};
 
-use actix_http::{HttpService, Protocol, Request, Response};
+use actix_http::{HttpService, Protocol, Response};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, apply_fn_factory, map_config};
 use actix_web::{
-    Error,
-    body::{BoxBody, MessageBody},
-    dev::{AppConfig, Server, Service, ServiceFactory},
+    App, Error,
+    body::BoxBody,
+    dev::{AppConfig, Server, Service, ServiceFactory, ServiceRequest, ServiceResponse},
     rt::net::TcpStream,
 };
 
@@ -31,21 +31,14 @@ pub(crate) struct ServerBounds {
 ///
 /// # Errors
 /// The listener cannot be used.
-pub(crate) fn serve<I, S, B>(
+pub(crate) fn serve<S>(
     listener: TcpListener,
     threads: usize,
     bounds: ServerBounds,
-    app: impl Fn() -> I + Clone + Send + 'static,
+    app: impl Fn() -> App<S> + Clone + Send + 'static,
 ) -> io::Result<Server>
 where
-    I: IntoServiceFactory<S, Request>,
-    S: ServiceFactory<Request, Config = AppConfig> + 'static,
-    S::Error: Into<Error> + 'static,
-    S::InitError: fmt::Debug,
-    S::Response: Into<Response<B>> + 'static,
-    S::Service: 'static,
-    <S::Service as Service<Request>>::Future: 'static,
-    B: MessageBody + 'static,
+    S: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + 'static,
 {
     let builder = Server::build()
         .workers(threads)
@@ -56,9 +49,7 @@ where
     let factory = move || {
         let ServerBounds { deadlines, places, .. } = bounds.clone();
         let stopping = stopping.clone();
-        let app = || {
-            map_config(app().into_factory().map_err(|error| Response::from(error.into())), |()| AppConfig::default())
-        };
+        let app = || map_config(app().into_factory().map_err(Response::from), |()| AppConfig::default());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -84,10 +75,8 @@ where
 }
 
 /// The answer of the app, also when that is an error.
-fn answer<B: MessageBody + 'static>(
-    answering: impl Future<Output = Result<impl Into<Response<B>>, Response<BoxBody>>> + 'static,
-) -> Answering {
-    Box::pin(async move { answering.await.map_or_else(|error| error, |answer| answer.into().map_into_boxed_body()) })
+fn answer(answering: impl Future<Output = Result<ServiceResponse, Response<BoxBody>>> + 'static) -> Answering {
+    Box::pin(async move { answering.await.map_or_else(|error| error, Response::from) })
 }
 
 /// As many threads as the machine, or the container, has processors.

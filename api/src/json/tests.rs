@@ -9,7 +9,7 @@ use page_index::{PageIndex, PageIndexConfig};
 use serde_json::Value;
 use table::{Table, TableConfig};
 
-use crate::{ApiSettings, CursorKey, WriteToken, error::ApiError, service::Service};
+use crate::{ApiSettings, WriteToken, error::ApiError, service::Service};
 
 /// The answer to a request.
 struct Answer {
@@ -56,7 +56,7 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
 /// Settings with these write tokens.
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
     let hashes = tokens.iter().map(|token| token.parse::<WriteToken>().unwrap().hash());
-    ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::new(CursorKey::new([7; 32])) }
+    ApiSettings { write_tokens: hashes.collect(), ..ApiSettings::default() }
 }
 
 async fn ask(request: TestRequest) -> Answer {

@@ -8,48 +8,53 @@ use std::time::Instant;
 
 use actix_web::{
     Error,
-    body::{BodySize, MessageBody},
+    body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     error::InternalError,
-    http::{
-        Method,
-        header::{self, HeaderMap, HeaderName, HeaderValue},
-    },
+    http::header::{self, HeaderMap, HeaderName, HeaderValue},
     middleware::Next,
     web,
 };
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use super::{is_operational, trace_context::TraceParent};
 use crate::ops::metrics::Metrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Maximum length of a caller's request id that is accepted.
-const REQUEST_ID_MAX_LEN: usize = 128;
-
-/// Maximum logged length of a request's target.
-const TARGET_MAX_LEN: usize = 1_024;
-
-/// Maximum logged length of `User-Agent`.
-const USER_AGENT_MAX_LEN: usize = 256;
-
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Maximum length of a client address (IPv6 that contains IPv4).
+/// Maximum lengths, in bytes: of a caller's request id that is accepted, of a logged target and `User-Agent`, and of a
+/// client's address (IPv6 that contains IPv4).
+const REQUEST_ID_MAX_LEN: usize = 128;
+const TARGET_MAX_LEN: usize = 1_024;
+const USER_AGENT_MAX_LEN: usize = 256;
 const ADDRESS_MAX_LEN: usize = 45;
 
 /// Counts and logs a request, and adds its id to the answer. `proxies` is the number that every request passes.
-pub(crate) async fn observe<B: MessageBody + 'static>(
+pub(crate) async fn observe(
     metrics: web::Data<Metrics>,
     proxies: usize,
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let began = Instant::now();
     let request_id = request_id(request.headers());
-    let seen = Seen::of(&request, proxies);
-    let span = span(&request_id, request.headers());
+    let (method, operational) = (request.method().clone(), is_operational(request.path()));
+    let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+    let target = beginning(target, TARGET_MAX_LEN);
+    let route = request.resource_map().match_pattern(request.path());
+    // The load balancer, if there is one.
+    let peer = request.peer_addr().map(|peer| peer.ip().to_string());
+    let client = forwarded_for(request.headers(), proxies);
+    let user_agent = text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
+    let trace = TraceParent::read(request.headers());
+    let span = tracing::info_span!(
+        "request",
+        request_id,
+        trace_id = trace.map(|trace| trace.trace_id),
+        parent_id = trace.map(|trace| trace.parent_id)
+    );
     let mut answer = next.call(request).instrument(span.clone()).await;
     let (status, size) = match &mut answer {
         Ok(response) => {
@@ -68,8 +73,12 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
     };
     let took = began.elapsed();
     span.in_scope(|| {
-        let Seen { method, target, peer, client, user_agent, operational, route } = &seen;
-        let (status, took_ms, bytes) = (status.as_u16(), took.as_secs_f64() * 1e3, bytes(size));
+        let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
+        let bytes = match size {
+            BodySize::None => Some(0),
+            BodySize::Sized(bytes) => Some(bytes),
+            BodySize::Stream => None,
+        };
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
@@ -82,7 +91,7 @@ pub(crate) async fn observe<B: MessageBody + 'static>(
             false => log!(info),
         }
     });
-    metrics.count_request(seen.route, &seen.method, status, took);
+    metrics.count_request(route, &method, status, took);
     answer
 }
 
@@ -90,36 +99,6 @@ fn name_request(headers: &mut HeaderMap, request_id: &str) {
     // The id holds plain characters only.
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, value);
-    }
-}
-
-/// The request data for the log.
-struct Seen {
-    method: Method,
-    target: String,
-    /// The connected peer: the load balancer, if there is one.
-    peer: Option<String>,
-    /// The client that the first trusted proxy reports.
-    client: Option<String>,
-    user_agent: Option<String>,
-    operational: bool,
-    /// The route pattern that the path matches.
-    route: Option<String>,
-}
-
-impl Seen {
-    fn of(request: &ServiceRequest, proxies: usize) -> Self {
-        let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-        Self {
-            method: request.method().clone(),
-            // A target is ASCII, so every index is a character boundary.
-            target: target.get(..TARGET_MAX_LEN).unwrap_or(target).to_owned(),
-            peer: request.peer_addr().map(|peer| peer.ip().to_string()),
-            client: forwarded_for(request.headers(), proxies),
-            user_agent: text(request.headers(), &header::USER_AGENT, USER_AGENT_MAX_LEN),
-            route: request.resource_map().match_pattern(request.path()),
-            operational: is_operational(request.path()),
-        }
     }
 }
 
@@ -132,40 +111,23 @@ fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
     (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
 }
 
-/// The first `len_max` bytes of a header value.
-fn text(headers: &HeaderMap, name: &HeaderName, len_max: usize) -> Option<String> {
-    // `to_str` returns ASCII, so every index is a character boundary.
-    let value = headers.get(name)?.to_str().ok()?;
-    Some(value.get(..len_max).unwrap_or(value).to_owned())
+/// A header value that is ASCII.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
 }
 
-/// Length of a body in bytes; `None` for a streamed body.
-fn bytes(size: BodySize) -> Option<u64> {
-    match size {
-        BodySize::None => Some(0),
-        BodySize::Sized(bytes) => Some(bytes),
-        BodySize::Stream => None,
-    }
+/// The first `len_max` bytes of an ASCII text, in which every index is a character boundary.
+fn beginning(text: &str, len_max: usize) -> String {
+    text.get(..len_max).unwrap_or(text).to_owned()
 }
 
 /// The caller's request id if it has only plain characters, otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let plain = |id: &&str| {
         (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    given.filter(plain).map_or_else(process::new_ulid, str::to_owned)
-}
-
-fn span(request_id: &str, headers: &HeaderMap) -> Span {
-    let trace = TraceParent::read(headers);
-    tracing::info_span!(
-        "request",
-        request_id,
-        trace_id = trace.map(|trace| trace.trace_id),
-        parent_id = trace.map(|trace| trace.parent_id)
-    )
+    text(headers, REQUEST_ID).filter(plain).map_or_else(process::new_ulid, str::to_owned)
 }
 
 #[cfg(test)]

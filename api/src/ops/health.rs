@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, for operators and load balancers.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use model::CommentId;
@@ -124,35 +124,27 @@ pub(crate) async fn readyz(stores: web::Data<StoreClients>) -> Result<HttpRespon
 
 async fn check_table(stores: &StoreClients) -> TableState {
     let probe = async {
-        let id = CommentId::parse(PROBE_ID).map_err(ApiError::internal)?;
-        stores.comment(&id).await.map_err(ApiError::from)
+        let id = CommentId::parse(PROBE_ID)?;
+        anyhow::Ok(stores.comment(&id).await?)
     };
-    match tokio::time::timeout(CHECK_TIMEOUT, probe).await {
-        Ok(Ok(_)) => TableState::Ok,
-        Ok(Err(error)) => {
-            tracing::warn!(?error, "the table does not answer the check");
-            TableState::Error
-        }
-        Err(_) => TableState::Error,
-    }
+    if answer("the table", probe).await.is_some() { TableState::Ok } else { TableState::Error }
 }
 
 async fn check_index(stores: &StoreClients) -> IndexReadiness {
-    let unknown = |state| IndexReadiness { state, partitions_ready: None, partitions: None };
-    match tokio::time::timeout(CHECK_TIMEOUT, stores.partitions_ready()).await {
-        Ok(Ok(Some((ready, partitions)))) => {
-            let state = match ready {
-                0 => IndexState::NotReady,
-                all if all == partitions => IndexState::Ready,
-                _ => IndexState::PartiallyReady,
-            };
-            IndexReadiness { state, partitions_ready: Some(ready), partitions: Some(partitions) }
-        }
-        Ok(Ok(None)) => unknown(IndexState::Unknown),
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the page index does not answer the check");
-            unknown(IndexState::Unreachable)
-        }
-        Err(_) => unknown(IndexState::Unreachable),
-    }
+    let answer = answer("the page index", stores.partitions_ready()).await;
+    let state = match answer {
+        None => IndexState::Unreachable,
+        Some(None) => IndexState::Unknown,
+        Some(Some((0, _))) => IndexState::NotReady,
+        Some(Some((ready, partitions))) if ready == partitions => IndexState::Ready,
+        Some(Some(_)) => IndexState::PartiallyReady,
+    };
+    let (partitions_ready, partitions) = answer.flatten().unzip();
+    IndexReadiness { state, partitions_ready, partitions }
+}
+
+/// What a store answers in time.
+async fn answer<T, E: Display>(store: &str, check: impl Future<Output = Result<T, E>>) -> Option<T> {
+    let answer = tokio::time::timeout(CHECK_TIMEOUT, check).await.ok()?;
+    answer.inspect_err(|error| tracing::warn!(%error, "{store} does not answer the check")).ok()
 }

@@ -11,12 +11,14 @@ use std::{
 };
 
 use page_index::IndexPartition;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Minimum pause between two log lines about the page index.
 const LOG_PAUSE: Duration = Duration::from_secs(5);
 
 /// The answers of the page index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum IndexAnswerKind {
     Ready,
     NotReady,
@@ -25,21 +27,6 @@ pub(crate) enum IndexAnswerKind {
     Unknown,
     /// It refuses, or holds invalid data: an operator has to look.
     Broken,
-}
-
-impl IndexAnswerKind {
-    const ALL: [Self; 5] = [Self::Ready, Self::NotReady, Self::Unreachable, Self::Unknown, Self::Broken];
-
-    /// Its label.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::NotReady => "not_ready",
-            Self::Unreachable => "unreachable",
-            Self::Unknown => "unknown",
-            Self::Broken => "broken",
-        }
-    }
 }
 
 /// The last answer of each partition.
@@ -67,58 +54,13 @@ impl IndexWatch {
         let mut watched = self.watched();
         let Some(last) = watched.partitions.get_mut(usize::from(partition.number())) else { return };
         let was_available = last.replace(kind).is_none_or(|before| before == IndexAnswerKind::Ready);
-        match (was_available, kind == IndexAnswerKind::Ready) {
-            (true, false) => watched.unavailable += 1,
-            (false, true) => watched.unavailable -= 1,
-            (true, true) | (false, false) => {}
-        }
-        let change = watched.change();
+        watched.unavailable += usize::from(kind != IndexAnswerKind::Ready);
+        watched.unavailable -= usize::from(!was_available);
+        let Some(before) = watched.change_to_log() else { return };
+        let (unavailable, of, partition) = (watched.unavailable, watched.partitions.len(), partition.number());
         // The log may block, and other readers must not wait for it.
         drop(watched);
-        if let Some(change) = change {
-            change.log(partition, kind, reason);
-        }
-    }
-
-    /// Number of partitions by the kind of their last answer.
-    pub(crate) fn answers(&self) -> [(IndexAnswerKind, usize); 5] {
-        let watched = self.watched();
-        IndexAnswerKind::ALL
-            .map(|kind| (kind, watched.partitions.iter().filter(|answer| **answer == Some(kind)).count()))
-    }
-
-    fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A change of the number of unavailable partitions, to be logged.
-#[derive(Clone, Copy)]
-struct Change {
-    before: usize,
-    unavailable: usize,
-    /// Number of all partitions.
-    of: usize,
-}
-
-impl Watched {
-    /// What has changed since the last log line; `None` when nothing has, or a change was logged a moment ago.
-    fn change(&mut self) -> Option<Change> {
-        let is_due = self.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
-        if self.unavailable == self.logged || !is_due {
-            return None;
-        }
-        self.logged_at = Some(Instant::now());
-        let before = std::mem::replace(&mut self.logged, self.unavailable);
-        Some(Change { before, unavailable: self.unavailable, of: self.partitions.len() })
-    }
-}
-
-impl Change {
-    /// Logs how many partitions are unavailable.
-    fn log(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
-        let (Self { before, unavailable, of }, partition) = (*self, partition.number());
-        let reason = reason.map(|reason| reason.to_string());
+        let reason = reason.map(ToString::to_string);
         match kind {
             _ if unavailable == 0 => tracing::info!("the page index answers again"),
             _ if unavailable < before => tracing::info!(unavailable, of, "more of the page index answers again"),
@@ -137,6 +79,30 @@ impl Change {
                 tracing::error!(unavailable, of, partition, reason, "the page index does not work");
             }
         }
+    }
+
+    /// Number of partitions by the kind of their last answer.
+    pub(crate) fn answers(&self) -> Vec<(IndexAnswerKind, usize)> {
+        let watched = self.watched();
+        let count = |kind| watched.partitions.iter().filter(|answer| **answer == Some(kind)).count();
+        IndexAnswerKind::VARIANTS.iter().map(|kind| (*kind, count(*kind))).collect()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// If the number of unavailable partitions must be logged now: the number that was logged before. `None` when it has
+    /// not changed since, or was logged a moment ago.
+    fn change_to_log(&mut self) -> Option<usize> {
+        let is_due = self.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
+        if self.unavailable == self.logged || !is_due {
+            return None;
+        }
+        self.logged_at = Some(Instant::now());
+        Some(std::mem::replace(&mut self.logged, self.unavailable))
     }
 }
 

@@ -4,59 +4,40 @@
 //! as `other`. So the number of time series is bounded.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    hash::Hash,
     time::{Duration, Instant},
 };
 
 use actix_web::http::{Method, StatusCode};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, text::encode},
-    metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
-    registry::{Registry, Unit},
+    encoding::{
+        EncodeLabelSet,
+        text::{encode, encode_registry},
+    },
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+        info::Info,
+    },
+    registry::{Metric, Registry, Unit},
 };
+use strum::{IntoStaticStr, VariantArray};
 
 use super::index_watch::IndexAnswerKind;
+
+/// Begins every metric's name.
+const PREFIX: &str = "pagemark";
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
 
-/// A call of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum StoreCall {
-    Comment,
-    Page,
-    Create,
-    Patch,
-    Delete,
-    PageStart,
-    Position,
-    Stats,
-    Catalog,
-    Readiness,
-}
-
-impl StoreCall {
-    /// The store, and the name of the call.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Comment => ("table", "comment"),
-            Self::Page => ("table", "page"),
-            Self::Create => ("table", "create"),
-            Self::Patch => ("table", "patch"),
-            Self::Delete => ("table", "delete"),
-            Self::PageStart => ("page_index", "page_start"),
-            Self::Position => ("page_index", "position"),
-            Self::Stats => ("page_index", "stats"),
-            Self::Catalog => ("page_index", "catalog"),
-            Self::Readiness => ("page_index", "readiness"),
-        }
-    }
-}
-
 /// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
 /// differences are normal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum DriftSign {
     /// The table has fewer comments for the page than the ranks promise.
     ShortPage,
@@ -64,16 +45,6 @@ pub(crate) enum DriftSign {
     Unranked,
     /// The page index promises comments, and the table has none of them.
     EmptyPage,
-}
-
-impl DriftSign {
-    fn name(self) -> &'static str {
-        match self {
-            Self::ShortPage => "short_page",
-            Self::Unranked => "unranked",
-            Self::EmptyPage => "empty_page",
-        }
-    }
 }
 
 /// Durations by their labels.
@@ -89,87 +60,47 @@ struct RequestLabels {
     status: u16,
 }
 
-/// A gauge of 0 or 1, which is absent until it is known.
-#[derive(Debug, Clone, Default)]
-struct KnownFlag(Arc<Mutex<Option<bool>>>);
-
-impl KnownFlag {
-    fn set(&self, flag: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(flag);
-    }
-}
-
-impl EncodeMetric for KnownFlag {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let flag = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        flag.map_or(Ok(()), |flag| encoder.encode_gauge(&i64::from(flag)))
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Gauge
-    }
-}
-
 /// All counters of the service.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Durations<[(&'static str, String); 1]>,
-    /// Requests under way.
-    pub(crate) in_flight: Gauge,
-    answer_bytes: Gauge,
     /// Refused requests.
     pub(crate) shed: Counter,
     store_calls: Durations<Names<3>>,
     index_answers: Family<Names<1>, Counter>,
-    index_available: KnownFlag,
-    index_partitions: Family<Names<1>, Gauge>,
     drift_signs: Family<Names<1>, Counter>,
     malformed_items: Counter,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let mut registry = Registry::with_prefix("pagemark");
-        let metrics = Self {
-            requests: Family::default(),
-            durations: Family::new_with_constructor(durations),
-            in_flight: Gauge::default(),
-            answer_bytes: Gauge::default(),
-            shed: Counter::default(),
-            store_calls: Family::new_with_constructor(durations),
-            index_answers: Family::default(),
-            index_available: KnownFlag::default(),
-            index_partitions: Family::default(),
-            drift_signs: Family::default(),
-            malformed_items: Counter::default(),
-            registry: Registry::default(),
-        };
-        registry.register("http_requests", "Requests answered", metrics.requests.clone());
-        let help = "Time from a request's head to its answer";
-        registry.register_with_unit("http_request_duration", help, Unit::Seconds, metrics.durations.clone());
-        registry.register("http_requests_in_flight", "Requests under way", metrics.in_flight.clone());
-        let help = "Memory held for answers that are being made or have not been taken";
-        registry.register_with_unit("http_answer", help, Unit::Bytes, metrics.answer_bytes.clone());
-        registry.register("http_requests_shed", "Requests turned away, too many were under way", metrics.shed.clone());
-        let help = "Time of a call of a store with its retries";
-        registry.register_with_unit("store_call_duration", help, Unit::Seconds, metrics.store_calls.clone());
-        registry.register("page_index_answers", "What the page index answered", metrics.index_answers.clone());
-        let help = "Whether every partition of the page index that was asked had an answer to believe the last time";
-        registry.register("page_index_available", help, metrics.index_available.clone());
-        let help = "Partitions of the page index by what they answered the last time";
-        registry.register("page_index_partitions", help, metrics.index_partitions.clone());
-        let help = "Pages where the table and the page index did not agree; a write on its way looks the same";
-        registry.register("drift_signs", help, metrics.drift_signs.clone());
-        let help = "Items that pages were shown without, because they are no comments as they must be";
-        registry.register("malformed_items", help, metrics.malformed_items.clone());
+        let mut registry = Registry::with_prefix(PREFIX);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version that runs", build);
+        let metrics = Self {
+            requests: registered(&mut registry, "http_requests", "Requests answered"),
+            durations: durations(&mut registry, "http_request_duration", "Time from a request's head to its answer"),
+            shed: registered(&mut registry, "http_requests_shed", "Requests turned away, too many were under way"),
+            store_calls: durations(&mut registry, "store_call_duration", "Time of a call of a store with its retries"),
+            index_answers: registered(&mut registry, "page_index_answers", "What the page index answered"),
+            drift_signs: registered(
+                &mut registry,
+                "drift_signs",
+                "Pages where the table and the page index did not agree; a write on its way looks the same",
+            ),
+            malformed_items: registered(
+                &mut registry,
+                "malformed_items",
+                "Items that pages were shown without, because they are no comments as they must be",
+            ),
+            registry,
+        };
         // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
-        for sign in [DriftSign::ShortPage, DriftSign::Unranked, DriftSign::EmptyPage] {
-            drop(metrics.drift_signs.get_or_create_owned(&[("sign", sign.name())]));
+        for sign in DriftSign::VARIANTS {
+            drop(metrics.drift_signs.get_or_create_owned(&[("sign", sign.into())]));
         }
-        Self { registry, ..metrics }
+        metrics
     }
 
     /// Counts an answered request. `route` is the pattern that its path matched.
@@ -180,14 +111,12 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts an answer of the page index.
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
-        self.index_answers.get_or_create(&[("answer", answer.name())]).inc();
+        self.index_answers.get_or_create(&[("answer", answer.into())]).inc();
     }
 
-    /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
-        self.drift_signs.get_or_create(&[("sign", sign.name())]).inc();
+        self.drift_signs.get_or_create(&[("sign", sign.into())]).inc();
     }
 
     /// Counts the items that a page leaves out.
@@ -195,56 +124,75 @@ impl Metrics {
         self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    /// Makes a call of a store and measures it.
+    /// Makes a call of a store and measures it, under the names of the store and of the call.
     pub(crate) async fn timed<T, E>(
         &self,
-        call: StoreCall,
+        store: &'static str,
+        call: &'static str,
         calling: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         let began = Instant::now();
         let result = calling.await;
-        let (store, call) = call.names();
         let outcome = if result.is_ok() { "ok" } else { "error" };
         let labels = [("store", store), ("call", call), ("outcome", outcome)];
         self.store_calls.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
         result
     }
 
-    /// All metrics, in the OpenMetrics text format. This sets two gauges: memory held by answers, and partitions of the
-    /// page index by their last answer.
+    /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under way; `answer_bytes` is
+    /// the memory held by answers; `partitions` are the partitions of the page index by their last answer, which are
+    /// left out until one is known.
     pub(super) fn text(
         &self,
+        in_flight: usize,
         answer_bytes: usize,
         partitions: &[(IndexAnswerKind, usize)],
     ) -> Result<String, std::fmt::Error> {
-        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.answer_bytes.set(gauge(answer_bytes));
-        let known: usize = partitions.iter().map(|(_, count)| count).sum();
-        for (kind, count) in partitions.iter().filter(|_| known > 0) {
-            self.index_partitions.get_or_create(&[("answer", kind.name())]).set(gauge(*count));
-            if *kind == IndexAnswerKind::Ready {
-                self.index_available.set(*count == known);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let mut present = Registry::with_prefix(PREFIX);
+        present.register("http_requests_in_flight", "Requests under way", ConstGauge::new(number(in_flight)));
+        let help = "Memory held for answers that are being made or have not been taken";
+        present.register_with_unit("http_answer", help, Unit::Bytes, ConstGauge::new(number(answer_bytes)));
+        if partitions.iter().any(|(_, count)| *count > 0) {
+            let help = "Partitions of the page index by what they answered the last time";
+            let by_answer: Family<Names<1>, Gauge> = registered(&mut present, "page_index_partitions", help);
+            for (kind, count) in partitions {
+                by_answer.get_or_create(&[("answer", kind.into())]).set(number(*count));
             }
+            let is_available = partitions.iter().all(|(kind, count)| *kind == IndexAnswerKind::Ready || *count == 0);
+            let help =
+                "Whether every partition of the page index that was asked had an answer to believe the last time";
+            present.register("page_index_available", help, ConstGauge::new(i64::from(is_available)));
         }
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        encode(&mut text, &present)?;
         Ok(text)
     }
 }
 
-fn durations() -> Histogram {
-    Histogram::new(DURATION_BUCKETS)
+/// A new metric in the registry.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// New durations in the registry, in seconds.
+fn durations<L>(registry: &mut Registry, name: &str, help: &str) -> Durations<L>
+where
+    Durations<L>: Metric + Clone,
+    L: Clone + Hash + Eq,
+{
+    let new: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
+    let durations = Family::new_with_constructor(new);
+    registry.register_with_unit(name, help, Unit::Seconds, durations.clone());
+    durations
 }
 
 fn method_name(method: &Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PATCH" => "PATCH",
-        "DELETE" => "DELETE",
-        _ => "other",
-    }
+    let known = ["GET", "HEAD", "POST", "PATCH", "DELETE"];
+    known.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -258,8 +206,7 @@ mod tests {
         let metrics = Metrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
         metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
-        metrics.in_flight.inc();
-        let text = metrics.text(7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
+        let text = metrics.text(1, 7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
         assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
         assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
         assert!(text.contains("pagemark_http_answer_bytes 7"), "{text}");
@@ -272,7 +219,7 @@ mod tests {
         let metrics = Metrics::new();
         let text = |ready, broken| {
             let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];
-            let text = metrics.text(0, &answers).unwrap();
+            let text = metrics.text(0, 0, &answers).unwrap();
             let of_the_index = |line: &&str| line.starts_with("pagemark_page_index_") && !line.contains("_answers");
             text.lines().filter(of_the_index).map(str::to_owned).collect::<BTreeSet<_>>()
         };
@@ -291,9 +238,9 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_measured_whatever_its_outcome() {
         let metrics = Metrics::new();
-        assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
-        assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
-        let text = metrics.text(0, &[]).unwrap();
+        assert_eq!(metrics.timed("table", "page", async { Ok::<_, ()>(5) }).await, Ok(5));
+        assert_eq!(metrics.timed("table", "page", async { Err::<(), _>(7) }).await, Err(7));
+        let text = metrics.text(0, 0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
             assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");

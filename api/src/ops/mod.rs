@@ -19,7 +19,6 @@ use crate::http::routing::{get, not_allowed};
 /// The paths that [`configure`] registers. They are answered under any load, and logged only at debug level.
 const PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
-/// Registers `/livez`, `/readyz` and `/metrics`.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
     let mut resource = |path: &str, route: actix_web::Route| {
         config.service(web::resource(path).route(route).default_service(not_allowed("GET, HEAD")));
@@ -29,7 +28,6 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
     resource("/metrics", get().to(scrape::metrics));
 }
 
-/// Whether a path is one of the operational paths.
 pub(crate) fn is_operational(path: &str) -> bool {
     PATHS.contains(&path)
 }

@@ -3,7 +3,11 @@
 use actix_web::{HttpResponse, http::header, web};
 
 use super::metrics::Metrics;
-use crate::{error::ApiError, http::answer_memory::AnswerMemory, store::StoreClients};
+use crate::{
+    error::ApiError,
+    http::{answer_memory::AnswerMemory, load::Load},
+    store::StoreClients,
+};
 
 /// Everything that is counted, for Prometheus.
 #[utoipa::path(
@@ -19,10 +23,11 @@ use crate::{error::ApiError, http::answer_memory::AnswerMemory, store::StoreClie
 )]
 pub(crate) async fn metrics(
     metrics: web::Data<Metrics>,
+    load: web::Data<Load>,
     memory: web::Data<AnswerMemory>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let text = metrics.text(memory.held(), &stores.index_answers()).map_err(ApiError::internal)?;
+    let text = metrics.text(load.under_way(), memory.held(), &stores.index_answers()).map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         .insert_header((header::CACHE_CONTROL, "no-store"))

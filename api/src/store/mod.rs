@@ -14,10 +14,14 @@ use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Tab
 
 use crate::ops::{
     index_watch::{IndexAnswerKind, IndexWatch},
-    metrics::{DriftSign, Metrics, StoreCall},
+    metrics::{DriftSign, Metrics},
 };
 use per_thread::PerThread;
 use table_id::TableId;
+
+/// The names of the stores in metrics.
+const TABLE: &str = "table";
+const PAGE_INDEX: &str = "page_index";
 
 /// A client of each store for each thread.
 pub(crate) struct StoreClients {
@@ -48,29 +52,23 @@ impl StoreClients {
     }
 
     /// How many partitions of the page index gave each kind of answer the last time.
-    pub(crate) fn index_answers(&self) -> [(IndexAnswerKind, usize); 5] {
+    pub(crate) fn index_answers(&self) -> Vec<(IndexAnswerKind, usize)> {
         self.index_watch.answers()
     }
 
-    /// Counts a sign of drift.
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
         self.metrics.count_drift_sign(sign);
     }
 
     /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
+        match self.metrics.timed(TABLE, "comment", self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
             }
             read => read,
         }
-    }
-
-    fn note_invalid(&self, problem: &Malformed) {
-        self.metrics.count_malformed_items(1);
-        tracing::error!(%problem, "an invalid primary item is answered as no comment");
     }
 
     /// The result of a change: an invalid primary item counts as absent.
@@ -84,9 +82,13 @@ impl StoreClients {
         }
     }
 
-    /// A page of the table.
+    fn note_invalid(&self, problem: &Malformed) {
+        self.metrics.count_malformed_items(1);
+        tracing::error!(%problem, "an invalid primary item is answered as no comment");
+    }
+
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
+        let page = self.metrics.timed(TABLE, "page", self.table.page(query)).await?;
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);
@@ -96,29 +98,26 @@ impl StoreClients {
         Ok(page)
     }
 
-    /// Creates a comment.
     pub(crate) async fn create(
         &self,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
+        self.metrics.timed(TABLE, "create", self.table.create_comment(new, idempotency)).await
     }
 
-    /// Changes a comment.
     pub(crate) async fn patch(
         &self,
         id: &CommentId,
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await;
+        let patched = self.metrics.timed(TABLE, "patch", self.table.patch_comment(id, expected, patch)).await;
         self.of_valid(patched)
     }
 
-    /// Deletes a comment.
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
+        let deleted = self.metrics.timed(TABLE, "delete", self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
     }
 
@@ -126,35 +125,34 @@ impl StoreClients {
     /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
     pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
         let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_of_product(query.product, StoreCall::PageStart, ask).await
+        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());
         let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_of_product(product, StoreCall::Position, ask).await
+        self.ask_index(self.index.partition_of(product), "position", ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_of_product(product, StoreCall::Stats, ask).await
+        self.ask_index(self.index.partition_of(product), "stats", ask).await
     }
 
-    /// The partitions of the page index.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         self.index.partitions()
     }
@@ -162,7 +160,7 @@ impl StoreClients {
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
-        self.ask_index(partition, StoreCall::Catalog, ask).await
+        self.ask_index(partition, "catalog", ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
@@ -174,26 +172,14 @@ impl StoreClients {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
+        let partitions = self.metrics.timed(PAGE_INDEX, "readiness", self.index.readiness(&table_id, now())).await?;
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
-                Err(reason) => {
-                    self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason));
-                }
+                Err(reason) => self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason)),
             }
         }
         Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
-    }
-
-    /// Asks the page index about the partition of a product.
-    async fn ask_of_product<T>(
-        &self,
-        product: &ProductId,
-        call: StoreCall,
-        ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
-    ) -> Option<T> {
-        self.ask_index(self.index.partition_of(product), call, ask).await
     }
 
     /// Asks the page index about a partition, with the table's id: without it, the owner of the page index is unknown.
@@ -201,25 +187,22 @@ impl StoreClients {
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
-        call: StoreCall,
+        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         let Some(table_id) = self.table_id.get().await else {
             self.count_answer(partition, IndexAnswerKind::Unknown, None);
             return None;
         };
-        match self.metrics.timed(call, ask(&table_id)).await {
-            Ok(Ok(answer)) => {
-                self.count_answer(partition, IndexAnswerKind::Ready, None);
-                return Some(answer);
-            }
-            Ok(Err(not_ready)) => self.count_answer(partition, IndexAnswerKind::NotReady, Some(&not_ready)),
-            Err(error) if error.is_unavailable() => {
-                self.count_answer(partition, IndexAnswerKind::Unreachable, Some(&error));
-            }
-            Err(error) => self.count_answer(partition, IndexAnswerKind::Broken, Some(&error)),
-        }
-        None
+        let answer = self.metrics.timed(PAGE_INDEX, call, ask(&table_id)).await;
+        let (kind, reason): (_, Option<&dyn Display>) = match &answer {
+            Ok(Ok(_)) => (IndexAnswerKind::Ready, None),
+            Ok(Err(not_ready)) => (IndexAnswerKind::NotReady, Some(not_ready)),
+            Err(error) if error.is_unavailable() => (IndexAnswerKind::Unreachable, Some(error)),
+            Err(error) => (IndexAnswerKind::Broken, Some(error)),
+        };
+        self.count_answer(partition, kind, reason);
+        answer.ok()?.ok()
     }
 
     fn count_answer(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use api::{PublicUrl, SiteArgs, SiteSettings, WriteToken};
+use api::{PublicUrl, SiteSettings, WriteToken};
 use indicatif::HumanCount;
 use model::{ProductId, primaries::PRIMARIES_SHARDS};
 use stream_writer::FanOut;
@@ -45,7 +45,7 @@ pub(super) struct Args {
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
     #[command(flatten)]
-    site: SiteArgs,
+    site: SiteSettings,
     /// Bearer token for writes [default: generated and printed]
     #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     write_token: Option<WriteToken>,
@@ -94,7 +94,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
-        site: SiteSettings { public_url: args.public_url, choices: args.site, comment_form: true },
+        site: SiteSettings { public_url: args.public_url, comment_form: true, ..args.site },
         fan_out: args.fan_out,
         comment_blob: args.comment_blob.comment_blob,
         repair: (args.repair_every > 0).then(|| RepairSchedule::every(Duration::from_secs(args.repair_every))),

@@ -12,10 +12,9 @@
 //! | sending | the answer is made | the system has taken all of it | with each MiB that is taken |
 //! | idle | the answer is taken | the next byte | never |
 //!
-//! While a request is handled or its answer is taken, nothing is read but a body that has a reader.
-//!
-//! A connection that misses its deadline is reset, so that the system keeps no data for it either. An idle one is
-//! closed. When less than a quarter of the places for connections is left, idle ones are kept for five seconds only.
+//! While a request is handled or its answer is taken, nothing is read but a body that has a reader. A connection that
+//! misses its deadline is reset, so that the system keeps no data for it either. An idle one is closed, and sooner when
+//! less than a quarter of the places for connections is left.
 //!
 //! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). actix would
 //! answer requests that were sent ahead (pipelined), although it has said `Connection: close`. So [`follow`] holds them,
@@ -57,29 +56,24 @@ pub(crate) use {
     stream::TimedStream,
 };
 
-/// Notes that the body of a request is read from now on.
-pub(crate) fn body_begins(request: &HttpRequest) {
-    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
-        progress.body_begins();
-    }
-}
-
-/// Notes that the body of a request was read to its end.
-pub(crate) fn body_ended(request: &HttpRequest) {
-    if let Some(progress) = request.conn_data::<Rc<Progress>>() {
-        progress.body_ended();
-    }
+/// Notes that the body of a request is read, and afterwards that it was read to its end if `reading` succeeds.
+pub(crate) async fn while_body_is_read<T, E>(
+    request: &HttpRequest,
+    reading: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(progress) = request.conn_data::<Rc<Progress>>() else { return reading.await };
+    progress.body_begins();
+    let body = reading.await?;
+    progress.body_ended();
+    Ok(body)
 }
 
 /// Records what a connection is doing while a request is on it, and accepts no request after the last answer. This
 /// layer must be around all others.
-pub(crate) async fn follow<B: MessageBody + 'static>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<BoxBody>, Error> {
+pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
     // Tests make requests without a connection.
     let Some(progress) = request.conn_data::<Rc<Progress>>().cloned() else {
-        return Ok(next.call(request).await?.map_into_boxed_body());
+        return next.call(request).await;
     };
     if progress.is_after_last.get() {
         progress.is_over.set(true);
@@ -91,25 +85,20 @@ pub(crate) async fn follow<B: MessageBody + 'static>(
     let answer = next.call(request).await;
     let is_last = client_closes || progress.has_body.get();
     progress.sending();
-    match answer {
-        Ok(mut answer) => {
-            let head = answer.response_mut().head_mut();
-            if is_last {
-                head.set_connection_type(ConnectionType::Close);
-            }
-            // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close
-            // the connection.
-            head.version = Version::HTTP_11;
-            progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
-            Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body: body.boxed(), progress })))
-        }
-        // actix turns this into a short answer, and hands it to the stream as a whole.
-        Err(error) => {
-            progress.is_after_last.set(is_last);
-            progress.answer_is_whole.set(true);
-            Err(error)
-        }
+    // actix turns an error into a short answer, and hands it to the stream as a whole.
+    let mut answer = answer.inspect_err(|_| {
+        progress.is_after_last.set(is_last);
+        progress.answer_is_whole.set(true);
+    })?;
+    let head = answer.response_mut().head_mut();
+    if is_last {
+        head.set_connection_type(ConnectionType::Close);
     }
+    // actix reuses heads and leaves the version of the previous answer in them. With version 1.0 it would close the
+    // connection.
+    head.version = Version::HTTP_11;
+    progress.is_after_last.set(head.connection_type() == ConnectionType::Close);
+    Ok(answer.map_body(|_, body| BoxBody::new(FollowedBody { body, progress })))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

@@ -202,16 +202,24 @@ impl Progress {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::{super::places::Places, *};
 
-    pub(crate) const DEADLINES: Deadlines = {
+    const DEADLINES: Deadlines = {
         let hour = Duration::from_secs(3_600);
         Deadlines { head: hour, request: hour, unread: hour, keep_alive: hour }
     };
 
     fn progress() -> Progress {
         Progress::new(DEADLINES, Places::new(1_000).take())
+    }
+
+    /// A request is answered, and the client has taken the answer.
+    fn answered(progress: &Progress, has_body: bool) {
+        progress.handling(has_body);
+        progress.sending();
+        progress.answer_is_whole.set(true);
+        progress.flushed();
     }
 
     #[test]
@@ -233,22 +241,6 @@ pub(super) mod tests {
             assert_eq!(progress.phase.get(), Phase::Receiving);
         }
         assert!(!progress.read(1));
-    }
-
-    #[test]
-    fn the_rest_of_a_body_does_not_count_as_a_head() {
-        let progress = progress();
-        progress.handling(true);
-        progress.sending();
-        progress.answer_is_whole.set(true);
-        progress.flushed();
-        assert!(progress.read(1) && progress.read(10 * HEAD_MAX_BYTES));
-        assert_eq!(progress.phase.get(), Phase::Receiving, "but it has the deadline of one");
-        progress.handling(false);
-        progress.sending();
-        progress.answer_is_whole.set(true);
-        progress.flushed();
-        assert!(progress.read(1) && !progress.read(HEAD_MAX_BYTES));
     }
 
     #[test]
@@ -304,11 +296,8 @@ pub(super) mod tests {
     #[test]
     fn after_the_last_answer_a_connection_keeps_its_place_for_moments_only() {
         let progress = progress();
-        progress.handling(true);
-        progress.sending();
-        progress.answer_is_whole.set(true);
         progress.is_after_last.set(true);
-        progress.flushed();
+        answered(&progress, true);
         assert!(progress.deadline.get() - Instant::now() <= LINGER + GRACE);
     }
 
@@ -317,9 +306,7 @@ pub(super) mod tests {
         let places = Places::new(4);
         let idle = |place: Place| {
             let progress = Progress::new(DEADLINES, place);
-            progress.sending();
-            progress.answer_is_whole.set(true);
-            progress.flushed();
+            answered(&progress, false);
             progress.deadline.get() - Instant::now() <= SCARCE_KEEP_ALIVE + GRACE
         };
         let mut taken = vec![places.take(), places.take()];

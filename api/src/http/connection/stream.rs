@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::Shutdown,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
@@ -73,8 +72,11 @@ impl TimedStream {
             if deadline <= Instant::now() {
                 let phase = self.progress.phase.get();
                 tracing::debug!(?phase, "a connection has missed its deadline");
-                if phase != Phase::Idle {
-                    self.reset();
+                // The system then drops the data that it holds for the client, as soon as the connection is dropped.
+                if phase != Phase::Idle
+                    && let Err(error) = self.io.set_zero_linger()
+                {
+                    tracing::debug!(%error, "a connection ends with what its client has not taken");
                 }
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -82,24 +84,16 @@ impl TimedStream {
         }
         Ok(())
     }
-
-    /// Makes the system drop the data that it holds for the client, as soon as the connection is dropped.
-    fn reset(&self) {
-        if let Err(error) = SockRef::from(&self.io).set_linger(Some(Duration::ZERO)) {
-            tracing::debug!(%error, "a connection ends with what its client has not taken");
-        }
-    }
 }
 
 /// Refuses a head that is too large. This happens here, because actix has no such answer before it parses.
 fn refuse_head(io: &TcpStream) {
     let mut thrown_away = 0;
     let mut buffer = [0; BODY_READ_BYTES];
-    while let Ok(bytes @ 1..) = io.try_read(&mut buffer) {
+    while thrown_away <= THROWN_AWAY_MAX_BYTES
+        && let Ok(bytes @ 1..) = io.try_read(&mut buffer)
+    {
         thrown_away += bytes;
-        if thrown_away > THROWN_AWAY_MAX_BYTES {
-            break;
-        }
     }
     if let Err(error) = io.try_write(HEAD_TOO_LARGE) {
         tracing::debug!(%error, "a head that is too large is refused without an answer");
@@ -140,13 +134,9 @@ impl AsyncRead for TimedStream {
         }
         let read_max = if this.progress.wants_body.get() { BODY_READ_BYTES } else { HEAD_READ_BYTES };
         let space = buffer.remaining().min(read_max);
-        let bytes = loop {
-            ready!(this.io.poll_read_ready(context))?;
-            match this.io.try_read(buffer.initialize_unfilled_to(space)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => break read?,
-            }
-        };
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(space));
+        ready!(Pin::new(&mut this.io).poll_read(context, &mut part))?;
+        let bytes = part.filled().len();
         buffer.advance(bytes);
         this.pause = bytes == space;
         if !this.progress.read(bytes) {
@@ -163,13 +153,7 @@ impl AsyncWrite for TimedStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check_deadline(context)?;
-        let written = loop {
-            ready!(this.io.poll_write_ready(context))?;
-            match this.io.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                written => break written?,
-            }
-        };
+        let written = ready!(Pin::new(&mut this.io).poll_write(context, bytes))?;
         this.progress.taken(written);
         Poll::Ready(Ok(written))
     }
@@ -187,59 +171,6 @@ impl AsyncWrite for TimedStream {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.check_deadline(context)?;
-        match SockRef::from(&this.io).shutdown(Shutdown::Write) {
-            // The client was faster.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
-            ended => Poll::Ready(ended),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpListener,
-    };
-
-    use super::{super::progress::tests::DEADLINES, *};
-
-    #[tokio::test]
-    async fn while_an_answer_is_not_taken_nothing_more_is_read() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (io, _) = listener.accept().await.unwrap();
-        let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1));
-        let progress = stream.progress();
-        progress.handling(false);
-        progress.sending();
-        let part = [7; 1024];
-        let mut written = 0;
-        while let Poll::Ready(bytes) =
-            poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_write(context, &part))).await
-        {
-            written += bytes.unwrap();
-        }
-        client.write_all(b"more").await.unwrap();
-        stream.io.readable().await.unwrap();
-        let mut buffer = [0; 16];
-        let mut buffer = ReadBuf::new(&mut buffer);
-        let read = poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_read(context, &mut buffer))).await;
-        assert!(read.is_pending() && buffer.filled().is_empty(), "{:?}", buffer.filled());
-
-        let taken = tokio::spawn(async move {
-            let mut all = vec![0; written + part.len()];
-            client.read_exact(&mut all).await.unwrap();
-            client
-        });
-        stream.write_all(&part).await.unwrap();
-        progress.answer_is_whole.set(true);
-        stream.flush().await.unwrap();
-        let mut more = [0; 4];
-        stream.read_exact(&mut more).await.unwrap();
-        assert_eq!(&more, b"more");
-        taken.await.unwrap();
+        Pin::new(&mut this.io).poll_shutdown(context)
     }
 }
