@@ -9,8 +9,7 @@ use std::{
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use functions::invocation::Handled;
-use futures_util::{FutureExt, StreamExt, stream};
-use local_stack::event_source_mapping::Handler;
+use futures_util::{StreamExt, stream};
 use model::{
     BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
@@ -29,7 +28,7 @@ use crate::{
             page_index::{PageIndexFault, faulty_redis},
             table::{TableFault, faulty_table},
         },
-        mappings::Mappings,
+        mappings::{Mappings, handler},
         redis_server,
         stores::{LONGEST_LANGUAGE, Stores},
     },
@@ -68,8 +67,8 @@ async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
     let runs: Vec<Run> = stream::iter(SEEDS).map(run).buffer_unordered(AT_ONCE).collect().await;
     // Every kind of fault occurred in some run, and every outcome too.
     let met: BTreeSet<&str> = runs.iter().flat_map(|run| &run.met).map(String::as_str).collect();
-    let all: Vec<String> = TableFault::ALL.iter().map(|fault| format!("{fault:?}")).collect();
-    let all = all.into_iter().chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
+    let of_table = TableFault::ALL.iter().map(|fault| format!("{fault:?}"));
+    let all = of_table.chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
     let never: Vec<String> = all.filter(|fault| !met.contains(fault.as_str())).collect();
     assert_eq!(never, Vec::<String>::new());
     let gave_up = runs.iter().filter(|run| run.quarantined > run.poisoned).count();
@@ -108,24 +107,14 @@ async fn run(seed: u64) -> Run {
     let invocations: [Arc<Invocations>; 2] =
         [1, 2].map(|handler| Arc::new(Invocations::new(seed * 2 + handler, retries == 0)));
     let [of_writer, of_indexer] = invocations.clone();
-    let handlers: [(&'static str, Handler); 2] = [
-        (
-            stream_writer::FUNCTION,
-            Arc::new(move |event, _| {
-                let (writer, invocations) = (writer.clone(), Arc::clone(&of_writer));
-                async move { invocations.call(async |deadline| writer.handle(&event, deadline).await).await }.boxed()
-            }),
-        ),
-        (
-            page_indexer::FUNCTION,
-            Arc::new(move |event, _| {
-                let (indexer, invocations) = (indexer.clone(), Arc::clone(&of_indexer));
-                async move { invocations.call(async |deadline| indexer.handle(&event, deadline).await).await }.boxed()
-            }),
-        ),
-    ];
+    let writer = handler((writer, of_writer), async |(writer, invocations), event, _| {
+        invocations.call(async |deadline| writer.handle(&event, deadline).await).await
+    });
+    let indexer = handler((indexer, of_indexer), async |(indexer, invocations), event, _| {
+        invocations.call(async |deadline| indexer.handle(&event, deadline).await).await
+    });
     let mut mappings = Mappings::default();
-    for (function, handler) in handlers {
+    for (function, handler) in [(stream_writer::FUNCTION, writer), (page_indexer::FUNCTION, indexer)] {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = retries;
         settings.maximum_record_age_seconds = None;
@@ -181,7 +170,7 @@ struct Invocations {
     counts: Mutex<Counts>,
 }
 
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 struct Counts {
     begun: usize,
     answered: usize,
@@ -215,7 +204,7 @@ impl Invocations {
 
     /// Asserts that each invocation was answered, and not much after its deadline. Returns how many reported records.
     fn reports(&self) -> usize {
-        let counts = self.counts.lock().unwrap().clone();
+        let counts = self.counts.lock().unwrap();
         assert_eq!(counts.begun, counts.answered, "a handler did not answer");
         assert!(counts.overtime < OVERTIME_MAX, "a handler went on after its deadline: {counts:?}");
         counts.reports
@@ -229,10 +218,10 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     stores.table.create_comment(comment(GIANT), None).await.unwrap();
     stores.make_too_large_for_some_duplicates(&giant).await;
     stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
-    let mut malformed = stores.table.raw_primary_item(&giant).await.unwrap().unwrap().into_inner();
-    malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
-    malformed.remove("padding");
-    stores.put_raw(malformed.into()).await;
+    let item = stores.table.raw_primary_item(&giant).await.unwrap().unwrap();
+    let pk = AttributeValue::S(comment_pk(&comment(MALFORMED).id));
+    let malformed = data::with_attribute(&item, "pk", Some(pk));
+    stores.put_raw(data::with_attribute(&malformed, "padding", None)).await;
     delete(stores, MALFORMED).await;
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {} text", misplaced_key(stores))).await;
     [GIANT, MALFORMED, MISPLACED].map(str::to_owned).into()

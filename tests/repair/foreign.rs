@@ -2,20 +2,23 @@
 //! other such item implies nothing, and the report names it for a person. Functions, API and repair job agree on the
 //! distinction.
 
-use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
+use model::{
+    CommentId, FilterKey,
+    item::{PlacedComment, PrimaryItem, attribute},
+    journal::JournalEntry,
+    plan::reconcile::DriftKind,
+};
 use process::now;
-use repair_job::{Report, exit};
-use serde_dynamo::AttributeValue;
+use repair_job::{Job, Report, exit};
+use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use table::{Guarded, TableConfig};
+use table::Guarded;
 use tokio::time::{Duration, Instant};
 
-use super::{assert_clean, job, product, settings, whole};
+use super::{HeldRun, assert_clean, job, product, settings, whole};
 use crate::fixture::{
-    WAIT_MAX,
     api::Served,
-    data,
-    gate::{self, Gate},
+    damage, data, gate,
     http::{Http, ids, product_path},
     stores::Stores,
 };
@@ -34,9 +37,8 @@ async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     stores.table.delete_comment(&model.id, None).await.unwrap();
     let id = data::comment_id(&format!("foreign-{number}"));
     let cd = format!("{}#{id}", model.created_at);
-    item.extend(
-        [("pk", format!("COMMENT#{id}")), ("cd", cd)].map(|(name, value)| (name.to_owned(), AttributeValue::S(value))),
-    );
+    let key = [("pk", format!("COMMENT#{id}")), ("cd", cd)];
+    item.extend(key.map(|(name, value)| (name.to_owned(), AttributeValue::S(value))));
     item.insert("votes".to_owned(), AttributeValue::N("7".to_owned()));
     for name in [attribute::REVISION, attribute::SHARD, attribute::PCD] {
         item.remove(name);
@@ -45,8 +47,22 @@ async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     id
 }
 
-fn serve(stores: &Stores) -> Served {
-    Served::of(stores)
+/// Delivers the last record to both functions.
+async fn deliver_last(stores: &Stores) {
+    let records = stores.records().await;
+    stores.deliver(&records[records.len() - 1..]).await;
+}
+
+/// The comment of an item that only lacks its revision.
+fn incomplete(item: &Item) -> PlacedComment {
+    let PrimaryItem::Incomplete(placed, _) = PrimaryItem::read(item) else { panic!("{item:?}") };
+    placed
+}
+
+/// The journal's entries about a comment.
+async fn entries_about(stores: &Stores, id: &CommentId) -> Vec<JournalEntry> {
+    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
+    entries.into_iter().filter(|entry| entry.id == *id).collect()
 }
 
 /// What the API shows: the comment's status, the ids on the product's first page, and its total.
@@ -79,7 +95,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert!(one == other && one.contains(&named), "{one}");
         stores.assert_invariants_beside(&[&id]).await;
 
-        let api = serve(&stores);
+        let api = Served::of(&stores);
         let http = &api.http;
         assert_eq!(shown(http, &id).await, (404, vec![fine.id.to_string()], json!(1)));
         assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 404);
@@ -103,8 +119,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert_eq!((status, listed.len(), total), (200, 2, json!(2)));
         let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
         assert_eq!(item["votes"], AttributeValue::N("7".to_owned()), "what the tool wrote stays");
-        let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
-        assert_eq!(entries.iter().filter(|entry| entry.id == id).count(), 1, "{entries:?}");
+        assert_eq!(entries_about(&stores, &id).await.len(), 1);
         assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 200);
         api.finish().await;
         job(&stores, true).quarantine(&quarantine).await;
@@ -118,7 +133,7 @@ async fn a_comment_that_loses_a_key_of_the_index_is_unranked_until_it_is_taken_o
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let api = serve(&stores);
+    let api = Served::of(&stores);
     for (name, value) in [
         (attribute::SHARD, None),
         (attribute::SHARD, text("64")),
@@ -127,8 +142,7 @@ async fn a_comment_that_loses_a_key_of_the_index_is_unranked_until_it_is_taken_o
     ] {
         let before = stores.table.comment(&comment.id).await.unwrap().unwrap().revision;
         stores.break_primary_item(&comment.id, name, value).await;
-        let records = stores.records().await;
-        stores.deliver(&records[records.len() - 1..]).await;
+        deliver_last(&stores).await;
         stores.assert_invariants_beside(&[&comment.id]).await;
         assert!(reasons(&stores).iter().any(|reason| reason.contains(&format!("attribute {name}: "))), "{name}");
         assert_eq!(shown(&api.http, &comment.id).await, (404, vec![], json!(0)), "{name}");
@@ -148,13 +162,9 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
     let id = put_incomplete(&stores, 1).await;
     stores.deliver_all().await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
-        panic!("{item:?}")
-    };
     let soon = Instant::now() + Duration::from_secs(60);
-    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Done);
-    let records = stores.records().await;
-    stores.deliver(&records[records.len() - 1..]).await;
+    assert_eq!(stores.table.take_over(&incomplete(&item), &item, soon).await.unwrap(), Guarded::Done);
+    deliver_last(&stores).await;
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -164,10 +174,10 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
     let item = stores.table.raw_primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
-        panic!("{item:?}")
+    let take_over = async || {
+        let soon = Instant::now() + Duration::from_secs(60);
+        stores.table.take_over(&incomplete(&item), &item, soon).await.unwrap()
     };
-    let soon = Instant::now() + Duration::from_secs(60);
     for (name, value) in [
         (attribute::RATING, Some(AttributeValue::N("2".to_owned()))),
         (attribute::LANGUAGE, text("fr")),
@@ -181,15 +191,13 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
         stores.put_raw(item.clone()).await;
         stores.break_primary_item(&id, name, value).await;
         let edited = stores.table.items_of(&id).await.unwrap();
-        assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed, "{name}");
+        assert_eq!(take_over().await, Guarded::Changed, "{name}");
         assert_eq!(stores.table.items_of(&id).await.unwrap(), edited, "{name}");
     }
-    let key = model::FilterKey::primary(product(1));
-    crate::fixture::damage::delete(&stores, &id, &key).await;
-    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed);
+    damage::delete(&stores, &id, &FilterKey::primary(product(1))).await;
+    assert_eq!(take_over().await, Guarded::Changed);
     assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
-    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
-    assert!(entries.iter().all(|entry| entry.id != id), "{entries:?}");
+    assert_eq!(entries_about(&stores, &id).await, []);
     stores.finish().await;
 }
 
@@ -197,27 +205,16 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
 async fn an_edit_during_a_run_is_what_is_taken_over() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(0);
-    let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
-    let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
-    let table = table::Table::connect(&config).await;
-    let meter = table::capacity::Meter::default();
-    let run = tokio::spawn({
-        let job = repair_job::Job::new(table, stores.index.clone(), settings(true), meter, repair_job::Stop::default());
-        let id = id.clone();
-        async move { job.check(&id, None).await }
-    });
-    gate.wait_until_holding("the take-over").await;
+    let checked = id.clone();
+    let check = async move |job: Job| job.check(&checked, None).await;
+    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 0), settings(true), check).await;
     stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
-    gate.open();
-    let checked = run.await.unwrap();
+    let checked = run.finish().await;
     assert_eq!(checked.report.drifted[&DriftKind::IncompleteItem], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
     assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
-    let entries = stores.table.journal(now().plus_ms(-HOUR_MS), now().plus_ms(HOUR_MS)).await.unwrap();
-    let after = entries.into_iter().find(|entry| entry.id == id).and_then(|entry| entry.after);
-    assert_eq!(after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
+    let entry = entries_about(&stores, &id).await.swap_remove(0);
+    assert_eq!(entry.after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -240,20 +237,16 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
     let stores = Stores::start_ready().await;
     let (broken, fine) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(6, product(1)).await);
     stores.deliver_all().await;
-    let api = serve(&stores);
+    let api = Served::of(&stores);
     for (name, value) in faults() {
         let before = stores.quarantined_batches().len();
         let right = stores.break_primary_item(&broken.id, name, value).await;
-        let records = stores.records().await;
-        stores.deliver(&records[records.len() - 1..]).await;
+        deliver_last(&stores).await;
         stores.assert_invariants_beside(&[&broken.id]).await;
         assert_eq!(stores.quarantined_batches().len(), before + 2, "{name}");
         let named = format!("attribute {name}: ");
-        assert!(
-            reasons(&stores).iter().filter(|reason| reason.contains(&named)).count() >= 2,
-            "{:?}",
-            reasons(&stores)
-        );
+        let reasons = reasons(&stores);
+        assert!(reasons.iter().filter(|reason| reason.contains(&named)).count() >= 2, "{reasons:?}");
         assert_eq!(shown(&api.http, &broken.id).await, (404, vec![fine.id.to_string()], json!(1)), "{name}");
         let filtered = format!("{}/comments?language={}", product_path("product/1"), broken.language);
         assert_eq!(api.http.get(&filtered).await.expect(200)["total"], 0, "{name}");

@@ -1,22 +1,19 @@
 //! Runs of `recent` and `quarantine` are killed between any two of their writes: duplicates, rank entries, watermarks,
 //! the quarantine. The next run repairs what they left.
 
-use functions::{Quarantine, quarantine::Reason};
+use functions::Quarantine;
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use repair_job::exit;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    assert_clean, job,
-    process::{begin, kill_at},
-    product, whole,
+    process::{complete, kill_at},
+    product, quarantine_batch,
 };
 use crate::fixture::{
     gate::{self, Gate},
     s3::{BUCKET, S3},
     stores::Stores,
-    wait_for,
 };
 
 /// How often a run is killed at each kind of write.
@@ -25,21 +22,9 @@ const ROUNDS: u64 = 3;
 /// Comments created before each run.
 const COMMENTS: u64 = 6;
 
-async fn create(stores: &Stores, round: u64) {
-    for number in 0..COMMENTS {
-        let number = round * COMMENTS + number;
-        stores.create_numbered(number, product(number)).await;
-    }
-}
-
-/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it.
-async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arguments: &[&str]) {
-    let last = wait_for("the end of the lease", async || {
-        let ended = begin(stores, variables, arguments).await.end().await;
-        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
-    });
-    let last = last.await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+/// Creates the comments of a run.
+async fn create(stores: &Stores, run: u64) {
+    stores.create_all(run * COMMENTS..(run + 1) * COMMENTS, product).await;
 }
 
 #[tokio::test]
@@ -64,9 +49,7 @@ async fn the_next_run_completes_a_killed_run_of_recent() {
     }
     println!("killed at duplicates, ranks, the watermark, scripts: {kills:?}");
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
-    run_to_the_end(&stores, &[], &arguments).await;
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
@@ -76,12 +59,6 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");
     let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
-    let reason = Reason {
-        function: "stream-writer".to_owned(),
-        condition: "RetryAttemptsExhausted".to_owned(),
-        detail: "Unhandled".to_owned(),
-        invoke_count: 21,
-    };
     let mut random = StdRng::seed_from_u64(112);
     let arguments = ["quarantine", "--apply"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
@@ -101,7 +78,7 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
             let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
             given_up += records.len();
             for batch in records.chunks(2) {
-                quarantine.put(&reason, &json!({ "Records": batch })).await.unwrap();
+                quarantine_batch(&quarantine, batch).await;
             }
             let count = random.random_range(0..2);
             kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
@@ -109,9 +86,7 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
     }
     println!("killed at duplicates, ranks, removals: {kills:?}");
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
-    run_to_the_end(&stores, &variables, &arguments).await;
+    complete(&stores, &variables, &arguments).await;
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
     stores.finish().await;
 }

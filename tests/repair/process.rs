@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use model::CommentId;
+use itertools::Itertools;
+use model::{Comment, CommentId};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, job, whole};
+use super::{assert_clean, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, inflict},
+    damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
     gate::{self, Gate},
     program::{Ended, Program},
-    runtime_api::Outcome,
     stores::Stores,
     wait_for,
 };
@@ -25,21 +25,26 @@ const KILLS: usize = 12;
 const DAMAGED: usize = 8;
 
 /// Starts a command with variables that name its stores, as an operator would.
-pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
+async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
-pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
+async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
 }
 
-/// Runs a command after the lease of a killed run has expired.
-pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Ended {
-    wait_for("the end of the lease", async || {
-        let ended = run(stores, arguments).await;
+/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it. So the
+/// invariants hold, and an audit finds nothing.
+pub(super) async fn complete(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Ended {
+    let last = wait_for("the end of the lease", async || {
+        let ended = begin(stores, others, arguments).await.end().await;
         if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
     })
-    .await
+    .await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+    stores.assert_invariants().await;
+    assert_clean(&job(stores, false).audit(whole()).await);
+    last
 }
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
@@ -73,22 +78,25 @@ fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'g
     [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
-/// Creates comments with damage of every kind.
-async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
-    let mut random = StdRng::seed_from_u64(seed);
-    let comments = stores.create_all(0..40, super::product).await;
+/// Starts stores with forty comments.
+async fn start() -> (Stores, Vec<Comment>) {
+    let stores = Stores::start_ready().await;
+    let comments = stores.create_all(0..40, product).await;
     stores.deliver_all().await;
+    (stores, comments)
+}
+
+/// Starts stores with damage of every kind. Returns the ids of the comments.
+async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
+    let (stores, comments) = start().await;
     let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
-    for (comment, damage) in comments.iter().zip(kinds) {
-        inflict(stores, &mut random, comment, damage).await;
-    }
-    comments.into_iter().map(|comment| comment.id).collect()
+    inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds)).await;
+    (stores, comments.into_iter().map(|comment| comment.id).collect())
 }
 
 #[tokio::test]
 async fn each_commands_exit_code_and_report_say_what_it_found() {
-    let stores = Stores::start_ready().await;
-    let ids = damaged(&stores, 71).await;
+    let (stores, ids) = start_damaged(71).await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
     assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
     let report = looked.json();
@@ -144,44 +152,34 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_any_write() {
-    let stores = Stores::start_ready().await;
+    let (stores, comments) = start().await;
     let mut random = StdRng::seed_from_u64(72);
-    let comments = stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
-    let (table, index) = (
-        Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await,
-        Gate::start(&stores.redis_url, gate::EDITS).await,
-    );
+    let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     let mut kills = 0;
     for kill in 0..KILLS {
         // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is
         // gone, like a write delayed by the network.
         let gate = if kill % 2 == 0 { &table } else { &index };
         // Give each run something to write.
-        for comment in comments.sample(&mut random, DAMAGED) {
-            for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
-                inflict(&stores, &mut random, comment, damage).await;
-            }
-        }
+        let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
+        let damages = damaged.into_iter().cartesian_product([Damage::AlterDuplicate, Damage::DropRanks]);
+        inflict_all(&stores, &mut random, damages).await;
         let count = random.random_range(0..4);
         kills += usize::from(kill_at(&stores, &through(&table, &index), gate, count, &arguments).await);
     }
     assert!(kills >= KILLS * 3 / 4, "only {kills} runs were killed");
-    let last = run_when_free(&stores, &arguments).await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 76).await;
+    let (stores, _) = start_damaged(76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
-    let (table, index) =
-        (Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
+    let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
+    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
     let mut kills = 0;
     for count in 1..6 {
@@ -189,25 +187,20 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
     }
     assert!(kills >= 3, "only {kills} runs were killed");
     // The audit resumes from the checkpoints. A checkpoint ahead of the work would leave damage.
-    let last = run_when_free(&stores, &arguments).await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
-    let stores = Stores::start_ready().await;
-    stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
+    let (stores, _) = start().await;
     let arguments = ["rebuild", "--segments", "2", "--apply"];
-    let (table, index) =
-        (Gate::start(&stores.redis_url, gate::SCANS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
+    let scans = Gate::start(&stores.redis_url, gate::SCANS).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
     let engine = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
     let mut kills = 0;
-    for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
+    for (gate, count) in [(&scans, 0), (&edits, 0), (&scans, 1), (&edits, 1)] {
         kills += usize::from(kill_at(&stores, &through(&engine, gate), gate, count, &arguments).await);
         // The held write arrives after its process is gone.
         println!("killed after {count}: {} partitions without a marker", unmarked().await);
@@ -215,19 +208,15 @@ async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
         assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
     }
     assert!(kills >= 2, "only {kills} runs were killed");
-    let last = run_when_free(&stores, &arguments).await;
+    let last = complete(&stores, &[], &arguments).await;
     assert_eq!(last.code(), 0, "{last:?}");
     assert_eq!(unmarked().await, 0);
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
-    let stores = Stores::start_ready().await;
-    stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
+    let (stores, _) = start().await;
     let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
@@ -240,19 +229,16 @@ async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
         assert_eq!(status.index.unwrap().ready, 0, "killed after {count}");
         assert_eq!(job(&stores, true).recent().await.exit_code(), exit::SKIPPED);
     }
-    let last = run_when_free(&stores, &rebuild).await;
+    let last = complete(&stores, &[], &rebuild).await;
     assert_eq!(last.code(), 0, "{last:?}");
     assert!(last.stdout.contains("40 comments"), "{last:?}");
-    stores.assert_invariants().await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 73).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
+    let (stores, _) = start_damaged(73).await;
+    let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let arguments = ["audit", "--segments", "1", "--apply", "--json"];
     // A lease long enough not to expire on a busy machine.
     let others = [("PAGEMARK_DYNAMODB_URL", &*gate.url), ("PAGEMARK_REPAIR_LEASE", "1m")];
@@ -278,10 +264,8 @@ async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
 
 #[tokio::test]
 async fn a_signal_ends_a_run_cleanly() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 74).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
+    let (stores, _) = start_damaged(74).await;
+    let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
     let stopped = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
     gate.wait_until_holding("the run's writes").await;
@@ -302,10 +286,10 @@ async fn a_signal_ends_a_run_cleanly() {
 #[tokio::test]
 async fn the_function_rebuilds_the_page_index_on_request() {
     let stores = Stores::start().await;
-    stores.create_all(0..20, super::product).await;
+    stores.create_all(0..20, product).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let rebuild = json!({ "command": "rebuild" }).to_string();
-    let Outcome::Response(answer) = function.invoke(rebuild, function::TIMEOUT).await else { panic!("it failed") };
+    let answer = function.respond(rebuild, function::TIMEOUT).await;
     assert_eq!(answer["runs"].as_array().unwrap().len(), 1, "{answer}");
     let run = &answer["runs"][0];
     assert_eq!((&run["command"], &run["exit_code"]), (&json!("rebuild"), &json!(0)), "{run}");
@@ -320,15 +304,12 @@ async fn the_function_rebuilds_the_page_index_on_request() {
 
 #[tokio::test]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 75).await;
+    let (stores, _) = start_damaged(75).await;
     let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
     let function = Function::start("repair-job", variables).await;
     let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }).to_string();
     for is_first in [true, false] {
-        let Outcome::Response(answer) = function.invoke(event.clone(), function::TIMEOUT).await else {
-            panic!("the function failed")
-        };
+        let answer = function.respond(event.clone(), function::TIMEOUT).await;
         let commands: Vec<&str> =
             answer["runs"].as_array().unwrap().iter().map(|run| run["command"].as_str().unwrap()).collect();
         assert_eq!(commands, ["recent", "quarantine", "audit"]);
@@ -337,7 +318,7 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
         stores.assert_invariants().await;
     }
     // The second invocation has too little time, so it stops before it begins.
-    let Outcome::Response(answer) = function.invoke(event, Duration::from_secs(14)).await else { panic!("it failed") };
+    let answer = function.respond(event, Duration::from_secs(14)).await;
     assert_eq!(answer["runs"][0]["stopped"]["reason"], "time_is_up", "{answer}");
     let ended = function.finish().await;
     let metrics = ended.metrics();

@@ -1,53 +1,35 @@
 //! A run that cannot complete says so, records nothing as checked that it has not read, and still makes progress.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
-use functions::quarantine::Reason;
 use model::plan::reconcile::DriftKind;
-use page_index::{PageIndex, PageIndexConfig};
 use process::now;
+use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Asked, Job, JobSettings, Stop, StopReason, exit};
 use serde_json::{Value, json};
 use table::{Table, TableConfig, capacity::Meter};
 
-use super::{assert_clean, job, job_with, product, settings, whole};
+use super::{
+    HeldRun, assert_clean, end_redis, job, job_of, job_with, no_overlap, patient, product, quarantine_batch, recent,
+    restart_redis, settings, whole,
+};
 use crate::fixture::{
-    damage::{Damage, inflict},
+    damage::{Damage, inflict_all},
+    data,
     faults::table::{TableFault, chosen_faults_table},
     gate::{self, Gate},
     invariants::Contents,
-    redis_server::OwnRedis,
     stores::Stores,
     wait_for,
 };
-use rand::{SeedableRng, rngs::StdRng};
 
 /// More comments than a run must check before it may advance its watermarks.
 const MANY: u64 = 1_100;
 /// Number of comments repaired before the run is stopped.
 const BEFORE_THE_STOP: usize = 900;
-
-/// A job whose calls to the table pass a gate.
-async fn job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
-    let config = TableConfig {
-        attempt_timeout: Duration::from_millis(400),
-        call_timeout: Duration::from_millis(400),
-        max_attempts: 1,
-        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
-    };
-    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
-}
-
-/// Like [`job_through`], but with long time-outs.
-pub(super) async fn patient_job_through(stores: &Stores, gate: &Gate, settings: JobSettings, stop: Stop) -> Job {
-    let time = Duration::from_secs(120);
-    let config = TableConfig {
-        attempt_timeout: time,
-        call_timeout: time,
-        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
-    };
-    Job::new(Table::connect(&config).await, stores.index.clone(), settings, Meter::default(), stop)
-}
 
 #[tokio::test]
 async fn no_watermark_passes_comments_that_an_unavailable_table_did_not_return() {
@@ -55,9 +37,15 @@ async fn no_watermark_passes_comments_that_an_unavailable_table_did_not_return()
     let before = now().plus_ms(-1_000);
     stores.table.advance_watermark(before).await.unwrap();
     stores.create_all(0..10, product).await;
-    let gate = Gate::start(&stores.engine_url(), gate::COMMENTS).await;
-    gate.hold_after(0);
-    let report = job_through(&stores, &gate, settings(true), Stop::default()).await.recent().await;
+    let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 0).await;
+    let config = TableConfig {
+        attempt_timeout: Duration::from_millis(400),
+        call_timeout: Duration::from_millis(400),
+        max_attempts: 1,
+        ..TableConfig::new(stores.table.name(), Some(gate.url.clone()))
+    };
+    let impatient = job_of(Table::connect(&config).await, stores.index.clone(), settings(true));
+    let report = impatient.recent().await;
     assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
     assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
     gate.open();
@@ -74,22 +62,15 @@ async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     let before = now();
     stores.table.advance_watermark(before).await.unwrap();
     stores.create_all(0..MANY, product).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(BEFORE_THE_STOP);
-    let no_overlap = JobSettings { overlap: Duration::ZERO, lease: Duration::from_secs(60), ..settings(true) };
-    let stop = Stop::default();
-    let stopped = patient_job_through(&stores, &gate, no_overlap.clone(), stop.clone()).await;
-    let run = tokio::spawn(async move { stopped.recent().await });
-    gate.wait_until_holding("the run's writes").await;
-    stop.ask();
-    gate.open();
-    let report = run.await.unwrap();
+    let exact = JobSettings { overlap: Duration::ZERO, ..patient() };
+    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, BEFORE_THE_STOP), exact.clone(), recent).await;
+    let report = run.stop().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
-    let under_way = u64::try_from(BEFORE_THE_STOP + no_overlap.concurrency).unwrap();
+    let under_way = u64::try_from(BEFORE_THE_STOP + exact.concurrency).unwrap();
     assert!(report.checked <= under_way, "it goes on after it was stopped: {report}");
     let watermark = stores.table.watermark().await.unwrap().unwrap();
     assert!(watermark > before, "it would begin anew every hour: {report}");
-    let report = job_with(&stores, no_overlap, Stop::default()).recent().await;
+    let report = job_with(&stores, exact, Stop::default()).recent().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     assert!(report.checked < MANY, "it has begun anew: {report}");
     stores.assert_invariants().await;
@@ -102,14 +83,11 @@ async fn a_run_whose_lease_expires_ends_and_stores_no_record() {
     let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
     stores.create_all(0..40, product).await;
-    let updates = Gate::start(&stores.engine_url(), gate::UPDATES).await;
-    let writes = Gate::start(&updates.url, gate::TRANSACTIONS).await;
-    updates.hold_after(0);
-    writes.hold_after(2);
-    let short =
-        JobSettings { lease: Duration::from_secs(5), overlap: Duration::ZERO, concurrency: 1, ..settings(true) };
-    let first = patient_job_through(&stores, &writes, short.clone(), Stop::default()).await;
-    let first = tokio::spawn(async move { first.recent().await });
+    let updates = Gate::holding(&stores.engine_url(), gate::UPDATES, 0).await;
+    let writes = Gate::holding(&updates.url, gate::TRANSACTIONS, 2).await;
+    let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..no_overlap() };
+    let first = job_of(stores.table_at(&writes.url).await, stores.index.clone(), short.clone());
+    let first = tokio::spawn(recent(first));
     writes.wait_until_holding("the first run's writes").await;
     let second = wait_for("the end of the lease", async || {
         let report = job_with(&stores, short.clone(), Stop::default()).recent().await;
@@ -130,19 +108,13 @@ async fn a_run_whose_lease_expires_ends_and_stores_no_record() {
 
 #[tokio::test]
 async fn an_audit_without_redis_repairs_duplicates_but_does_not_count() {
-    let redis = OwnRedis::start().await;
-    let mut stores = Stores::start_on(redis.server.url()).await;
-    stores.rebuild().await;
-    let mut random = StdRng::seed_from_u64(61);
+    let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let comments = stores.create_all(0..6, product).await;
     stores.deliver_all().await;
-    inflict(&stores, &mut random, &comments[0], Damage::DropDuplicates).await;
-    inflict(&stores, &mut random, &comments[1], Damage::DropRanks).await;
-    let mut raw = redis.connection().await;
-    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
-    redis.kill().await;
-    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
-    stores.index = PageIndex::connect(&impatient).unwrap();
+    let damages = comments.iter().zip([Damage::DropDuplicates, Damage::DropRanks]);
+    inflict_all(&stores, &mut StdRng::seed_from_u64(61), damages).await;
+    redis.ask::<()>("SAVE").await;
+    end_redis(&redis, &mut stores).await;
     let report = job(&stores, true).audit(whole()).await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 0.0);
@@ -150,8 +122,7 @@ async fn an_audit_without_redis_repairs_duplicates_but_does_not_count() {
     let invoked = repair_job::invoked(&job(&stores, true), &quarantine, whole(), Asked::Hourly).await;
     let metrics: Value = serde_json::from_str(&repair_job::metrics_line(&invoked, "Pagemark")).unwrap();
     assert_eq!((&metrics["IndexReachable"], &metrics["IndexWatermarkAge"]), (&json!(0), &Value::Null), "{metrics}");
-    redis.server.restart().await.unwrap();
-    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    restart_redis(&redis, &mut stores).await;
     let report = job(&stores, true).audit(whole()).await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 1.0);
@@ -164,30 +135,16 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     stores.create_all(0..4, product).await;
     let records: Vec<Value> = stores.lambda_records().await;
     let quarantine = stores.quarantine();
-    let reason = Reason {
-        function: "stream-writer".to_owned(),
-        condition: "RetryAttemptsExhausted".to_owned(),
-        detail: "Unhandled".to_owned(),
-        invoke_count: 21,
-    };
-    quarantine.put(&reason, &json!({ "Records": records })).await.unwrap();
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
-    let one_by_one = JobSettings { concurrency: 1, lease: Duration::from_secs(60), ..settings(true) };
-    let stop = Stop::default();
-    let stopped = patient_job_through(&stores, &gate, one_by_one, stop.clone()).await;
-    let run = tokio::spawn({
-        let quarantine = quarantine.clone();
-        async move { stopped.quarantine(&quarantine).await }
-    });
-    gate.wait_until_holding("the run's writes").await;
-    stop.ask();
-    gate.open();
-    let report = run.await.unwrap();
+    quarantine_batch(&quarantine, &records).await;
+    let one_by_one = JobSettings { concurrency: 1, ..patient() };
+    let of_run = quarantine.clone();
+    let run = async move |job: Job| job.quarantine(&of_run).await;
+    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, run).await;
+    let report = run.stop().await;
     assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
     assert_eq!((report.checked, &*report.notes), (2, &["0 batches removed, 1 kept".to_owned()][..]), "{report}");
     let checked = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
-    let checked = checked.check(&model::CommentId::parse("c0003").unwrap(), None).await.report;
+    let checked = checked.check(&data::comment_id("c0003"), None).await.report;
     assert_eq!((checked.exit_code(), checked.checked), (exit::SKIPPED, 0), "{checked}");
     let report = job(&stores, true).quarantine(&quarantine).await;
     assert_eq!((report.exit_code(), report.checked), (exit::DRIFT_FOUND, 4), "{report}");
@@ -228,14 +185,10 @@ async fn repairs_of_a_skipped_comment_are_reported() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     // Every call fails once the duplicates have been written.
-    let is_written = std::sync::atomic::AtomicBool::new(false);
+    let is_written = AtomicBool::new(false);
     let stop = Stop::default();
     let silent = job_with_faults(&stores, stop.clone(), move |body| {
-        use std::sync::atomic::Ordering;
-        let was_written = is_written.load(Ordering::Relaxed);
-        if body.contains("TransactItems") {
-            is_written.store(true, Ordering::Relaxed);
-        }
+        let was_written = is_written.fetch_or(body.contains("TransactItems"), Ordering::Relaxed);
         if was_written {
             stop.ask();
         }

@@ -1,5 +1,6 @@
-//! No watermark passes an unread entry of the journal. An entry that arrives late, but within the settle delay, is
-//! found without any overlap. The handlers do not run, so `recent` alone writes all derived data.
+//! The time-outs of writes bound how late an entry of the journal arrives, and the settle delay is longer. So no
+//! watermark passes an entry that arrives later, even without an overlap. The handlers do not run: `recent` alone writes
+//! all derived data.
 
 use std::{
     sync::{
