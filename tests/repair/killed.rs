@@ -3,11 +3,10 @@
 
 use functions::Quarantine;
 use process::now;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
 use super::{
-    process::{complete, kill_at},
+    process::{complete, kill_in_turn},
     product, quarantine_batch,
 };
 use crate::fixture::{
@@ -31,7 +30,6 @@ async fn create(stores: &Stores, run: u64) {
 async fn the_next_run_completes_a_killed_run_of_recent() {
     let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
-    let mut random = StdRng::seed_from_u64(111);
     let arguments = ["recent", "--apply", "--settle", "0s"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let watermark = Gate::start(&duplicates.url, gate::WATERMARKS).await;
@@ -39,15 +37,8 @@ async fn the_next_run_completes_a_killed_run_of_recent() {
     let scripts = Gate::start(&ranks.url, gate::SCRIPTS).await;
     let variables = [("PAGEMARK_DYNAMODB_URL", &*watermark.url), ("PAGEMARK_REDIS_URL", &*scripts.url)];
     let gates = [(&duplicates, 0..3), (&ranks, 0..3), (&watermark, 1..3), (&scripts, 0..9)];
-    let mut kills = [0; 4];
-    for round in 0..ROUNDS {
-        for (kind, (gate, counts)) in gates.iter().enumerate() {
-            create(&stores, round * 4 + u64::try_from(kind).unwrap()).await;
-            let count = random.random_range(counts.clone());
-            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
-        }
-    }
-    println!("killed at duplicates, ranks, the watermark, scripts: {kills:?}");
+    let prepare = async |run| create(&stores, run).await;
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 111), &arguments, prepare).await;
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
     complete(&stores, &[], &arguments).await;
     stores.finish().await;
@@ -59,7 +50,6 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");
     let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
-    let mut random = StdRng::seed_from_u64(112);
     let arguments = ["quarantine", "--apply"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
@@ -70,21 +60,17 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
         ("PAGEMARK_QUARANTINE", &*place),
         ("PAGEMARK_S3_URL", &*removals.url),
     ];
-    let gates = [&duplicates, &ranks, &removals];
-    let (mut kills, mut given_up) = ([0; 3], 0);
-    for round in 0..ROUNDS {
-        for (kind, gate) in gates.iter().enumerate() {
-            create(&stores, round * 3 + u64::try_from(kind).unwrap()).await;
-            let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
-            given_up += records.len();
-            for batch in records.chunks(2) {
-                quarantine_batch(&quarantine, batch).await;
-            }
-            let count = random.random_range(0..2);
-            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
+    let gates = [&duplicates, &ranks, &removals].map(|gate| (gate, 0..2));
+    let mut given_up = 0;
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 112), &arguments, async |run| {
+        create(&stores, run).await;
+        let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
+        given_up += records.len();
+        for batch in records.chunks(2) {
+            quarantine_batch(&quarantine, batch).await;
         }
-    }
-    println!("killed at duplicates, ranks, removals: {kills:?}");
+    });
+    let kills = kills.await;
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
     complete(&stores, &variables, &arguments).await;
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());

@@ -1,6 +1,6 @@
 //! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use itertools::Itertools;
 use model::{Comment, CommentId};
@@ -18,8 +18,8 @@ use crate::fixture::{
     wait_for,
 };
 
-/// How often a run is killed before it may complete.
-const KILLS: usize = 12;
+/// How often a run is killed at each kind of write.
+const ROUNDS: u64 = 6;
 
 /// Comments damaged before each run.
 const DAMAGED: usize = 8;
@@ -49,7 +49,7 @@ pub(super) async fn complete(stores: &Stores, others: &[(&'static str, &str)], a
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
 /// end. Returns whether the run was killed.
-pub(super) async fn kill_at(
+async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
     gate: &Gate,
@@ -71,6 +71,27 @@ pub(super) async fn kill_at(
         if is_held { Err(()) } else { Ok(ended.is_none()) }
     })
     .await
+}
+
+/// Kills runs at each kind of write in turn, `rounds` times. Each gate comes with how many writes may pass. Before a run,
+/// `prepare` gets the number of the run. Returns how many runs were killed at each kind.
+pub(super) async fn kill_in_turn(
+    stores: &Stores,
+    variables: &[(&'static str, &str)],
+    gates: &[(&Gate, Range<usize>)],
+    (rounds, seed): (u64, u64),
+    arguments: &[&str],
+    mut prepare: impl AsyncFnMut(u64),
+) -> Vec<usize> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut kills = vec![0; gates.len()];
+    for (run, (kind, (gate, counts))) in (0..rounds).flat_map(|_| gates.iter().enumerate()).enumerate() {
+        prepare(u64::try_from(run).unwrap()).await;
+        let count = random.random_range(counts.clone());
+        kills[kind] += usize::from(kill_at(stores, variables, gate, count, arguments).await);
+    }
+    println!("{kills:?} of {rounds} runs of {arguments:?} were killed at each kind of write");
+    kills
 }
 
 /// The variables that send a run through two gates.
@@ -157,19 +178,16 @@ async fn the_next_run_completes_an_audit_killed_at_any_write() {
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
     let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let index = Gate::start(&stores.redis_url, gate::EDITS).await;
-    let mut kills = 0;
-    for kill in 0..KILLS {
-        // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is
-        // gone, like a write delayed by the network.
-        let gate = if kill % 2 == 0 { &table } else { &index };
+    // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is gone,
+    // like a write delayed by the network.
+    let (variables, gates) = (through(&table, &index), [(&table, 0..4), (&index, 0..4)]);
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 72), &arguments, async |_| {
         // Give each run something to write.
         let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
         let damages = damaged.into_iter().cartesian_product([Damage::AlterDuplicate, Damage::DropRanks]);
         inflict_all(&stores, &mut random, damages).await;
-        let count = random.random_range(0..4);
-        kills += usize::from(kill_at(&stores, &through(&table, &index), gate, count, &arguments).await);
-    }
-    assert!(kills >= KILLS * 3 / 4, "only {kills} runs were killed");
+    });
+    assert!(kills.await.into_iter().sum::<usize>() >= 9, "too few of 12 runs were killed");
     complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
