@@ -19,6 +19,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};
+use tokio::time::Instant;
 
 use crate::{
     fixture::{
@@ -164,14 +165,14 @@ async fn check_quarantine(stores: &Stores, seed: u64, poisoned: &BTreeSet<String
 /// The invocations of a handler. [`run`] asserts that they are correct: an assertion inside an invocation would only
 /// fail the invocation, and the mapping would retry.
 struct Invocations {
-    random: Mutex<StdRng>,
     /// The first invocation gets no time at all, so that it fails on a fast machine too.
     first_without_time: bool,
-    counts: Mutex<Counts>,
+    state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
+#[derive(Debug)]
+struct State {
+    random: StdRng,
     begun: usize,
     answered: usize,
     /// Answers that reported records for retry.
@@ -182,32 +183,33 @@ struct Counts {
 
 impl Invocations {
     fn new(seed: u64, first_without_time: bool) -> Self {
-        Self { random: Mutex::new(StdRng::seed_from_u64(seed)), first_without_time, counts: Mutex::default() }
+        let random = StdRng::seed_from_u64(seed);
+        let state = State { random, begun: 0, answered: 0, reports: 0, overtime: Duration::ZERO };
+        Self { first_without_time, state: Mutex::new(state) }
     }
 
-    async fn call(&self, handle: impl AsyncFnOnce(tokio::time::Instant) -> Handled) -> DynamoDbEventResponse {
-        let begun = {
-            let mut counts = self.counts.lock().unwrap();
-            counts.begun += 1;
-            counts.begun
+    async fn call(&self, handle: impl AsyncFnOnce(Instant) -> Handled) -> DynamoDbEventResponse {
+        let time_ms = {
+            let mut state = self.state.lock().unwrap();
+            state.begun += 1;
+            let time_ms = state.random.random_range(INVOCATION_MS);
+            if state.begun == 1 && self.first_without_time { 0 } else { time_ms }
         };
-        let time_ms = self.random.lock().unwrap().random_range(INVOCATION_MS);
-        let time_ms = if begun == 1 && self.first_without_time { 0 } else { time_ms };
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(time_ms);
+        let deadline = Instant::now() + Duration::from_millis(time_ms);
         let handled = handle(deadline).await;
-        let mut counts = self.counts.lock().unwrap();
-        counts.answered += 1;
-        counts.reports += usize::from(!handled.response.batch_item_failures.is_empty());
-        counts.overtime = counts.overtime.max(tokio::time::Instant::now().saturating_duration_since(deadline));
+        let mut state = self.state.lock().unwrap();
+        state.answered += 1;
+        state.reports += usize::from(!handled.response.batch_item_failures.is_empty());
+        state.overtime = state.overtime.max(Instant::now().saturating_duration_since(deadline));
         handled.response
     }
 
     /// Asserts that each invocation was answered, and not much after its deadline. Returns how many reported records.
     fn reports(&self) -> usize {
-        let counts = self.counts.lock().unwrap();
-        assert_eq!(counts.begun, counts.answered, "a handler did not answer");
-        assert!(counts.overtime < OVERTIME_MAX, "a handler went on after its deadline: {counts:?}");
-        counts.reports
+        let state = self.state.lock().unwrap();
+        assert_eq!(state.begun, state.answered, "a handler did not answer");
+        assert!(state.overtime < OVERTIME_MAX, "a handler went on after its deadline: {state:?}");
+        state.reports
     }
 }
 
