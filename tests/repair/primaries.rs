@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::BillingMode;
 use itertools::Itertools;
 use model::{
-    Cd, Comment, CommentId, Placement, Revision,
+    Cd, Comment, CommentId, Revision,
     item::attribute,
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
@@ -197,11 +197,11 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let run = HeldRun::start(&stores, last_shard, no_overlap(), async |job: Job| job.rebuild(1).await).await;
     // The entry appears in a shard that has been read, nine minutes after its write.
     let late = comments(400).into_iter().find(|comment| {
-        let cd = Cd { created_at: comment.created_at, id: comment.id.clone() };
-        PrimariesKey::of(&comment.product, &cd).shard != primaries_shard(PRIMARIES_SHARDS - 1)
+        let key = PrimariesKey::of(&comment.product, &data::stored(comment).cd());
+        key.shard != primaries_shard(PRIMARIES_SHARDS - 1)
     });
     let late = late.unwrap();
-    let placement = Placement { product: late.product.clone(), language: late.language.clone(), rating: late.rating };
+    let placement = data::stored(&late).placement();
     let revision = Revision::after(None, now().plus_ms(-9 * 60_000), 1);
     let entry = JournalEntry { id: late.id.clone(), revision, before: None, after: Some(placement) };
     stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
