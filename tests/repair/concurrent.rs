@@ -10,15 +10,11 @@
 //!
 //! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use futures_util::{StreamExt, stream};

@@ -15,19 +15,17 @@ use serde_json::{Value, json};
 use table::Guarded;
 use tokio::time::{Duration, Instant};
 
-use super::{HeldRun, assert_clean, job, product, settings, whole};
+use super::{HeldRun, assert_clean, expect, job, product, settings, whole};
 use crate::fixture::{
     api::Served,
-    damage, data, gate,
+    damage,
+    data::{self, text_value},
+    gate,
     http::{Http, ids, product_path},
     stores::Stores,
 };
 
 const HOUR_MS: i64 = 3_600_000;
-
-fn text(text: &str) -> Option<AttributeValue> {
-    Some(AttributeValue::S(text.to_owned()))
-}
 
 /// Puts a comment without a revision and without the keys of the index `primaries` by a plain PutItem, as a foreign tool
 /// does.
@@ -110,8 +108,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert_eq!(looked.drifted, [(DriftKind::IncompleteItem, 1)].into(), "{looked}");
         assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
         assert_eq!(shown(http, &id).await.0, 404, "a dry run takes nothing over");
-        let taken_over = run(true).await;
-        assert_eq!(taken_over.exit_code(), exit::DRIFT_FOUND, "{taken_over}");
+        let taken_over = expect(exit::DRIFT_FOUND, run(true).await);
         assert_eq!(taken_over.drifted[&DriftKind::IncompleteItem], 1, "{taken_over}");
         assert_clean(&run(true).await);
 
@@ -136,9 +133,9 @@ async fn a_comment_that_loses_a_key_of_the_index_is_unranked_until_it_is_taken_o
     let api = Served::of(&stores);
     for (name, value) in [
         (attribute::SHARD, None),
-        (attribute::SHARD, text("64")),
+        (attribute::SHARD, text_value("64")),
         (attribute::PCD, None),
-        (attribute::PCD, text("product%2F1#2001-01-01T00:00:00.000Z#c0001")),
+        (attribute::PCD, text_value("product%2F1#2001-01-01T00:00:00.000Z#c0001")),
     ] {
         let before = stores.table.comment(&comment.id).await.unwrap().unwrap().revision;
         stores.break_primary_item(&comment.id, name, value).await;
@@ -180,13 +177,13 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     };
     for (name, value) in [
         (attribute::RATING, Some(AttributeValue::N("2".to_owned()))),
-        (attribute::LANGUAGE, text("fr")),
-        (attribute::CD, Some(AttributeValue::S(format!("2001-01-01T00:00:00.000Z#{id}")))),
+        (attribute::LANGUAGE, text_value("fr")),
+        (attribute::CD, text_value(format!("2001-01-01T00:00:00.000Z#{id}"))),
         (attribute::COMMENT_BLOB, None),
-        (attribute::REVISION, text("01HQTBRNKV0000000000000007")),
+        (attribute::REVISION, text_value("01HQTBRNKV0000000000000007")),
         (attribute::AUTO, Some(AttributeValue::Bool(true))),
-        (attribute::SHARD, text("07")),
-        (attribute::PCD, text("p")),
+        (attribute::SHARD, text_value("07")),
+        (attribute::PCD, text_value("p")),
     ] {
         stores.put_raw(item.clone()).await;
         stores.break_primary_item(&id, name, value).await;
@@ -208,7 +205,7 @@ async fn an_edit_during_a_run_is_what_is_taken_over() {
     let checked = id.clone();
     let check = async move |job: Job| job.check(&checked, None).await;
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 0), settings(true), check).await;
-    stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
+    stores.break_primary_item(&id, attribute::LANGUAGE, text_value("fr")).await;
     let checked = run.finish().await;
     assert_eq!(checked.report.drifted[&DriftKind::IncompleteItem], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
@@ -224,9 +221,9 @@ fn faults() -> [(&'static str, Option<AttributeValue>); 7] {
     [
         (attribute::RATING, Some(AttributeValue::N("6".to_owned()))),
         (attribute::RATING, None),
-        (attribute::LANGUAGE, text("?")),
-        (attribute::CD, text("2001-01-01T00:00:00.000Z#another")),
-        (attribute::CD, text("2020-11-09 12:00:00.123")),
+        (attribute::LANGUAGE, text_value("?")),
+        (attribute::CD, text_value("2001-01-01T00:00:00.000Z#another")),
+        (attribute::CD, text_value("2020-11-09 12:00:00.123")),
         (attribute::COMMENT_BLOB, None),
         (attribute::COMMENT_BLOB, Some(AttributeValue::B(b"\x07said in confidence".to_vec()))),
     ]
@@ -289,7 +286,7 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
             stores.assert_invariants_beside(&[&broken.id]).await;
         }
         stores.put_raw(right).await;
-        assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+        expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
     // Do not read the stream again: DynamoDB Local shows the remembered empty map as a value without a type.

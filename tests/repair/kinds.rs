@@ -4,7 +4,6 @@
 use model::{Comment, FilterKey, item::attribute, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
-use serde_dynamo::AttributeValue;
 
 use super::{assert_clean, job, product, whole};
 use crate::fixture::{
@@ -50,12 +49,8 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
             assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
         }
         let repaired = job(&stores, true).audit(whole()).await;
-        assert_eq!(
-            (&repaired.drifted, repaired.repaired, repaired.left),
-            (&expected, found, 0),
-            "{damage:?} {repaired}"
-        );
-        assert_eq!(repaired.exit_code(), exit::DRIFT_FOUND, "{damage:?} {repaired}");
+        let outcome = (&repaired.drifted, repaired.repaired, repaired.left, repaired.exit_code());
+        assert_eq!(outcome, (&expected, found, 0, exit::DRIFT_FOUND), "{damage:?} {repaired}");
         assert_clean(&job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
@@ -103,10 +98,9 @@ async fn a_dry_run_counts_every_difference_of_a_comment_once() {
     }
     let looked = job(&stores, false).audit(whole()).await;
     let repaired = job(&stores, true).audit(whole()).await;
-    let count = |kind: DriftKind| (looked.drifted.get(&kind).copied(), repaired.drifted.get(&kind).copied());
     for kind in [DriftKind::MissingDuplicate, DriftKind::MissingRank, DriftKind::ExtraRank] {
-        let (looked, repaired) = count(kind);
-        assert!(looked > Some(0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
+        let (looked, repaired) = (looked.drifted.get(&kind), repaired.drifted.get(&kind));
+        assert!(looked > Some(&0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
     }
     assert_eq!(looked.drifted_comments, 2, "{looked}");
     assert_clean(&job(&stores, true).audit(whole()).await);
@@ -119,10 +113,9 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;
     // A second primary item under the same id, and a primary item that cannot be read.
-    let text = |text: &str| Some(AttributeValue::S(text.to_owned()));
     let second = FilterKey::primary(data::product("another"));
-    stores.break_primary_item(&two.id, attribute::SK, text(&second.to_string())).await;
-    let right = stores.break_primary_item(&broken.id, attribute::RATING, text("four")).await;
+    stores.break_primary_item(&two.id, attribute::SK, data::text_value(second.to_string())).await;
+    let right = stores.break_primary_item(&broken.id, attribute::RATING, data::text_value("four")).await;
     for is_first in [true, false] {
         let report = job(&stores, true).audit(whole()).await;
         // The first run removes everything derived from the unreadable item.

@@ -38,19 +38,15 @@ async fn start() -> (OwnRedis, Stores, Vec<Comment>) {
     (redis, stores, comments)
 }
 
-async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
+/// Runs an audit, and loses the page index while the audit waits at a gate.
+async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
+    let kind = if is_sweep { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
+    let run = HeldRun::start(stores, (kind, 1), patient(), |job| async move { job.audit(whole()).await }).await;
     match loss {
         Loss::Flushed => redis.ask("FLUSHALL").await,
         Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
         Loss::Restored => redis.restore(&stores.index).await,
     }
-}
-
-/// Runs an audit, and loses the page index while the audit waits at a gate.
-async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_sweep: bool) -> Report {
-    let kind = if is_sweep { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
-    let run = HeldRun::start(stores, (kind, 1), patient(), |job| async move { job.audit(whole()).await }).await;
-    lose(stores, redis, loss).await;
     run.finish().await
 }
 

@@ -177,6 +177,13 @@ fn product(number: u64) -> ProductId {
     data::product(&format!("product/{}", number % 5))
 }
 
+/// Asserts how a run ended, by its exit code.
+#[track_caller]
+fn expect(code: u8, report: Report) -> Report {
+    assert_eq!(report.exit_code(), code, "{report}");
+    report
+}
+
 /// Asserts that a run was complete and found nothing.
 #[track_caller]
 fn assert_clean(report: &Report) {

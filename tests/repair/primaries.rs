@@ -19,10 +19,12 @@ use repair_job::{Job, Report, exit};
 use serde_dynamo::AttributeValue;
 use table::{NewComment, Table, TableConfig, definition};
 
-use super::{HeldRun, assert_clean, is_ready, job, job_of, no_overlap, product, rebuild::comment, settings, whole};
+use super::{
+    HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, rebuild::comment, settings, whole,
+};
 use crate::fixture::{
     damage::{Damage, inflict_all},
-    data::{self, with_attribute},
+    data::{self, text_value, with_attribute},
     engine::delete_table,
     gate::{self, Gate},
     invariants::{entries, text},
@@ -76,12 +78,12 @@ async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
     // A duplicate with the attributes of a primary item is stale, and the audit repairs it.
     let item = stores.table.raw_primary_item(&two.id).await.unwrap().unwrap();
     let key = two.placement().duplicate_keys().next().unwrap();
-    let stray = with_attribute(&item, attribute::SK, Some(AttributeValue::S(key.to_string())));
+    let stray = with_attribute(&item, attribute::SK, text_value(key.to_string()));
     stores.put_raw(with_attribute(&stray, attribute::AUTO, Some(AttributeValue::Bool(true)))).await;
     assert_eq!(listed(&stores).await.len(), 3);
     let rebuilt = job(&stores, true).rebuild(1).await;
     assert_eq!((rebuilt.exit_code(), rebuilt.unresolved_count), (0, 0), "a rebuild passes over it: {rebuilt}");
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     assert_eq!(listed(&stores).await.len(), 2);
     stores.table.delete_comment(&one.id, None).await.unwrap();
     stores.deliver_all().await;
@@ -231,27 +233,21 @@ async fn a_product_without_the_keys_of_the_index_is_found_once_it_is_taken_over(
     let report = job(&stores, true).rebuild(1).await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     stores.assert_invariants_beside(&[&comment.id]).await;
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
-    let report = job(&stores, true).rebuild(1).await;
-    assert_eq!(report.exit_code(), 0, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
+    expect(0, job(&stores, true).rebuild(1).await);
     stores.assert_invariants().await;
     stores.finish().await;
-}
-
-/// An entry of the journal without a readable revision.
-async fn put_unreadable_entry(stores: &Stores, comment: &Comment) {
-    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
-    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
-    let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
-    stores.put_raw(with_attribute(&entry, "revision", Some(AttributeValue::S("no revision".to_owned())))).await;
 }
 
 #[tokio::test]
 async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexed() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
-    put_unreadable_entry(&stores, &comment).await;
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
+    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
+    let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
+    stores.put_raw(with_attribute(&entry, "revision", text_value("no revision"))).await;
     for _ in 0..2 {
         let report = job(&stores, true).recent().await;
         assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
@@ -277,9 +273,9 @@ async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_index
     let right = stores.table.items_of(&damaged.id).await.unwrap().pop().unwrap();
     for (name, value) in [
         ("rating", None),
-        ("rating", Some(AttributeValue::S("4".to_owned()))),
+        ("rating", text_value("4")),
         ("revision", None),
-        ("cd", Some(AttributeValue::S("2001-01-01T00:00:00.000Z#another".to_owned()))),
+        ("cd", text_value("2001-01-01T00:00:00.000Z#another")),
         ("auto", Some(AttributeValue::Bool(true))),
     ] {
         stores.break_primary_item(&damaged.id, name, value).await;

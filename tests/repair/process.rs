@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, job, product, whole};
+use super::{assert_clean, expect, job, product, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
@@ -125,12 +125,10 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     assert!(report["drifted"]["missing_duplicate"].as_u64() > Some(0), "{report}");
     assert!(report["read_units_per_comment"].as_f64() > Some(0.0), "{report}");
 
-    let explained = run(&stores, &["audit", "--explain"]).await;
-    assert_eq!(explained.code(), 0, "{explained:?}");
+    let explained = run(&stores, &["audit", "--explain"]).await.expect(0);
     assert!(explained.stdout.contains("reads:") && explained.stdout.contains("writes:"), "{explained:?}");
 
-    let check = run(&stores, &["check", ids[0].as_str()]).await;
-    assert_eq!(check.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{check:?}");
+    let check = run(&stores, &["check", ids[0].as_str()]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert!(check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"), "{check:?}");
     assert!(check.stdout.contains("should be") && check.stdout.contains("like the primary item"), "{check:?}");
     let rows = run(&stores, &["check", ids[1].as_str(), "--json"]).await.json()["rows"].clone();
@@ -151,8 +149,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
         // No window of the journal has settled yet, so the first run of `recent` checks nothing.
         assert_eq!(again.code(), 0, "{command:?} {again:?}");
     }
-    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
-    assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
+    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await.expect(exit::SKIPPED);
     assert!(limited.stdout.contains("its time is up; the next run resumes in segment"), "{limited:?}");
 
     let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
@@ -164,10 +161,9 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     let runs: Vec<&str> =
         status["last_runs"].as_array().unwrap().iter().filter_map(|run| run["command"].as_str()).collect();
     assert_eq!(runs, ["audit", "quarantine", "recent"]);
-    let wrong = run(&stores, &["no-such-command"]).await;
-    assert_eq!(wrong.code(), exit::USAGE, "{wrong:?}");
+    let wrong = run(&stores, &["no-such-command"]).await.expect(exit::USAGE);
     assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
-    assert_eq!(run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.code(), exit::USAGE);
+    run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.expect(exit::USAGE);
     stores.finish().await;
 }
 
@@ -226,8 +222,7 @@ async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
         assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
     }
     assert!(kills >= 2, "only {kills} runs were killed");
-    let last = complete(&stores, &[], &arguments).await;
-    assert_eq!(last.code(), 0, "{last:?}");
+    complete(&stores, &[], &arguments).await.expect(0);
     assert_eq!(unmarked().await, 0);
     stores.finish().await;
 }
@@ -245,10 +240,9 @@ async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
         assert!(killed, "it ended before {count}");
         let status = job(&stores, false).status(1, None).await.unwrap();
         assert_eq!(status.index.unwrap().ready, 0, "killed after {count}");
-        assert_eq!(job(&stores, true).recent().await.exit_code(), exit::SKIPPED);
+        expect(exit::SKIPPED, job(&stores, true).recent().await);
     }
-    let last = complete(&stores, &[], &rebuild).await;
-    assert_eq!(last.code(), 0, "{last:?}");
+    let last = complete(&stores, &[], &rebuild).await.expect(0);
     assert!(last.stdout.contains("40 comments"), "{last:?}");
     stores.finish().await;
 }
@@ -263,19 +257,17 @@ async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
     let first = begin(&stores, &others, &arguments).await;
     let pid = first.pid();
     gate.wait_until_holding("the first run's writes").await;
-    let second = run(&stores, &arguments).await;
-    assert_eq!(second.code(), exit::HELD, "{second:?}");
+    let second = run(&stores, &arguments).await.expect(exit::HELD);
     let held_by = second.json()["held_by"].as_str().unwrap().to_owned();
     assert!(held_by.contains(&format!("process {pid} ")) && held_by.contains("since"), "{held_by}");
     assert_eq!(second.json()["checked"], 0);
     let plain = run(&stores, &["audit", "--apply"]).await;
     assert!(plain.stdout.contains("another run is in progress"), "{plain:?}");
     // The lease blocks neither a dry run nor another kind of run.
-    assert_eq!(run(&stores, &["audit", "--segments", "1"]).await.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-    assert_eq!(run(&stores, &["recent", "--apply"]).await.code(), 0);
+    run(&stores, &["audit", "--segments", "1"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    run(&stores, &["recent", "--apply"]).await.expect(0);
     gate.open();
-    let first = first.end().await;
-    assert_eq!(first.code(), exit::DRIFT_FOUND, "{first:?}");
+    first.end().await.expect(exit::DRIFT_FOUND);
     stores.assert_invariants().await;
     stores.finish().await;
 }

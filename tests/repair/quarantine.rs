@@ -7,7 +7,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
 
-use super::{assert_clean, job, product, quarantine_batch};
+use super::{assert_clean, expect, job, product, quarantine_batch};
 use crate::{
     fixture::{
         data,
@@ -34,11 +34,9 @@ async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
 async fn work_off(stores: &Stores, quarantine: &Quarantine) {
     let batches = give_up_everything(stores, quarantine).await;
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches);
-    let looked = job(stores, false).quarantine(quarantine).await;
-    assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
+    expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT, job(stores, false).quarantine(quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches, "a dry run removes nothing");
-    let report = job(stores, true).quarantine(quarantine).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(stores, true).quarantine(quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
     assert_clean(&job(stores, true).quarantine(quarantine).await);
     // Changes after the batches are left to the handlers, or to `recent`.
@@ -97,8 +95,7 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     assert_clean(&checked.report);
     // Make the comment smaller. The other two batches stay until a person removes them.
     stores.break_primary_item(&comment.id, "padding", None).await;
-    let report = job(&stores, true).quarantine(&quarantine).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).quarantine(&quarantine).await);
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 2);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();

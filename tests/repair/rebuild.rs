@@ -1,12 +1,8 @@
 //! A rebuild while comments change, and a Redis that restarted from an older snapshot.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use model::{Filter, Order, ProductId};
 use page_index::{Marked, NotReady, PageIndex, PageIndexConfig, PageStartQuery};
@@ -16,7 +12,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Job, Stop, exit};
 use table::{NewComment, capacity::Meter};
 
-use super::{assert_clean, assert_writes_lost, is_ready, job, job_of, job_with, settings, whole};
+use super::{assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
 use crate::{
     fixture::{
         api::Served,
@@ -51,13 +47,6 @@ pub(super) fn comment(number: u64) -> NewComment {
     let tag = ["en", "ko", "fr"][usize::try_from(number % 3).unwrap()];
     let created_at = data::at_ms(data::CREATED_MS + i64::try_from(number).unwrap());
     NewComment { created_at, ..data::new_comment(&format!("c{number:06}"), &product(number), tag, 1 + number % 5) }
-}
-
-/// The total that the API would show for a product.
-async fn total_of(stores: &Stores, table_id: &str, product: &ProductId) -> Result<u64, NotReady> {
-    let filter = Filter::ANY;
-    let query = PageStartQuery { product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
-    stores.index.page_start(&query, table_id, now()).await.unwrap().map(|start| start.total)
 }
 
 /// Creates, changes and deletes comments, and counts these writes.
@@ -113,12 +102,14 @@ async fn ask_until(http: Http, is_over: Arc<AtomicBool>) -> (u64, u64) {
     (totals, not_yet)
 }
 
-/// Reads totals from the page index. Returns how many were read.
+/// Reads the totals that the API would show from the page index. Returns how many were read.
 async fn read_until(stores: Arc<Stores>, table_id: String, is_over: Arc<AtomicBool>) -> u64 {
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {
-        match total_of(&stores, &table_id, &product(number)).await {
-            Ok(total) => assert!(is_plausible(total), "{total}"),
+        let (product, filter) = (&product(number), &Filter::ANY);
+        let query = PageStartQuery { product, filter, skip: 0, order: Order::Newest, as_of: None };
+        match stores.index.page_start(&query, &table_id, now()).await.unwrap() {
+            Ok(start) => assert!(is_plausible(start.total), "{}", start.total),
             Err(not_ready) => assert_eq!(not_ready, NotReady::NoMarker),
         }
         number += 1;
@@ -213,8 +204,7 @@ async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
     journal.wait_until_holding("the end of the fill").await;
     redis.restore(&stores.index).await;
     journal.open();
-    let report = run.await.unwrap();
-    assert_eq!(report.exit_code(), exit::FAILURE, "{report}");
+    let report = expect(exit::FAILURE, run.await.unwrap());
     assert!(report.failure.as_ref().is_some_and(|failure| failure.contains("started again")), "{report}");
     let table_id = stores.table_id().await;
     let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
@@ -248,10 +238,9 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     // A run that must stop early does not make the index ready.
     let stop = Stop::default();
     stop.ask();
-    assert_eq!(job_with(&stores, settings(true), stop).recent().await.exit_code(), exit::SKIPPED);
+    expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
     assert!(!is_ready(&stores, now()).await, "a run that was stopped vouches for the index");
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     let ended = stores.table.watermark().await.unwrap().unwrap();
     assert!(is_ready(&stores, ended).await, "it is not ready although it has caught up");
     stores.assert_invariants().await;

@@ -7,11 +7,11 @@ use page_index::{IndexPartition, Marked, PageIndex};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{JobSettings, Report, Stop, StopReason, exit};
-use serde_dynamo::AttributeValue;
 use table::Lease;
 
 use super::{
-    HeldRun, assert_clean, end_redis, job, job_with, no_overlap, product, recent, restart_redis, settings, whole,
+    HeldRun, assert_clean, end_redis, expect, job, job_with, no_overlap, product, recent, restart_redis, settings,
+    whole,
 };
 use crate::{
     fixture::{
@@ -67,8 +67,7 @@ async fn exact_recent(stores: &Stores) -> Report {
 async fn recent_repairs_what_the_handlers_missed_and_advances_the_watermarks() {
     let stores = start_with_changes(41).await;
     let before = now();
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let report = expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     let of_duplicates = watermark(&stores).await;
     assert!(of_duplicates >= before, "{of_duplicates} {before}");
@@ -105,8 +104,8 @@ async fn a_dry_run_writes_nothing_at_all() {
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{report}");
         assert_eq!(report.write_units, 0.0, "{report}");
     }
-    assert_eq!(job(&stores, false).quarantine(&stores.quarantine()).await.exit_code(), 0);
-    assert_eq!(job(&stores, false).rebuild(2).await.exit_code(), 0);
+    expect(0, job(&stores, false).quarantine(&stores.quarantine()).await);
+    expect(0, job(&stores, false).rebuild(2).await);
     job(&stores, false).check(&data::comment_id("c0"), None).await;
     job(&stores, false).status(1, None).await.unwrap();
     assert!(count().await == before, "the table has changed");
@@ -126,7 +125,7 @@ async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     assert!(of_duplicates <= before.plus_ms(-3_600_000 + 60_000), "{of_duplicates}");
     // The markers are already later, and stay.
     assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > of_duplicates));
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.finish().await;
 }
 
@@ -136,13 +135,11 @@ async fn without_a_ready_page_index_only_duplicates_are_repaired() {
     let mut stores = Stores::start_on(redis.server.url()).await;
     write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
     // A new index has no markers.
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).recent().await);
     assert_eq!(stores.index.key_names().await.unwrap().len(), 0, "nothing is put into an index that nobody fills");
     let first = watermark(&stores).await;
     end_redis(&redis, &mut stores).await;
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    expect(exit::SKIPPED, job(&stores, true).recent().await);
     assert!(watermark(&stores).await > first);
     restart_redis(&redis, &mut stores).await;
     stores.rebuild().await;
@@ -178,8 +175,7 @@ async fn a_watermark_in_the_future_is_reported_and_the_whole_journal_is_read() {
     let stores = Stores::start().await;
     set_watermarks(&stores, now().plus_ms(DAY_MS)).await;
     write_history(&stores, &mut StdRng::seed_from_u64(48), CHANGES).await;
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).recent().await);
     assert_eq!(report.unresolved_count, 2, "{report}");
     stores.assert_invariants().await;
     let of_duplicates = watermark(&stores).await;
@@ -194,9 +190,8 @@ async fn an_unresolved_comment_counts_in_every_run_until_it_is_right() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let four = AttributeValue::S("four".to_owned());
-    let item = stores.break_primary_item(&comment.id, "rating", Some(four)).await;
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::UNRESOLVED | exit::DRIFT_FOUND);
+    let item = stores.break_primary_item(&comment.id, "rating", data::text_value("four")).await;
+    expect(exit::UNRESOLVED | exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     for _ in 0..3 {
         let report = exact_recent(&stores).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
@@ -222,12 +217,10 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
     let passed = watermark(&stores).await;
     inflict(&stores, &mut StdRng::seed_from_u64(49), &comment, Damage::DropDuplicates).await;
     assert_clean(&exact_recent(&stores).await);
-    let report = job_with(&stores, no_overlap(), Stop::default()).recent_since(Some(before)).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job_with(&stores, no_overlap(), Stop::default()).recent_since(Some(before)).await);
     assert!(watermark(&stores).await > passed);
     stores.assert_invariants().await;
-    let too_early = job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await;
-    assert_eq!(too_early.exit_code(), exit::UNRESOLVED, "{too_early}");
+    expect(exit::UNRESOLVED, job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await);
     stores.finish().await;
 }
 
@@ -236,11 +229,10 @@ async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
     let stores = start_with_changes(46).await;
     let mut items = stores.table.scan(None, 0, 1, 10_000).await.unwrap().items.into_iter();
     let entry = items.find(|item| text(item, "pk").starts_with("CHANGE#")).unwrap();
-    let broken = with_attribute(&entry, "revision", Some(AttributeValue::S("none".to_owned())));
-    let sk = AttributeValue::S(format!("{}-broken", text(&entry, "sk")));
-    stores.put_raw(with_attribute(&broken, "sk", Some(sk))).await;
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    let broken = with_attribute(&entry, "revision", data::text_value("none"));
+    let sk = data::text_value(format!("{}-broken", text(&entry, "sk")));
+    stores.put_raw(with_attribute(&broken, "sk", sk)).await;
+    expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -315,7 +307,7 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
     assert_eq!(stores.table.leases().await.unwrap().len(), 1);
     assert_eq!(stores.table.watermark().await.unwrap(), None);
     stores.table.release_lease("recent", "other").await.unwrap();
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -325,11 +317,10 @@ async fn a_stopped_run_reports_where_the_next_one_resumes() {
     let stores = start_with_changes(47).await;
     let stop = Stop::default();
     stop.ask();
-    let stopped = job_with(&stores, settings(true), stop).recent().await;
-    assert_eq!(stopped.exit_code(), exit::SKIPPED, "{stopped}");
+    let stopped = expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
     assert!(stopped.stopped.as_ref().is_some_and(|stopped| stopped.resumes.contains("resumes at")), "{stopped}");
     assert_eq!(stores.table.watermark().await.unwrap(), None);
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     // Other tests use the shared server as well.
     assert!(redis_server::shared_url().await.starts_with("redis://"));
@@ -345,7 +336,7 @@ async fn remains_of_a_deleted_comment_count_until_they_are_removed() {
     let set = BaseSet { language: Some(comment.language.clone()), ..data::all_of(&comment.product) };
     let key = stores.index.key_name(&set);
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::UNRESOLVED);
+    expect(exit::UNRESOLVED, job(&stores, true).recent().await);
     for _ in 0..2 {
         let report = exact_recent(&stores).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");

@@ -6,7 +6,7 @@ use repair_job::{AuditOptions, Job, Report, Stop, Which, exit};
 use serde_json::Value;
 use table::capacity::Meter;
 
-use super::{HeldRun, assert_clean, end_redis, job, patient, product, restart_redis, whole};
+use super::{HeldRun, assert_clean, end_redis, expect, job, patient, product, restart_redis, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     gate::{self, Gate, Kind},
@@ -50,8 +50,7 @@ async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
     let mut random = StdRng::seed_from_u64(91);
     let comments = create(&stores, COMMENTS).await;
     let rolling = AuditOptions { which: Which::Due, at_once: 1, ..whole() };
-    let report = stop_in_the_middle(&stores, rolling).await;
-    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    expect(exit::SKIPPED, stop_in_the_middle(&stores, rolling).await);
     let segment: Value = stores.table.state("audit", "1/000000").await.unwrap().unwrap();
     let sweep: Value = stores.table.state("sweep", "position").await.unwrap().unwrap();
     assert!(segment["position"].is_object() && sweep["position"].is_object(), "{segment} {sweep}");
@@ -59,8 +58,7 @@ async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
     let kinds = [Damage::DropDuplicates, Damage::DropRanks, Damage::GhostRanks, Damage::AddRankElsewhere];
     let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
     inflict_all(&stores, &mut random, damaged.into_iter().zip(kinds.into_iter().cycle())).await;
-    let report = job(&stores, true).audit(whole()).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let report = expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     assert_eq!(report.notes, Vec::<String>::new());
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).audit(whole()).await);
@@ -71,8 +69,7 @@ async fn a_full_audit_ignores_the_positions_of_a_rolling_run() {
 async fn a_stopped_full_audit_resumes_and_reports_when_it_began() {
     let stores = Stores::start_ready().await;
     create(&stores, COMMENTS / 2).await;
-    let report = stop_in_the_middle(&stores, whole()).await;
-    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    let report = expect(exit::SKIPPED, stop_in_the_middle(&stores, whole()).await);
     let read = report.items;
     let pass: Value = stores.table.state("audit", "1/pass").await.unwrap().unwrap();
     let report = job(&stores, true).audit(whole()).await;
@@ -95,11 +92,9 @@ async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     inflict_all(&stores, &mut StdRng::seed_from_u64(92), damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
-    let report = stop_in_the_middle(&stores, AuditOptions { sweep: false, ..whole() }).await;
-    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
+    expect(exit::SKIPPED, stop_in_the_middle(&stores, AuditOptions { sweep: false, ..whole() }).await);
     restart_redis(&redis, &mut stores).await;
-    let report = job(&stores, true).audit(AuditOptions { sweep: false, ..whole() }).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(AuditOptions { sweep: false, ..whole() }).await);
     stores.assert_invariants().await;
 }
 

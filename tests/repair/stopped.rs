@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use table::{Table, TableConfig, capacity::Meter};
 
 use super::{
-    HeldRun, assert_clean, end_redis, job, job_of, job_with, no_overlap, patient, product, quarantine_batch, recent,
-    restart_redis, settings, whole,
+    HeldRun, assert_clean, end_redis, expect, job, job_of, job_with, no_overlap, patient, product, quarantine_batch,
+    recent, restart_redis, settings, whole,
 };
 use crate::fixture::{
     damage::{Damage, inflict_all},
@@ -49,8 +49,7 @@ async fn no_watermark_passes_comments_that_an_unavailable_table_did_not_return()
     assert_eq!(report.exit_code() & exit::FAILURE, exit::FAILURE, "{report}");
     assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
     gate.open();
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     assert!(stores.table.watermark().await.unwrap() > Some(before));
     stores.assert_invariants().await;
     stores.finish().await;
@@ -64,14 +63,12 @@ async fn a_run_stopped_in_a_busy_hour_ends_soon_with_an_advanced_watermark() {
     stores.create_all(0..MANY, product).await;
     let exact = JobSettings { overlap: Duration::ZERO, ..patient() };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, BEFORE_THE_STOP), exact.clone(), recent).await;
-    let report = run.stop().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     let under_way = u64::try_from(BEFORE_THE_STOP + exact.concurrency).unwrap();
     assert!(report.checked <= under_way, "it goes on after it was stopped: {report}");
     let watermark = stores.table.watermark().await.unwrap().unwrap();
     assert!(watermark > before, "it would begin anew every hour: {report}");
-    let report = job_with(&stores, exact, Stop::default()).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let report = expect(exit::DRIFT_FOUND, job_with(&stores, exact, Stop::default()).recent().await);
     assert!(report.checked < MANY, "it has begun anew: {report}");
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).recent().await);
@@ -93,8 +90,7 @@ async fn a_run_whose_lease_expires_ends_and_stores_no_record() {
         let report = job_with(&stores, short.clone(), Stop::default()).recent().await;
         if report.exit_code() & exit::HELD == 0 { Ok(report) } else { Err(()) }
     });
-    let second = second.await;
-    assert_eq!(second.exit_code(), exit::DRIFT_FOUND, "{second}");
+    expect(exit::DRIFT_FOUND, second.await);
     updates.open();
     writes.open();
     let first = first.await.unwrap();
@@ -115,16 +111,14 @@ async fn an_audit_without_redis_repairs_duplicates_but_does_not_count() {
     inflict_all(&stores, &mut StdRng::seed_from_u64(61), damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
-    let report = job(&stores, true).audit(whole()).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).audit(whole()).await);
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 0.0);
     let quarantine = stores.quarantine();
     let invoked = repair_job::invoked(&job(&stores, true), &quarantine, whole(), Asked::Hourly).await;
     let metrics: Value = serde_json::from_str(&repair_job::metrics_line(&invoked, "Pagemark")).unwrap();
     assert_eq!((&metrics["IndexReachable"], &metrics["IndexWatermarkAge"]), (&json!(0), &Value::Null), "{metrics}");
     restart_redis(&redis, &mut stores).await;
-    let report = job(&stores, true).audit(whole()).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     assert_eq!(job(&stores, false).status(1, None).await.unwrap().audited_share, 1.0);
     stores.assert_invariants().await;
 }
@@ -140,8 +134,7 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     let of_run = quarantine.clone();
     let run = async move |job: Job| job.quarantine(&of_run).await;
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, run).await;
-    let report = run.stop().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert_eq!((report.checked, &*report.notes), (2, &["0 batches removed, 1 kept".to_owned()][..]), "{report}");
     let checked = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
     let checked = checked.check(&data::comment_id("c0003"), None).await.report;
@@ -170,9 +163,8 @@ async fn repairs_before_a_store_failure_are_reported() {
     // One comment may not be read.
     let refused =
         job_with_faults(&stores, Stop::default(), |body| body.contains("COMMENT#c0007").then_some(TableFault::Refuse));
-    let report = refused.await.recent().await;
-    assert_eq!(report.exit_code(), exit::FAILURE | exit::DRIFT_FOUND, "{report}");
-    let written = Contents::read(&stores.table).await.duplicates();
+    let report = expect(exit::FAILURE | exit::DRIFT_FOUND, refused.await.recent().await);
+    let written = Contents::read(&stores.table).await.duplicates;
     assert_eq!(report.drifted[&DriftKind::MissingDuplicate], u64::try_from(written).unwrap(), "{report}");
     assert!((1..30 * 31).contains(&written), "{written}");
     job(&stores, true).recent().await;
@@ -194,9 +186,8 @@ async fn repairs_of_a_skipped_comment_are_reported() {
         }
         was_written.then_some(TableFault::Drop)
     });
-    let report = silent.await.check(&comment.id, None).await.report;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, silent.await.check(&comment.id, None).await.report);
     assert_eq!(report.drifted[&DriftKind::MissingDuplicate], 31, "{report}");
-    assert_eq!(Contents::read(&stores.table).await.duplicates(), 31);
+    assert_eq!(Contents::read(&stores.table).await.duplicates, 31);
     stores.finish().await;
 }

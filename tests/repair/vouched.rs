@@ -8,7 +8,9 @@ use page_index::{Mark, NotReady};
 use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
-use super::{HeldRun, assert_clean, assert_writes_lost, is_ready, job, job_of, job_with, patient, product, recent};
+use super::{
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, product, recent,
+};
 use crate::fixture::{
     data,
     gate::{self, Gate},
@@ -84,7 +86,7 @@ async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize)
 /// Starts stores whose watermarks are twelve hours old, on a Redis with a replica that has everything.
 async fn start_with_replica() -> (OwnRedis, OwnRedis, Stores) {
     let (redis, stores) = stores_on_own_redis().await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     let replica = OwnRedis::start().await;
     let url = redis.server.url();
@@ -142,13 +144,11 @@ async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched == Some(last)));
-    let report = run.stop().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
     assert!(!is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     // The next run of `recent` does the indexer's work.
-    let report = job_with(&stores, samples(Duration::ZERO), Stop::default()).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job_with(&stores, samples(Duration::ZERO), Stop::default()).recent().await);
     assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     stores.assert_index().await;
 }
@@ -177,13 +177,13 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
     let (redis, stores) = stores_on_own_redis().await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    expect(0, job(&stores, true).recent().await);
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
     // The snapshot lacks these comments and all later vouches.
     create(&stores, COMMENTS..2 * COMMENTS).await;
     stores.deliver_all().await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
+    expect(0, job(&stores, true).recent().await);
     redis.restore(&stores.index).await;
     assert_writes_lost(&stores).await;
     assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
@@ -237,8 +237,7 @@ async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     let run = hold_in_backlog(&stores, patient(), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;
     stores.assert_index().await;
     assert!(is_ready(&stores, now()).await);
-    let report = run.finish().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let report = expect(exit::DRIFT_FOUND, run.finish().await);
     assert!(report.notes.iter().any(|note| note.contains("other servers")), "{report}");
     stores.assert_index().await;
 }
