@@ -217,7 +217,7 @@ async fn an_expired_comment_is_removed_like_a_deleted_one() {
     update.expression_attribute_values(":past", AttributeValue::N("1700000000".to_owned())).send().await.unwrap();
     stores.deliver_all().await;
     // The duplicates expire too. In any order, the records of the primary item decide.
-    assert_eq!(stores.sweep_expired_items().await, 32);
+    assert_eq!(stores.remove_expired_items().await, 32);
     assert_eq!(stores.table.comment(id).await.unwrap(), None);
     let last = stores.records().await.pop().unwrap();
     assert_eq!((last.event_name.as_str(), last.user_identity.is_some()), ("REMOVE", true));

@@ -9,8 +9,7 @@ use std::{
 
 use aws_lambda_events::streams::DynamoDbEventResponse;
 use functions::invocation::Handled;
-use futures_util::{FutureExt, StreamExt, stream};
-use local_stack::event_source_mapping::Handler;
+use futures_util::{StreamExt, stream};
 use model::{
     BaseSet, FilterKey,
     item::{comment_id_of_pk, comment_pk},
@@ -20,6 +19,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use stream_writer::{FanOut, StreamWriter};
+use tokio::time::Instant;
 
 use crate::{
     fixture::{
@@ -29,7 +29,7 @@ use crate::{
             page_index::{PageIndexFault, faulty_redis},
             table::{TableFault, faulty_table},
         },
-        mappings::Mappings,
+        mappings::{Mappings, handler},
         redis_server,
         stores::{LONGEST_LANGUAGE, Stores},
     },
@@ -68,8 +68,8 @@ async fn under_any_schedule_of_faults_only_comments_in_quarantine_differ() {
     let runs: Vec<Run> = stream::iter(SEEDS).map(run).buffer_unordered(AT_ONCE).collect().await;
     // Every kind of fault occurred in some run, and every outcome too.
     let met: BTreeSet<&str> = runs.iter().flat_map(|run| &run.met).map(String::as_str).collect();
-    let all: Vec<String> = TableFault::ALL.iter().map(|fault| format!("{fault:?}")).collect();
-    let all = all.into_iter().chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
+    let of_table = TableFault::ALL.iter().map(|fault| format!("{fault:?}"));
+    let all = of_table.chain(PageIndexFault::ALL.iter().map(|fault| format!("{fault:?}")));
     let never: Vec<String> = all.filter(|fault| !met.contains(fault.as_str())).collect();
     assert_eq!(never, Vec::<String>::new());
     let gave_up = runs.iter().filter(|run| run.quarantined > run.poisoned).count();
@@ -108,24 +108,14 @@ async fn run(seed: u64) -> Run {
     let invocations: [Arc<Invocations>; 2] =
         [1, 2].map(|handler| Arc::new(Invocations::new(seed * 2 + handler, retries == 0)));
     let [of_writer, of_indexer] = invocations.clone();
-    let handlers: [(&'static str, Handler); 2] = [
-        (
-            stream_writer::FUNCTION,
-            Arc::new(move |event, _| {
-                let (writer, invocations) = (writer.clone(), Arc::clone(&of_writer));
-                async move { invocations.call(async |deadline| writer.handle(&event, deadline).await).await }.boxed()
-            }),
-        ),
-        (
-            page_indexer::FUNCTION,
-            Arc::new(move |event, _| {
-                let (indexer, invocations) = (indexer.clone(), Arc::clone(&of_indexer));
-                async move { invocations.call(async |deadline| indexer.handle(&event, deadline).await).await }.boxed()
-            }),
-        ),
-    ];
+    let writer = handler((writer, of_writer), async |(writer, invocations), event, _| {
+        invocations.call(async |deadline| writer.handle(&event, deadline).await).await
+    });
+    let indexer = handler((indexer, of_indexer), async |(indexer, invocations), event, _| {
+        invocations.call(async |deadline| indexer.handle(&event, deadline).await).await
+    });
     let mut mappings = Mappings::default();
-    for (function, handler) in handlers {
+    for (function, handler) in [(stream_writer::FUNCTION, writer), (page_indexer::FUNCTION, indexer)] {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = retries;
         settings.maximum_record_age_seconds = None;
@@ -175,14 +165,14 @@ async fn check_quarantine(stores: &Stores, seed: u64, poisoned: &BTreeSet<String
 /// The invocations of a handler. [`run`] asserts that they are correct: an assertion inside an invocation would only
 /// fail the invocation, and the mapping would retry.
 struct Invocations {
-    random: Mutex<StdRng>,
     /// The first invocation gets no time at all, so that it fails on a fast machine too.
     first_without_time: bool,
-    counts: Mutex<Counts>,
+    state: Mutex<State>,
 }
 
-#[derive(Debug, Default, Clone)]
-struct Counts {
+#[derive(Debug)]
+struct State {
+    random: StdRng,
     begun: usize,
     answered: usize,
     /// Answers that reported records for retry.
@@ -193,32 +183,33 @@ struct Counts {
 
 impl Invocations {
     fn new(seed: u64, first_without_time: bool) -> Self {
-        Self { random: Mutex::new(StdRng::seed_from_u64(seed)), first_without_time, counts: Mutex::default() }
+        let random = StdRng::seed_from_u64(seed);
+        let state = State { random, begun: 0, answered: 0, reports: 0, overtime: Duration::ZERO };
+        Self { first_without_time, state: Mutex::new(state) }
     }
 
-    async fn call(&self, handle: impl AsyncFnOnce(tokio::time::Instant) -> Handled) -> DynamoDbEventResponse {
-        let begun = {
-            let mut counts = self.counts.lock().unwrap();
-            counts.begun += 1;
-            counts.begun
+    async fn call(&self, handle: impl AsyncFnOnce(Instant) -> Handled) -> DynamoDbEventResponse {
+        let time_ms = {
+            let mut state = self.state.lock().unwrap();
+            state.begun += 1;
+            let time_ms = state.random.random_range(INVOCATION_MS);
+            if state.begun == 1 && self.first_without_time { 0 } else { time_ms }
         };
-        let time_ms = self.random.lock().unwrap().random_range(INVOCATION_MS);
-        let time_ms = if begun == 1 && self.first_without_time { 0 } else { time_ms };
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(time_ms);
+        let deadline = Instant::now() + Duration::from_millis(time_ms);
         let handled = handle(deadline).await;
-        let mut counts = self.counts.lock().unwrap();
-        counts.answered += 1;
-        counts.reports += usize::from(!handled.response.batch_item_failures.is_empty());
-        counts.overtime = counts.overtime.max(tokio::time::Instant::now().saturating_duration_since(deadline));
+        let mut state = self.state.lock().unwrap();
+        state.answered += 1;
+        state.reports += usize::from(!handled.response.batch_item_failures.is_empty());
+        state.overtime = state.overtime.max(Instant::now().saturating_duration_since(deadline));
         handled.response
     }
 
     /// Asserts that each invocation was answered, and not much after its deadline. Returns how many reported records.
     fn reports(&self) -> usize {
-        let counts = self.counts.lock().unwrap().clone();
-        assert_eq!(counts.begun, counts.answered, "a handler did not answer");
-        assert!(counts.overtime < OVERTIME_MAX, "a handler went on after its deadline: {counts:?}");
-        counts.reports
+        let state = self.state.lock().unwrap();
+        assert_eq!(state.begun, state.answered, "a handler did not answer");
+        assert!(state.overtime < OVERTIME_MAX, "a handler went on after its deadline: {state:?}");
+        state.reports
     }
 }
 
@@ -229,10 +220,10 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
     stores.table.create_comment(comment(GIANT), None).await.unwrap();
     stores.make_too_large_for_some_duplicates(&giant).await;
     stores.table.create_comment(comment(MISPLACED), None).await.unwrap();
-    let mut malformed = stores.table.primary_item(&giant).await.unwrap().unwrap().into_inner();
-    malformed.insert("pk".to_owned(), AttributeValue::S(comment_pk(&comment(MALFORMED).id)));
-    malformed.remove("padding");
-    stores.put_raw(malformed.into()).await;
+    let item = stores.table.primary_item(&giant).await.unwrap().unwrap();
+    let pk = AttributeValue::S(comment_pk(&comment(MALFORMED).id));
+    let malformed = data::with_attribute(&item, "pk", Some(pk));
+    stores.put_raw(data::with_attribute(&malformed, "padding", None)).await;
     delete(stores, MALFORMED).await;
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {} text", misplaced_key(stores))).await;
     [GIANT, MALFORMED, MISPLACED].map(str::to_owned).into()

@@ -200,7 +200,7 @@ async fn the_filters_pass_the_recorded_changes_of_primary_items_and_no_other() {
     expired.insert("expires_at".to_owned(), serde_dynamo::AttributeValue::N("1700000000".to_owned()));
     stores.put_raw(expired.into()).await;
     stores.deliver_all().await;
-    assert_eq!(stores.sweep_expired_items().await, 32);
+    assert_eq!(stores.remove_expired_items().await, 32);
 
     let filters = ["StreamWriter", "PageIndexer"].map(|function| infra::mapping_settings(function).unwrap().filter);
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();

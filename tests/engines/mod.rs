@@ -40,7 +40,7 @@ impl Under {
         let engine = TestEngine::start().await;
         let table = Table::connect(&engine.table_config(unique_name("engine"))).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        Self { stream: Stream::new(&engine.url(), stream_arn), engine, table }
+        Self { stream: Stream::new(&engine.url(), stream_arn).await, engine, table }
     }
 
     fn client(&self) -> &Client {

@@ -141,7 +141,7 @@ async fn a_recreated_table_has_its_own_stream() {
     under.put(key("a", "1")).await.unwrap();
     under.client().delete_table().table_name(under.name()).send().await.unwrap();
     let stream_arn = under.table.create_if_missing().await.unwrap().stream_arn.unwrap();
-    let records = Stream::new(&under.engine.url(), stream_arn).every_record().await;
+    let records = Stream::new(&under.engine.url(), stream_arn).await.every_record().await;
     under.expect(records.len(), 1, 0);
     under.finish().await;
 }

@@ -1,21 +1,21 @@
 //! `audit`: after any damage to any comments, one run restores I1 and I2 and reports exactly the damage.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use model::{Comment, plan::reconcile::DriftKind};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
     rngs::StdRng,
-    seq::{IndexedRandom, SliceRandom},
+    seq::{IndexedRandom, IteratorRandom, SliceRandom},
 };
 use repair_job::{AuditOptions, Stop, Which, exit};
 use serde_json::{Value, json};
 
 use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
-    damage::{Damage, Expected, inflict},
-    data,
+    damage::{Damage, Expected, add, inflict, inflict_all},
+    data, redis_server,
     stores::Stores,
 };
 
@@ -26,15 +26,8 @@ const DAMAGED_ONE_IN: usize = 3;
 
 /// Creates comments of shared products. Every tenth comment has a product that no other comment has.
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
-    let mut comments = Vec::new();
-    for number in 0..count {
-        let product = match number % 10 {
-            0 => data::product(&format!("lonely {number}")),
-            _ => product(number),
-        };
-        comments.push(stores.create_numbered(number, product).await);
-    }
-    comments
+    let lonely = |number| data::product(&format!("lonely {number}"));
+    stores.create_all(0..count, |number| if number % 10 == 0 { lonely(number) } else { product(number) }).await
 }
 
 /// Damages some comments, each in one way. Returns the differences that must be reported.
@@ -45,19 +38,16 @@ async fn damage(
     count: usize,
     kinds: &[Damage],
 ) -> Expected {
-    let mut expected = Expected::new();
     let mut chosen: Vec<&Comment> = comments.sample(random, count).collect();
     chosen.shuffle(random);
-    for comment in chosen {
+    let damages = chosen.into_iter().map(|comment| {
         let is_lonely = comment.product.as_str().starts_with("lonely");
         // A dropped name affects every comment of that product or language.
-        let fits = |damage: &&Damage| **damage != Damage::DropName || is_lonely;
-        let damage = **kinds.iter().filter(fits).collect::<Vec<_>>().choose(random).unwrap();
-        for (kind, count) in inflict(stores, random, comment, damage).await {
-            *expected.entry(kind).or_default() += count;
-        }
-    }
-    expected
+        let fits = |damage: &Damage| *damage != Damage::DropName || is_lonely;
+        (comment, kinds.iter().copied().filter(fits).choose(random).unwrap())
+    });
+    let damages: Vec<(&Comment, Damage)> = damages.collect();
+    inflict_all(stores, random, damages).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,14 +92,12 @@ async fn segments_together_cover_the_whole_table() {
     stores.deliver_all().await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
     let expected = damage(&stores, &mut random, &comments, 30, Damage::ALL).await;
-    let (mut drifted, mut items) = (BTreeMap::new(), 0);
+    let (mut drifted, mut items) = (Expected::new(), 0);
     for segment in 0..SEGMENTS {
         let options = AuditOptions { segments: SEGMENTS, which: Which::One(segment), index_scan: false, ..whole() };
         let report = job(&stores, true).audit(options).await;
         items += report.items;
-        for (kind, count) in report.drifted {
-            *drifted.entry(kind).or_default() += count;
-        }
+        add(&mut drifted, report.drifted);
         let share = job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share;
         assert_eq!(share, f64::from(segment + 1) / f64::from(SEGMENTS));
     }
@@ -129,9 +117,7 @@ async fn segments_together_cover_the_whole_table() {
     let rolling = AuditOptions { segments: SEGMENTS, which: Which::Due, ..whole() };
     let report = job(&stores, true).audit(rolling).await;
     assert_eq!(report.items, 0, "{report}");
-    for (kind, count) in report.drifted {
-        *drifted.entry(kind).or_default() += count;
-    }
+    add(&mut drifted, report.drifted);
     assert_eq!(drifted, expected);
     let contents = stores.assert_invariants().await;
     assert!(items >= u64::try_from(contents.primary.len() * 32).unwrap());
@@ -152,9 +138,7 @@ async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
     loop {
         let stop = Stop::after(Some(Duration::from_millis(random.random_range(20..120))));
         let report = job_with(&stores, settings(true), stop).audit(options).await;
-        for (kind, count) in &report.drifted {
-            *drifted.entry(*kind).or_default() += count;
-        }
+        add(&mut drifted, report.drifted.clone());
         runs += 1;
         assert!(runs < 500, "it does not get through: {report}");
         match &report.stopped {
@@ -174,7 +158,7 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
     let stores = Stores::start_ready().await;
     create(&stores, 4).await;
     stores.deliver_all().await;
-    let mut raw = crate::fixture::redis_server::connection(&stores.redis_url).await;
+    let mut raw = redis_server::connection(&stores.redis_url).await;
     let prefix = &stores.index_config.prefix;
     let some_set = stores.index.key_names().await.unwrap().into_iter().find(|key| key.ends_with(":~/~")).unwrap();
     // Unknown keys, a set in another product's partition, and a member that is not an id.

@@ -5,7 +5,7 @@ use repair_job::exit;
 
 use super::{assert_clean, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, Expected, inflict},
+    damage::{Damage, inflict_all},
     redis_cluster::RedisCluster,
     stores::Stores,
 };
@@ -18,17 +18,11 @@ async fn every_kind_of_damage_is_repaired_on_the_masters_of_a_cluster() {
     stores.rebuild().await;
     // `DropName` fits only a product with a single comment.
     let kinds: Vec<Damage> = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).collect();
-    let mut comments = Vec::new();
-    for (number, _) in (0..).zip(kinds.iter().cycle().take(3 * kinds.len())) {
-        comments.push(stores.create_numbered(number, product(number)).await);
-    }
+    let count = u64::try_from(3 * kinds.len()).unwrap();
+    let comments = stores.create_all(0..count, product).await;
     stores.deliver_all().await;
-    let mut expected = Expected::new();
-    for (comment, damage) in comments.iter().zip(kinds.into_iter().cycle()) {
-        for (kind, count) in inflict(&stores, &mut random, comment, damage).await {
-            *expected.entry(kind).or_default() += count;
-        }
-    }
+    let damages = comments.iter().zip(kinds.into_iter().cycle());
+    let expected = inflict_all(&stores, &mut random, damages).await;
     let report = job(&stores, true).audit(whole()).await;
     assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
     stores.assert_invariants().await;

@@ -10,22 +10,16 @@
 //!
 //! `PAGEMARK_TEST_REPAIR_SEEDS=N` takes N seeds.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use aws_lambda_events::{
-    dynamodb::Event,
-    streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse},
-};
-use futures_util::{FutureExt, StreamExt, stream};
+use aws_lambda_events::streams::DynamoDbEventResponse;
+use futures_util::{StreamExt, stream};
 use local_stack::event_source_mapping::Handler;
-use model::{Comment, CommentId, CommentText, Filter, FilterKey, Order, ProductId, RatingSet, record::decode_batch};
+use model::{Comment, CommentId, FilterKey, Order, ProductId, record::decode_batch};
 use page_index::{PageIndex, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
@@ -34,21 +28,22 @@ use rand::{
     rngs::StdRng,
     seq::{IndexedRandom, SliceRandom},
 };
-use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
+use repair_job::{AuditOptions, Job, Report, Stop, exit};
+use serde_json::json;
 use stream_writer::{FanOut, StreamWriter};
 use table::{CommentPatch, Created, NewComment, PageQuery, Table};
 use tokio::sync::RwLock;
 
-use super::{assert_clean, job, settings, whole};
+use super::{assert_clean, job, job_of, job_with, no_overlap, settings, whole};
 use crate::fixture::{
-    damage::{Damage, inflict},
+    damage::{Damage, delete, inflict},
     data,
     faults::{
         Schedule,
         page_index::{PageIndexFault, faulty_redis},
         table::{TableFault, faulty_table},
     },
-    mappings::Mappings,
+    mappings::{Mappings, handler},
     redis_server::OwnRedis,
     size::{Size, size},
     stores::{INVOCATION, Stores},
@@ -93,27 +88,22 @@ type Acknowledged = BTreeMap<CommentId, Option<Comment>>;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recent_restores_what_the_journal_names_after_any_concurrent_events() {
     // `recent` need not find what only a full check finds.
-    let damages = Damage::OF_A_COMMENT.into_iter().filter(|damage| *damage != Damage::DropPrimary);
-    let world = World { damages: damages.collect(), has_audits: false, redis: None, up: RwLock::default() };
+    let world = World { has_audits: false, ..World::with(&Damage::OF_A_COMMENT) };
     everything_at_once(&Stores::start_ready().await, 0..seeds() / 2, &world, async |job| job.recent().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_restores_everything_after_any_concurrent_events() {
-    let damages = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropPrimary);
-    let world = World { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() };
-    let one_more = async |job: Job| job.audit(anew()).await;
-    everything_at_once(&Stores::start_ready().await, seeds() / 2..seeds(), &world, one_more).await;
+    let (stores, world) = (Stores::start_ready().await, World::with(Damage::ALL));
+    everything_at_once(&stores, seeds() / 2..seeds(), &world, async |job| job.audit(anew()).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_restores_everything_after_any_concurrent_loss_of_redis() {
-    let redis = OwnRedis::start().await;
-    let stores = Stores::start_on(redis.server.url()).await;
-    stores.rebuild().await;
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
     // Damage in Redis may be lost together with Redis.
     let damages = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::AddDuplicate, Damage::GhostDuplicates];
-    let world = World { damages: damages.into(), has_audits: true, redis: Some(&redis), up: RwLock::default() };
+    let world = World { redis: Some(&redis), ..World::with(&damages) };
     let one_more = async |job: Job| {
         // An index that has lost markers is rebuilt.
         if job.status(1, None).await.unwrap().index.unwrap().unmarked > 0 {
@@ -139,6 +129,15 @@ struct World<'redis> {
     redis: Option<&'redis OwnRedis>,
     /// Held for reading while damage is done: damage needs the server, and waits while it is down.
     up: RwLock<()>,
+}
+
+impl World<'_> {
+    /// A world with audits, in which Redis stays.
+    fn with(damages: &[Damage]) -> Self {
+        // A comment without its primary item would count as lost.
+        let damages = damages.iter().copied().filter(|damage| *damage != Damage::DropPrimary);
+        Self { damages: damages.collect(), has_audits: true, redis: None, up: RwLock::default() }
+    }
 }
 
 async fn everything_at_once(
@@ -168,10 +167,9 @@ async fn everything_at_once(
         acknowledged.into_iter().flatten().collect::<Acknowledged>()
     };
     let hourly_runs = async {
-        let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
         let mut count = 0;
         while !is_over.load(Ordering::Relaxed) {
-            let report = super::job_with(stores, no_overlap.clone(), Stop::default()).recent().await;
+            let report = job_with(stores, no_overlap(), Stop::default()).recent().await;
             assert_eq!(report.exit_code() & (exit::FAILURE | exit::UNRESOLVED | exit::HELD), 0, "{report}");
             count += 1;
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -193,8 +191,8 @@ async fn everything_at_once(
     let last = wait_for("the end of the lease", async || {
         let report = one_more(job(stores, true)).await;
         if report.exit_code() == exit::HELD { Err(report) } else { Ok(report) }
-    });
-    let last = last.await;
+    })
+    .await;
     let comments = acknowledged.len();
     println!("{comments} comments; meanwhile {runs} runs, and audits of {audited} items; the last run:\n{last}");
     assert_eq!(last.exit_code() & !exit::DRIFT_FOUND, 0, "{last}");
@@ -237,13 +235,13 @@ async fn lose_meanwhile(stores: &Stores, redis: &OwnRedis, up: &RwLock<()>, seed
         let what = random.random_range(0..counts.len());
         counts[what] += 1;
         match what {
-            0 => redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap(),
+            0 => redis.ask("SAVE").await,
             1 => {
                 let _down = up.write().await;
                 redis.kill().await;
                 redis.server.restart().await.unwrap();
             }
-            2 => redis::cmd("FLUSHALL").exec_async(&mut redis.connection().await).await.unwrap(),
+            2 => redis.ask("FLUSHALL").await,
             _ => {
                 let report = job(stores, true).rebuild(1).await;
                 assert_eq!(report.exit_code() & exit::UNRESOLVED, 0, "{report}");
@@ -261,16 +259,15 @@ async fn broken_stores(stores: &Stores, random: &mut StdRng) -> (Table, PageInde
     let index = Schedule::new(of_index, calls, FAULTS_PERCENT, &PageIndexFault::ALL);
     let table = faulty_table(&stores.table, &stores.engine_url(), table).await;
     let url = faulty_redis(&stores.redis_url, index).await;
-    let index = stores.index_at(&url);
-    (table, index)
+    (table, stores.index_at(&url))
 }
 
 /// Runs one seed: its comments and everything that happens to them. Returns the state that must remain.
 async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table, PageIndex)) -> Acknowledged {
     let mut random = StdRng::seed_from_u64(seed);
     let product = data::product(&format!("seed/{seed}"));
-    let ids: Vec<CommentId> =
-        (0..random.random_range(1..=3)).map(|k| data::comment_id(&format!("s{seed}-{k}"))).collect();
+    let numbers = 0..random.random_range(1..=3);
+    let ids: Vec<CommentId> = numbers.map(|number| data::comment_id(&format!("s{seed}-{number}"))).collect();
     let mut of_writer = StdRng::from_rng(&mut random);
     let mut of_damage = StdRng::from_rng(&mut random);
     let write = async {
@@ -297,7 +294,7 @@ async fn one_seed(stores: &Stores, seed: u64, world: &World<'_>, broken: &(Table
             for id in &ids {
                 let (table, index) = broken.clone();
                 let job = match (seed / RECONCILED + round).is_multiple_of(4) {
-                    true => Job::new(table, index, settings(true), Stop::default()),
+                    true => job_of(table, index, settings(true)),
                     false => job(stores, true),
                 };
                 let checked = job.check(id, Some(&product)).await;
@@ -317,26 +314,20 @@ async fn change(
     product: &ProductId,
     present: Option<&Comment>,
 ) -> Option<Comment> {
-    let language = data::language(["en", "ko", "fr"].choose(random).unwrap());
-    let rating = data::rating(random.random_range(1..=5));
+    let (tag, stars) = (*["en", "ko", "fr"].choose(random).unwrap(), random.random_range(1..=5));
     let body = format!("Body {}", random.random_range(0..1_000));
     let Some(present) = present else {
-        let comment = NewComment {
-            id: id.clone(),
-            product: product.clone(),
-            language,
-            rating,
-            // A comment that is created again may have another creation time.
-            created_at: data::at_ms(1_700_000_000_000 + random.random_range(0..3)),
-            text: CommentText::new(None, body, None).unwrap(),
-        };
+        // A comment that is created again may have another creation time.
+        let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..3));
+        let comment = data::new_comment(id.as_str(), product, tag, stars);
+        let comment = NewComment { created_at, text: data::body(&body), ..comment };
         return match stores.table.create_comment(comment, None).await.unwrap() {
             Created::New(comment) | Created::Before(comment) => Some(comment),
         };
     };
     match random.random_range(0..20) {
         0 => {
-            crate::fixture::damage::delete(stores, id, &FilterKey::primary(product.clone())).await;
+            delete(stores, id, &FilterKey::primary(product.clone())).await;
             None
         }
         1..=5 => {
@@ -344,9 +335,9 @@ async fn change(
             None
         }
         way => {
-            let mut patch = CommentPatch { body: Some(body), ..CommentPatch::default() };
-            patch.rating = (way % 2 == 0).then_some(rating);
-            patch.language = (way % 3 == 0).then_some(language);
+            let rating = (way % 2 == 0).then(|| data::rating(stars));
+            let language = (way % 3 == 0).then(|| data::language(tag));
+            let patch = CommentPatch { body: Some(body), rating, language, ..CommentPatch::default() };
             Some(stores.table.patch_comment(id, Some(present.revision), &patch).await.unwrap())
         }
     }
@@ -374,11 +365,7 @@ fn fate(random: &Mutex<StdRng>) -> Fate {
 
 /// The service's reaction to an invocation that died: it delivers the whole batch again.
 fn died() -> DynamoDbEventResponse {
-    let mut response = DynamoDbEventResponse::default();
-    let mut failure = DynamoDbBatchItemFailure::default();
-    failure.item_identifier = Some(String::new());
-    response.batch_item_failures.push(failure);
-    response
+    serde_json::from_value(json!({ "batchItemFailures": [{ "itemIdentifier": "" }] })).unwrap()
 }
 
 fn part<T>(mut of: Vec<T>, percent: usize) -> Vec<T> {
@@ -388,83 +375,67 @@ fn part<T>(mut of: Vec<T>, percent: usize) -> Vec<T> {
 
 fn dying_writer(stores: &Stores, seed: u64) -> Handler {
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), FanOut::Batch, 4);
-    let (table, random) = (stores.table.clone(), Arc::new(Mutex::new(StdRng::seed_from_u64(seed))));
-    Arc::new(move |event: Event, _| {
-        let (writer, table, random) = (writer.clone(), table.clone(), Arc::clone(&random));
-        async move {
-            let deadline = tokio::time::Instant::now() + INVOCATION;
-            match fate(&random) {
-                Fate::Works => writer.handle(&event, deadline).await.response,
-                Fate::Lost => DynamoDbEventResponse::default(),
-                Fate::Killed(percent) => {
-                    let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
-                    // The calls run in parallel, so any of them may be done.
-                    calls.shuffle(&mut *random.lock().unwrap());
-                    let done = calls.len() * percent / 100;
-                    for (place, call) in calls.iter().enumerate().take(done + 1) {
-                        let mut writes = call.writes().to_vec();
-                        // The last call is only done in part.
-                        if place == done {
-                            writes = part(writes, percent);
-                        }
-                        assert!(writes.is_empty() || table.write_duplicates(writes, deadline).await.is_whole());
+    let random = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
+    handler((writer, stores.table.clone(), random), async |(writer, table, random), event, _| {
+        let deadline = tokio::time::Instant::now() + INVOCATION;
+        match fate(&random) {
+            Fate::Works => writer.handle(&event, deadline).await.response,
+            Fate::Lost => DynamoDbEventResponse::default(),
+            Fate::Killed(percent) => {
+                let mut calls = stream_writer::plan_calls(&decode_batch(&event.records).changes, FanOut::Batch);
+                // The calls run in parallel, so any of them may be done.
+                calls.shuffle(&mut *random.lock().unwrap());
+                let done = calls.len() * percent / 100;
+                for (place, call) in calls.iter().enumerate().take(done + 1) {
+                    let mut writes = call.writes().to_vec();
+                    // The last call is only done in part.
+                    if place == done {
+                        writes = part(writes, percent);
                     }
-                    died()
+                    assert!(writes.is_empty() || table.write_duplicates(writes, deadline).await.is_whole());
                 }
+                died()
             }
         }
-        .boxed()
     })
 }
 
 fn dying_indexer(stores: &Stores, seed: u64) -> Handler {
     let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
-    let (index, random) = (stores.index.clone(), Arc::new(Mutex::new(StdRng::seed_from_u64(seed + 1))));
-    Arc::new(move |event: Event, _| {
-        let (indexer, index, random) = (indexer.clone(), index.clone(), Arc::clone(&random));
-        async move {
-            match fate(&random) {
-                Fate::Works => indexer.handle(&event, tokio::time::Instant::now() + INVOCATION).await.response,
-                Fate::Lost => DynamoDbEventResponse::default(),
-                Fate::Killed(percent) => {
-                    let edits = page_indexer::plan_edits(&decode_batch(&event.records).changes);
-                    // The invocation also dies when the page index is down.
-                    index.apply(&part(edits, percent)).await.ok();
-                    died()
-                }
-            }
+    let random = Arc::new(Mutex::new(StdRng::seed_from_u64(seed + 1)));
+    handler((indexer, stores.index.clone(), random), async |(indexer, index, random), event, _| match fate(&random) {
+        Fate::Works => indexer.handle(&event, tokio::time::Instant::now() + INVOCATION).await.response,
+        Fate::Lost => DynamoDbEventResponse::default(),
+        Fate::Killed(percent) => {
+            let edits = page_indexer::plan_edits(&decode_batch(&event.records).changes);
+            // The invocation also dies when the page index is down.
+            index.apply(&part(edits, percent)).await.ok();
+            died()
         }
-        .boxed()
     })
 }
 
 /// Asserts I3 for some products: pages show what a brute-force filter and sort of the comments give.
 async fn assert_pages(stores: &Stores, acknowledged: &Acknowledged) {
-    let table_id = stores.table.describe().await.unwrap().id;
+    let table_id = stores.table_id().await;
     let comments: Vec<&Comment> = acknowledged.values().flatten().collect();
     let products: BTreeSet<&ProductId> = comments.iter().map(|comment| &comment.product).collect();
+    let filters = [(None, None), (Some("ko"), None), (None, Some("1.4")), (Some("en"), Some("2.3.5"))];
+    let filters = filters.map(|(language, ratings)| data::filter(language, ratings));
     for product in products.into_iter().take(PAGED) {
-        for (language, ratings) in [(None, None), (Some("ko"), None), (None, Some("1.4")), (Some("en"), Some("2.3.5"))]
-        {
-            let language = language.map(data::language);
-            let filter = Filter::new(language, ratings.map(|set| RatingSet::parse(set).unwrap()));
-            let mut expected: Vec<&&Comment> = comments
-                .iter()
-                .filter(|comment| comment.product == *product && filter.matches(&comment.placement()))
-                .collect();
-            expected.sort_by_key(|comment| std::cmp::Reverse(comment.cd()));
+        for filter in &filters {
+            let is_shown = |comment: &&&Comment| comment.product == *product && filter.matches(&comment.placement());
+            let mut expected: Vec<&&Comment> = comments.iter().filter(is_shown).collect();
+            expected.sort_by_key(|comment| Reverse(comment.cd()));
             // One comment per page.
             for (skip, comment) in (0..).zip(&expected) {
-                let query = PageStartQuery { product, filter: &filter, skip, order: Order::Newest, as_of: None };
+                let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
                 let start = stores.index.page_start(&query, &table_id, now()).await.unwrap().unwrap();
                 assert_eq!(start.total, expected.len() as u64, "{product} {filter}");
                 let key = FilterKey { product: product.clone(), filter: filter.clone() };
                 let query = PageQuery { key, order: Order::Newest, limit: 1, start: start.before };
-                assert_eq!(
-                    stores.table.page(&query).await.unwrap().comments,
-                    [(**comment).clone()],
-                    "{product} {filter}"
-                );
+                let page = stores.table.page(&query).await.unwrap();
+                assert_eq!(page.comments, [(**comment).clone()], "{product} {filter}");
             }
         }
     }

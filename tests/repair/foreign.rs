@@ -2,27 +2,29 @@
 //! other such item implies nothing, and the report names it for a person. Functions, API and repair job agree on the
 //! distinction.
 
-use model::{CommentId, item::attribute, plan::reconcile::DriftKind};
-use repair_job::{Report, exit};
-use serde_dynamo::AttributeValue;
+use model::{
+    CommentId, FilterKey,
+    item::{PlacedComment, PrimaryItem, attribute},
+    journal::JournalEntry,
+    plan::reconcile::DriftKind,
+};
+use process::now;
+use repair_job::{Job, Report, exit};
+use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
-use table::{Guarded, TableConfig};
+use table::Guarded;
 use tokio::time::{Duration, Instant};
 
-use super::{assert_clean, job, product, settings, whole};
+use super::{HeldRun, assert_clean, expect, job, product, settings, whole};
 use crate::fixture::{
-    WAIT_MAX,
     api::Served,
-    data,
-    gate::{self, Gate},
+    damage,
+    data::{self, text_value},
+    gate,
     http::{Http, ids, product_path},
     invariants::journal,
     stores::Stores,
 };
-
-fn text(text: &str) -> Option<AttributeValue> {
-    Some(AttributeValue::S(text.to_owned()))
-}
 
 /// Puts a comment without a revision and without the keys of the index `primaries` by a plain PutItem, as a foreign tool
 /// does.
@@ -32,9 +34,8 @@ async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     stores.table.delete_comment(&model.id, None).await.unwrap();
     let id = data::comment_id(&format!("foreign-{number}"));
     let cd = format!("{}#{id}", model.created_at);
-    item.extend(
-        [("pk", format!("COMMENT#{id}")), ("cd", cd)].map(|(name, value)| (name.to_owned(), AttributeValue::S(value))),
-    );
+    let key = [("pk", format!("COMMENT#{id}")), ("cd", cd)];
+    item.extend(key.map(|(name, value)| (name.to_owned(), AttributeValue::S(value))));
     item.insert("votes".to_owned(), AttributeValue::N("7".to_owned()));
     for name in [attribute::REVISION, attribute::SHARD, attribute::PCD] {
         item.remove(name);
@@ -43,8 +44,22 @@ async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     id
 }
 
-fn serve(stores: &Stores) -> Served {
-    Served::of(stores)
+/// Delivers the last record to both functions.
+async fn deliver_last(stores: &Stores) {
+    let records = stores.records().await;
+    stores.deliver(&records[records.len() - 1..]).await;
+}
+
+/// The comment of an item that only lacks its revision.
+fn incomplete(item: &Item) -> PlacedComment {
+    let PrimaryItem::Incomplete(placed, _) = PrimaryItem::read(item) else { panic!("{item:?}") };
+    placed
+}
+
+/// The journal's entries about a comment.
+async fn entries_about(stores: &Stores, id: &CommentId) -> Vec<JournalEntry> {
+    let entries = journal(&stores.table).await;
+    entries.into_iter().filter(|entry| entry.id == *id).collect()
 }
 
 /// What the API shows: the comment's status, the ids on the product's first page, and its total.
@@ -77,7 +92,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert!(one == other && one.contains(&named), "{one}");
         stores.assert_invariants_beside(&[&id]).await;
 
-        let api = serve(&stores);
+        let api = Served::of(&stores);
         let http = &api.http;
         assert_eq!(shown(http, &id).await, (404, vec![fine.id.to_string()], json!(1)));
         assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 404);
@@ -92,8 +107,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert_eq!(looked.drifted, [(DriftKind::IncompleteItem, 1)].into(), "{looked}");
         assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
         assert_eq!(shown(http, &id).await.0, 404, "a dry run takes nothing over");
-        let taken_over = run(true).await;
-        assert_eq!(taken_over.exit_code(), exit::DRIFT_FOUND, "{taken_over}");
+        let taken_over = expect(exit::DRIFT_FOUND, run(true).await);
         assert_eq!(taken_over.drifted[&DriftKind::IncompleteItem], 1, "{taken_over}");
         assert_clean(&run(true).await);
 
@@ -101,8 +115,7 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
         assert_eq!((status, listed.len(), total), (200, 2, json!(2)));
         let item = stores.table.primary_item(&id).await.unwrap().unwrap();
         assert_eq!(item["votes"], AttributeValue::N("7".to_owned()), "what the tool wrote stays");
-        let entries = journal(&stores.table).await;
-        assert_eq!(entries.iter().filter(|entry| entry.id == id).count(), 1, "{entries:?}");
+        assert_eq!(entries_about(&stores, &id).await.len(), 1);
         assert_eq!(http.patch(id.as_str(), &json!({ "rating": 5 })).await.status, 200);
         api.finish().await;
         job(&stores, true).quarantine(&quarantine).await;
@@ -116,17 +129,16 @@ async fn a_comment_that_loses_a_key_of_the_index_is_unranked_until_it_is_taken_o
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let api = serve(&stores);
+    let api = Served::of(&stores);
     for (name, value) in [
         (attribute::SHARD, None),
-        (attribute::SHARD, text("64")),
+        (attribute::SHARD, text_value("64")),
         (attribute::PCD, None),
-        (attribute::PCD, text("product%2F1#2001-01-01T00:00:00.000Z#c0001")),
+        (attribute::PCD, text_value("product%2F1#2001-01-01T00:00:00.000Z#c0001")),
     ] {
         let before = stores.table.comment(&comment.id).await.unwrap().unwrap().revision;
         stores.break_primary_item(&comment.id, name, value).await;
-        let records = stores.records().await;
-        stores.deliver(&records[records.len() - 1..]).await;
+        deliver_last(&stores).await;
         stores.assert_invariants_beside(&[&comment.id]).await;
         assert!(reasons(&stores).iter().any(|reason| reason.contains(&format!("attribute {name}: "))), "{name}");
         assert_eq!(shown(&api.http, &comment.id).await, (404, vec![], json!(0)), "{name}");
@@ -146,13 +158,9 @@ async fn the_stream_record_of_a_take_over_fans_the_comment_out() {
     let id = put_incomplete(&stores, 1).await;
     stores.deliver_all().await;
     let item = stores.table.primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
-        panic!("{item:?}")
-    };
     let soon = Instant::now() + Duration::from_secs(60);
-    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Done);
-    let records = stores.records().await;
-    stores.deliver(&records[records.len() - 1..]).await;
+    assert_eq!(stores.table.take_over(&incomplete(&item), &item, soon).await.unwrap(), Guarded::Done);
+    deliver_last(&stores).await;
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -162,32 +170,30 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
     let item = stores.table.primary_item(&id).await.unwrap().unwrap();
-    let model::item::PrimaryItem::Incomplete(placed, _) = model::item::PrimaryItem::read(&item) else {
-        panic!("{item:?}")
+    let take_over = async || {
+        let soon = Instant::now() + Duration::from_secs(60);
+        stores.table.take_over(&incomplete(&item), &item, soon).await.unwrap()
     };
-    let soon = Instant::now() + Duration::from_secs(60);
     for (name, value) in [
         (attribute::RATING, Some(AttributeValue::N("2".to_owned()))),
-        (attribute::LANGUAGE, text("fr")),
-        (attribute::CD, Some(AttributeValue::S(format!("2001-01-01T00:00:00.000Z#{id}")))),
+        (attribute::LANGUAGE, text_value("fr")),
+        (attribute::CD, text_value(format!("2001-01-01T00:00:00.000Z#{id}"))),
         (attribute::COMMENT_BLOB, None),
-        (attribute::REVISION, text("01HQTBRNKV0000000000000007")),
+        (attribute::REVISION, text_value("01HQTBRNKV0000000000000007")),
         (attribute::AUTO, Some(AttributeValue::Bool(true))),
-        (attribute::SHARD, text("07")),
-        (attribute::PCD, text("p")),
+        (attribute::SHARD, text_value("07")),
+        (attribute::PCD, text_value("p")),
     ] {
         stores.put_raw(item.clone()).await;
         stores.break_primary_item(&id, name, value).await;
         let edited = stores.table.items_of(&id).await.unwrap();
-        assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed, "{name}");
+        assert_eq!(take_over().await, Guarded::Changed, "{name}");
         assert_eq!(stores.table.items_of(&id).await.unwrap(), edited, "{name}");
     }
-    let key = model::FilterKey::primary(product(1));
-    crate::fixture::damage::delete(&stores, &id, &key).await;
-    assert_eq!(stores.table.take_over(&placed, &item, soon).await.unwrap(), Guarded::Changed);
+    damage::delete(&stores, &id, &FilterKey::primary(product(1))).await;
+    assert_eq!(take_over().await, Guarded::Changed);
     assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
-    let entries = journal(&stores.table).await;
-    assert!(entries.iter().all(|entry| entry.id != id), "{entries:?}");
+    assert_eq!(entries_about(&stores, &id).await, []);
     stores.finish().await;
 }
 
@@ -195,26 +201,16 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
 async fn an_edit_during_a_run_is_what_is_taken_over() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(0);
-    let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
-    let config = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config };
-    let table = table::Table::connect(&config).await;
-    let run = tokio::spawn({
-        let job = repair_job::Job::new(table, stores.index.clone(), settings(true), repair_job::Stop::default());
-        let id = id.clone();
-        async move { job.check(&id, None).await }
-    });
-    gate.wait_until_holding("the take-over").await;
-    stores.break_primary_item(&id, attribute::LANGUAGE, text("fr")).await;
-    gate.open();
-    let checked = run.await.unwrap();
+    let checked = id.clone();
+    let check = async move |job: Job| job.check(&checked, None).await;
+    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 0), settings(true), check).await;
+    stores.break_primary_item(&id, attribute::LANGUAGE, text_value("fr")).await;
+    let checked = run.finish().await;
     assert_eq!(checked.report.drifted[&DriftKind::IncompleteItem], 1, "{}", checked.report);
     assert_eq!(checked.report.exit_code(), exit::DRIFT_FOUND, "{}", checked.report);
     assert_eq!(stores.table.comment(&id).await.unwrap().unwrap().language.as_str(), "fr");
-    let entries = journal(&stores.table).await;
-    let after = entries.into_iter().find(|entry| entry.id == id).and_then(|entry| entry.after);
-    assert_eq!(after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
+    let entry = entries_about(&stores, &id).await.swap_remove(0);
+    assert_eq!(entry.after.unwrap().language.as_str(), "fr", "the journal names where the comment stands");
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -224,9 +220,9 @@ fn faults() -> [(&'static str, Option<AttributeValue>); 7] {
     [
         (attribute::RATING, Some(AttributeValue::N("6".to_owned()))),
         (attribute::RATING, None),
-        (attribute::LANGUAGE, text("?")),
-        (attribute::CD, text("2001-01-01T00:00:00.000Z#another")),
-        (attribute::CD, text("2020-11-09 12:00:00.123")),
+        (attribute::LANGUAGE, text_value("?")),
+        (attribute::CD, text_value("2001-01-01T00:00:00.000Z#another")),
+        (attribute::CD, text_value("2020-11-09 12:00:00.123")),
         (attribute::COMMENT_BLOB, None),
         (attribute::COMMENT_BLOB, Some(AttributeValue::B(b"\x07said in confidence".to_vec()))),
     ]
@@ -237,20 +233,16 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
     let stores = Stores::start_ready().await;
     let (broken, fine) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(6, product(1)).await);
     stores.deliver_all().await;
-    let api = serve(&stores);
+    let api = Served::of(&stores);
     for (name, value) in faults() {
         let before = stores.quarantined_batches().len();
         let right = stores.break_primary_item(&broken.id, name, value).await;
-        let records = stores.records().await;
-        stores.deliver(&records[records.len() - 1..]).await;
+        deliver_last(&stores).await;
         stores.assert_invariants_beside(&[&broken.id]).await;
         assert_eq!(stores.quarantined_batches().len(), before + 2, "{name}");
         let named = format!("attribute {name}: ");
-        assert!(
-            reasons(&stores).iter().filter(|reason| reason.contains(&named)).count() >= 2,
-            "{:?}",
-            reasons(&stores)
-        );
+        let reasons = reasons(&stores);
+        assert!(reasons.iter().filter(|reason| reason.contains(&named)).count() >= 2, "{reasons:?}");
         assert_eq!(shown(&api.http, &broken.id).await, (404, vec![fine.id.to_string()], json!(1)), "{name}");
         let filtered = format!("{}/comments?language={}", product_path("product/1"), broken.language);
         assert_eq!(api.http.get(&filtered).await.expect(200)["total"], 0, "{name}");
@@ -293,7 +285,7 @@ async fn what_an_invalid_item_left_behind_is_removed_and_a_person_has_to_look() 
             stores.assert_invariants_beside(&[&broken.id]).await;
         }
         stores.put_raw(right).await;
-        assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+        expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
     // Do not read the stream again: DynamoDB Local shows the remembered empty map as a value without a type.

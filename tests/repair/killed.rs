@@ -1,22 +1,18 @@
 //! Runs of `recent` and `quarantine` are killed between any two of their writes: duplicates, rank entries, watermarks,
 //! the quarantine. The next run repairs what they left.
 
-use functions::{Quarantine, quarantine::Reason};
+use functions::Quarantine;
 use process::now;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use repair_job::exit;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    assert_clean, job,
-    process::{begin, kill_at},
-    product, whole,
+    process::{complete, kill_in_turn},
+    product, quarantine_batch,
 };
 use crate::fixture::{
     gate::{self, Gate},
     s3::{BUCKET, S3},
     stores::Stores,
-    wait_for,
 };
 
 /// How often a run is killed at each kind of write.
@@ -25,28 +21,15 @@ const ROUNDS: u64 = 3;
 /// Comments created before each run.
 const COMMENTS: u64 = 6;
 
-async fn create(stores: &Stores, round: u64) {
-    for number in 0..COMMENTS {
-        let number = round * COMMENTS + number;
-        stores.create_numbered(number, product(number)).await;
-    }
-}
-
-/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it.
-async fn run_to_the_end(stores: &Stores, variables: &[(&'static str, &str)], arguments: &[&str]) {
-    let last = wait_for("the end of the lease", async || {
-        let ended = begin(stores, variables, arguments).await.end().await;
-        if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
-    });
-    let last = last.await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+/// Creates the comments of a run.
+async fn create(stores: &Stores, run: u64) {
+    stores.create_all(run * COMMENTS..(run + 1) * COMMENTS, product).await;
 }
 
 #[tokio::test]
 async fn the_next_run_completes_a_killed_run_of_recent() {
     let stores = Stores::start_ready().await;
     stores.table.advance_watermark(now()).await.unwrap();
-    let mut random = StdRng::seed_from_u64(111);
     let arguments = ["recent", "--apply", "--settle", "0s"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let watermark = Gate::start(&duplicates.url, gate::WATERMARKS).await;
@@ -54,19 +37,10 @@ async fn the_next_run_completes_a_killed_run_of_recent() {
     let scripts = Gate::start(&ranks.url, gate::SCRIPTS).await;
     let variables = [("PAGEMARK_DYNAMODB_URL", &*watermark.url), ("PAGEMARK_REDIS_URL", &*scripts.url)];
     let gates = [(&duplicates, 0..3), (&ranks, 0..3), (&watermark, 1..3), (&scripts, 0..9)];
-    let mut kills = [0; 4];
-    for round in 0..ROUNDS {
-        for (kind, (gate, counts)) in gates.iter().enumerate() {
-            create(&stores, round * 4 + u64::try_from(kind).unwrap()).await;
-            let count = random.random_range(counts.clone());
-            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
-        }
-    }
-    println!("killed at duplicates, ranks, the watermark, scripts: {kills:?}");
+    let prepare = async |run| create(&stores, run).await;
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 111), &arguments, prepare).await;
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
-    run_to_the_end(&stores, &[], &arguments).await;
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
@@ -76,13 +50,6 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/given-up");
     let quarantine = Quarantine::connect(&place.parse().unwrap(), Some(&s3.url)).await;
-    let reason = Reason {
-        function: "stream-writer".to_owned(),
-        condition: "RetryAttemptsExhausted".to_owned(),
-        detail: "Unhandled".to_owned(),
-        invoke_count: 21,
-    };
-    let mut random = StdRng::seed_from_u64(112);
     let arguments = ["quarantine", "--apply"];
     let duplicates = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
     let ranks = Gate::start(&stores.redis_url, gate::EDITS).await;
@@ -93,25 +60,19 @@ async fn the_next_run_completes_a_killed_run_of_quarantine() {
         ("PAGEMARK_QUARANTINE", &*place),
         ("PAGEMARK_S3_URL", &*removals.url),
     ];
-    let gates = [&duplicates, &ranks, &removals];
-    let (mut kills, mut given_up) = ([0; 3], 0);
-    for round in 0..ROUNDS {
-        for (kind, gate) in gates.iter().enumerate() {
-            create(&stores, round * 3 + u64::try_from(kind).unwrap()).await;
-            let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
-            given_up += records.len();
-            for batch in records.chunks(2) {
-                quarantine.put(&reason, &json!({ "Records": batch })).await.unwrap();
-            }
-            let count = random.random_range(0..2);
-            kills[kind] += usize::from(kill_at(&stores, &variables, gate, count, &arguments).await);
+    let gates = [&duplicates, &ranks, &removals].map(|gate| (gate, 0..2));
+    let mut given_up = 0;
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 112), &arguments, async |run| {
+        create(&stores, run).await;
+        let records: Vec<Value> = stores.lambda_records().await.split_off(given_up);
+        given_up += records.len();
+        for batch in records.chunks(2) {
+            quarantine_batch(&quarantine, batch).await;
         }
-    }
-    println!("killed at duplicates, ranks, removals: {kills:?}");
+    });
+    let kills = kills.await;
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
-    run_to_the_end(&stores, &variables, &arguments).await;
+    complete(&stores, &variables, &arguments).await;
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
     stores.finish().await;
 }

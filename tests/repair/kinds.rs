@@ -1,24 +1,21 @@
 //! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run repairs it, and the next
 //! run finds nothing.
 
-use model::{Comment, CommentId, item::attribute, plan::reconcile::DriftKind};
+use model::{Comment, FilterKey, item::attribute, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
-use serde_dynamo::AttributeValue;
 
-use super::{assert_clean, job, whole};
+use super::{assert_clean, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, inflict},
+    damage::{Damage, delete, inflict, inflict_all},
+    data,
     stores::Stores,
 };
 
 /// Creates three comments of one product, and a comment that is the only one of its product. Returns the last.
 async fn create(stores: &Stores, from: u64) -> Comment {
-    for number in from..from + 3 {
-        stores.create_numbered(number, super::product(0)).await;
-    }
-    let lonely = model::ProductId::parse(&format!("lonely {from}")).unwrap();
-    stores.create_numbered(from + 3, lonely).await
+    stores.create_all(from..from + 3, |_| product(0)).await;
+    stores.create_numbered(from + 3, data::product(&format!("lonely {from}"))).await
 }
 
 /// Calls [`create`] for each kind of damage, and delivers everything. Returns the comments to damage.
@@ -52,12 +49,8 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
             assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
         }
         let repaired = job(&stores, true).audit(whole()).await;
-        assert_eq!(
-            (&repaired.drifted, repaired.repaired, repaired.left),
-            (&expected, found, 0),
-            "{damage:?} {repaired}"
-        );
-        assert_eq!(repaired.exit_code(), exit::DRIFT_FOUND, "{damage:?} {repaired}");
+        let outcome = (&repaired.drifted, repaired.repaired, repaired.left, repaired.exit_code());
+        assert_eq!(outcome, (&expected, found, 0, exit::DRIFT_FOUND), "{damage:?} {repaired}");
         assert_clean(&job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
@@ -100,16 +93,14 @@ async fn a_dry_run_counts_every_difference_of_a_comment_once() {
     let mut random = StdRng::seed_from_u64(3);
     let comments = create_for(&stores, &[Damage::DropDuplicates, Damage::DropRanks]).await;
     // Each comment gets damage that the table scan finds, and damage that only the index scan finds.
-    for (comment, first) in comments.iter().zip([Damage::DropDuplicates, Damage::DropRanks]) {
-        inflict(&stores, &mut random, comment, first).await;
-        inflict(&stores, &mut random, comment, Damage::AddRankElsewhere).await;
+    for damages in [[Damage::DropDuplicates, Damage::DropRanks], [Damage::AddRankElsewhere; 2]] {
+        inflict_all(&stores, &mut random, comments.iter().zip(damages)).await;
     }
     let looked = job(&stores, false).audit(whole()).await;
     let repaired = job(&stores, true).audit(whole()).await;
-    let count = |kind: DriftKind| (looked.drifted.get(&kind).copied(), repaired.drifted.get(&kind).copied());
     for kind in [DriftKind::MissingDuplicate, DriftKind::MissingRank, DriftKind::ExtraRank] {
-        let (looked, repaired) = count(kind);
-        assert!(looked > Some(0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
+        let (looked, repaired) = (looked.drifted.get(&kind), repaired.drifted.get(&kind));
+        assert!(looked > Some(&0) && looked == repaired, "{kind:?}: {looked:?} {repaired:?}");
     }
     assert_eq!(looked.drifted_comments, 2, "{looked}");
     assert_clean(&job(&stores, true).audit(whole()).await);
@@ -122,17 +113,9 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     let (two, broken) = (create(&stores, 0).await, create(&stores, 10).await);
     stores.deliver_all().await;
     // A second primary item under the same id, and a primary item that cannot be read.
-    let item = |id: &CommentId| {
-        let (table, id) = (stores.table.clone(), id.clone());
-        async move { table.primary_item(&id).await.unwrap().unwrap().into_inner() }
-    };
-    let right = [item(&two.id).await, item(&broken.id).await];
-    let mut second = right[0].clone();
-    second.insert(attribute::SK.to_owned(), AttributeValue::S("PRODUCT#another/~/~".to_owned()));
-    stores.put_raw(second.clone().into()).await;
-    let mut unreadable = right[1].clone();
-    unreadable.insert(attribute::RATING.to_owned(), AttributeValue::S("four".to_owned()));
-    stores.put_raw(unreadable.into()).await;
+    let second = FilterKey::primary(data::product("another"));
+    stores.break_primary_item(&two.id, attribute::SK, data::text_value(second.to_string())).await;
+    let right = stores.break_primary_item(&broken.id, attribute::RATING, data::text_value("four")).await;
     for is_first in [true, false] {
         let report = job(&stores, true).audit(whole()).await;
         // The first run removes everything derived from the unreadable item.
@@ -142,11 +125,8 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
         assert_eq!(named, [true, true], "{report}");
     }
     // A person repairs both items.
-    stores.put_raw(right[1].clone().into()).await;
-    let key = [attribute::PK, attribute::SK].map(|name| (name.to_owned(), second[name].clone()));
-    let key = serde_dynamo::Item::from(std::collections::HashMap::from(key));
-    let delete = stores.table.client().delete_item().table_name(stores.table.name());
-    delete.set_key(Some(key.into())).send().await.unwrap();
+    stores.put_raw(right).await;
+    delete(&stores, &two.id, &second).await;
     let repaired = job(&stores, true).audit(whole()).await;
     let expected = [(DriftKind::MissingDuplicate, 31), (DriftKind::MissingRank, 4)];
     assert!(expected.iter().all(|(kind, count)| repaired.drifted.get(kind) == Some(count)), "{repaired}");

@@ -1,19 +1,16 @@
 //! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries, and
 //! still checks duplicates.
 
-use std::{collections::BTreeMap, time::Duration};
-
 use model::{Comment, plan::reconcile::DriftKind};
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Report, Stop, exit};
+use repair_job::{Report, exit};
 
-use super::{assert_clean, job, product, settings, stopped::patient_job_through, whole};
+use super::{HeldRun, assert_clean, job, job_of, patient, product, settings, whole};
 use crate::fixture::{
-    damage::{Damage, inflict},
-    gate::{self, Gate},
+    damage::{Damage, inflict_all},
+    gate,
     redis_server::OwnRedis,
     stores::Stores,
-    wait_for,
 };
 
 /// With this many comments, a scan of the table takes several answers, and of the page index several batches.
@@ -30,69 +27,38 @@ enum Loss {
     Restored,
 }
 
-async fn stores_on(redis: &OwnRedis) -> (Stores, Vec<Comment>) {
-    let stores = Stores::start_on(redis.server.url()).await;
-    stores.rebuild().await;
-    let mut comments = Vec::new();
-    let mut raw = redis.connection().await;
-    for number in 0..COMMENTS {
-        comments.push(stores.create_numbered(number, product(number)).await);
-        if number == COMMENTS / 2 {
-            job(&stores, true).recent().await;
-            redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
-        }
-    }
+async fn start() -> (OwnRedis, Stores, Vec<Comment>) {
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
+    let mut comments = stores.create_all(0..COMMENTS / 2, product).await;
+    job(&stores, true).recent().await;
+    redis.ask::<()>("SAVE").await;
+    comments.extend(stores.create_all(COMMENTS / 2..COMMENTS, product).await);
     job(&stores, true).recent().await;
     stores.assert_invariants().await;
-    (stores, comments)
-}
-
-async fn lose(stores: &Stores, redis: &OwnRedis, loss: Loss) {
-    match loss {
-        Loss::Flushed => {
-            let mut raw = redis.connection().await;
-            redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
-        }
-        Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
-        Loss::Restored => {
-            redis.kill().await;
-            redis.server.restart().await.unwrap();
-            // Clients that were connected have noticed the restart.
-            wait_for("the server", async || stores.index.ping().await).await;
-        }
-    }
+    (redis, stores, comments)
 }
 
 /// Runs an audit, and loses the page index while the audit waits at a gate.
 async fn lose_during_audit(stores: &Stores, redis: &OwnRedis, loss: Loss, is_index_scan: bool) -> Report {
-    let gate = match is_index_scan {
-        true => Gate::start(&stores.engine_url(), gate::INDEX_SCANS).await,
-        false => Gate::start(&stores.engine_url(), gate::TABLE_SCANS).await,
-    };
-    gate.hold_after(1);
-    let lease = JobSettings { lease: Duration::from_secs(60), ..settings(true) };
-    let audit = patient_job_through(stores, &gate, lease, Stop::default()).await;
-    let run = tokio::spawn(async move { audit.audit(whole()).await });
-    gate.wait_until_holding("the run's reads").await;
-    lose(stores, redis, loss).await;
-    gate.open();
-    run.await.unwrap()
+    let kind = if is_index_scan { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
+    let run = HeldRun::start(stores, (kind, 1), patient(), |job| async move { job.audit(whole()).await }).await;
+    match loss {
+        Loss::Flushed => redis.ask("FLUSHALL").await,
+        Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
+        Loss::Restored => redis.restore(&stores.index).await,
+    }
+    run.finish().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile() {
-    let redis = OwnRedis::start().await;
-    let (stores, comments) = stores_on(&redis).await;
+    let (redis, stores, comments) = start().await;
     let mut random = StdRng::seed_from_u64(81);
     // A restored server has an earlier snapshot, so this loss comes first.
     for loss in [Loss::Restored, Loss::Flushed, Loss::Rebuilt] {
         for is_index_scan in [false, true] {
-            let mut expected = BTreeMap::new();
-            for comment in &comments {
-                for (kind, count) in inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await {
-                    *expected.entry(kind).or_default() += count;
-                }
-            }
+            let damages = comments.iter().map(|comment| (comment, Damage::AlterDuplicate));
+            let expected = inflict_all(&stores, &mut random, damages).await;
             let report = lose_during_audit(&stores, &redis, loss, is_index_scan).await;
             assert_eq!(report.drifted, expected, "{loss:?} {is_index_scan} {report}");
             assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_index_scan} {report}");
@@ -108,8 +74,7 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates() {
-    let redis = OwnRedis::start().await;
-    let (stores, comments) = stores_on(&redis).await;
+    let (redis, stores, comments) = start().await;
     let mut random = StdRng::seed_from_u64(82);
     let mut raw = redis.connection().await;
     // Each user lacks one permission: to write, to read the scores that an audit reads first, to list keys, or to ask
@@ -121,11 +86,11 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
         redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
         let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
         let index = stores.index_at(&url);
-        let limited = Job::new(stores.table.clone(), index, settings(true), Stop::default());
+        let limited = job_of(stores.table.clone(), index, settings(true));
         for (is_audit, since) in [(true, 0), (false, 1)] {
-            for comment in comments.iter().skip(since).step_by(40) {
-                inflict(&stores, &mut random, comment, Damage::AlterDuplicate).await;
-                inflict(&stores, &mut random, comment, Damage::DropRanks).await;
+            for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
+                let damages = comments.iter().skip(since).step_by(40).map(|comment| (comment, damage));
+                inflict_all(&stores, &mut random, damages).await;
             }
             let report = match is_audit {
                 true => limited.audit(whole()).await,

@@ -13,10 +13,10 @@
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
 //! - `process`: the binary, killed at any point, run twice in parallel, and as a function.
 //! - `vouched`: whether readers believe the page index while repair is behind, and after snapshots and fail-overs.
-//! - `unread`: no watermark passes an unread entry of the journal.
 //! - `resumed`: what resumes, and what starts anew.
 //! - `stopped`: runs that cannot complete: a store is down, time is up, a lease is lost.
 //! - `rebuild`: a rebuild during writes, and a Redis restored from a snapshot.
+//! - `write_timeouts`: no watermark passes an entry of the journal that arrives late.
 
 mod audit;
 mod cluster;
@@ -33,15 +33,26 @@ mod rebuild;
 mod recent;
 mod resumed;
 mod stopped;
-mod unread;
 mod vouched;
+mod write_timeouts;
 
 use std::time::Duration;
 
-use model::ProductId;
+use functions::{Quarantine, quarantine::Reason};
+use model::{ProductId, Timestamp};
+use page_index::{PageIndex, PageIndexConfig};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
+use serde_json::{Value, json};
+use table::Table;
+use tokio::task::JoinHandle;
 
-use crate::fixture::{data, stores::Stores};
+use crate::fixture::{
+    data,
+    gate::{Gate, Kind},
+    invariants::{Contents, differences_of_page_index},
+    redis_server::OwnRedis,
+    stores::Stores,
+};
 
 /// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again.
 fn settings(apply: bool) -> JobSettings {
@@ -54,6 +65,16 @@ fn settings(apply: bool) -> JobSettings {
     }
 }
 
+/// Settings of a job that checks only what follows the watermarks.
+fn no_overlap() -> JobSettings {
+    JobSettings { overlap: Duration::ZERO, ..settings(true) }
+}
+
+/// Settings of a job that outlasts a held request.
+fn patient() -> JobSettings {
+    JobSettings { lease: Duration::from_secs(60), ..settings(true) }
+}
+
 /// A job on these stores.
 fn job(stores: &Stores, apply: bool) -> Job {
     job_with(stores, settings(apply), Stop::default())
@@ -63,6 +84,90 @@ fn job_with(stores: &Stores, settings: JobSettings, stop: Stop) -> Job {
     Job::new(stores.table.clone(), stores.index.clone(), settings, stop)
 }
 
+/// A job with these clients of the stores.
+fn job_of(table: Table, index: PageIndex, settings: JobSettings) -> Job {
+    Job::new(table, index, settings, Stop::default())
+}
+
+/// The run of a job, for [`HeldRun::start`].
+async fn recent(job: Job) -> Report {
+    job.recent().await
+}
+
+/// A run whose calls to the table pass a gate, which holds one of them.
+struct HeldRun<T> {
+    gate: Gate,
+    stop: Stop,
+    run: JoinHandle<T>,
+}
+
+impl<T: Send + 'static> HeldRun<T> {
+    /// Starts a run, and waits until the gate holds a call of this kind, after `count` others.
+    async fn start<F: Future<Output = T> + Send + 'static>(
+        stores: &Stores,
+        (kind, count): (Kind, usize),
+        settings: JobSettings,
+        run: impl FnOnce(Job) -> F,
+    ) -> Self {
+        let gate = Gate::holding(&stores.engine_url(), kind, count).await;
+        let (table, stop) = (stores.table_at(&gate.url).await, Stop::default());
+        let job = Job::new(table, stores.index.clone(), settings, stop.clone());
+        let run = tokio::spawn(run(job));
+        gate.wait_until_holding("a call of the run").await;
+        Self { gate, stop, run }
+    }
+
+    /// Lets the run continue to its end.
+    async fn finish(self) -> T {
+        self.gate.open();
+        self.run.await.unwrap()
+    }
+
+    /// Asks the run to stop before it continues.
+    async fn stop(self) -> T {
+        self.stop.ask();
+        self.finish().await
+    }
+}
+
+/// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.
+async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
+    let readiness = stores.index.readiness(&stores.table_id().await, at).await.unwrap();
+    let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
+    assert!([0, readiness.len()].contains(&ready), "{readiness:?}");
+    ready > 0
+}
+
+/// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
+async fn assert_writes_lost(stores: &Stores) {
+    let differences = differences_of_page_index(&Contents::read(&stores.table).await, &stores.index).await;
+    assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
+}
+
+/// Ends the stores' Redis. Their new client soon gives up a call.
+async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
+    redis.kill().await;
+    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    stores.index = PageIndex::connect(&impatient).unwrap();
+}
+
+/// Starts a Redis that was ended by [`end_redis`].
+async fn restart_redis(redis: &OwnRedis, stores: &mut Stores) {
+    redis.server.restart().await.unwrap();
+    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+}
+
+/// Puts a batch of records into quarantine that a function has not processed.
+async fn quarantine_batch(quarantine: &Quarantine, records: &[Value]) {
+    let reason = Reason {
+        function: "stream-writer".to_owned(),
+        condition: "RetryAttemptsExhausted".to_owned(),
+        detail: "Unhandled".to_owned(),
+        invoke_count: 21,
+    };
+    quarantine.put(&reason, &json!({ "Records": records })).await.unwrap();
+}
+
 /// The whole table as one segment, because the embedded engine has one connection.
 fn whole() -> AuditOptions {
     AuditOptions { segments: 1, ..AuditOptions::default() }
@@ -70,6 +175,13 @@ fn whole() -> AuditOptions {
 
 fn product(number: u64) -> ProductId {
     data::product(&format!("product/{}", number % 5))
+}
+
+/// Asserts how a run ended, by its exit code.
+#[track_caller]
+fn expect(code: u8, report: Report) -> Report {
+    assert_eq!(report.exit_code(), code, "{report}");
+    report
 }
 
 /// Asserts that a run was complete and found nothing.

@@ -3,33 +3,35 @@
 //! A rebuild also reads the journal of the last minutes, which would hide comments that it otherwise missed. So most
 //! comments here are put directly into the table, without the writers.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::BillingMode;
+use itertools::Itertools;
 use model::{
-    Cd, CommentId, Rating, Revision,
+    Cd, Comment, CommentId, Revision,
     item::attribute,
     journal::JournalEntry,
     primaries::{PRIMARIES_SHARDS, PrimariesKey, primaries_shard},
 };
-use page_index::{PageIndex, PageIndexConfig};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Report, Stop, exit};
-use serde_dynamo::{AttributeValue, Item};
-use table::{CommentPatch, NewComment, Table, TableConfig, definition};
+use repair_job::{Job, Report, exit};
+use serde_dynamo::AttributeValue;
+use table::{NewComment, Table, TableConfig, definition};
 
-use super::{assert_clean, job, product, settings, whole};
+use super::{
+    HeldRun, assert_clean, expect, is_ready, job, job_of, no_overlap, product, rebuild::comment, settings, whole,
+};
 use crate::fixture::{
-    WAIT_MAX,
-    damage::{Damage, inflict},
-    data,
+    damage::{Damage, inflict_all},
+    data::{self, text_value, with_attribute},
+    engine::delete_table,
     gate::{self, Gate},
     invariants::{entries, text},
     redis_server,
     reviews::{reviews, sample_size},
     stores::Stores,
-    unique_name, wait_for,
+    unique_name,
 };
 
 /// The page index without its markers, byte by byte.
@@ -50,26 +52,7 @@ async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
 
 /// Comments that only a read of the table finds.
 fn comments(count: u64) -> Vec<NewComment> {
-    (0..count).map(super::rebuild::comment).collect()
-}
-
-/// A rebuild whose calls go through gates.
-async fn gated(stores: &Stores, queries: &Gate, edits: &Gate, settings: JobSettings) -> Job {
-    let table = TableConfig::new(stores.table.name(), Some(queries.url.clone()));
-    let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
-    let index = PageIndexConfig { url: edits.url.clone(), timeout: WAIT_MAX, ..stores.index_config.clone() };
-    let (table, index) = (Table::connect(&table).await, PageIndex::connect(&index).unwrap());
-    Job::new(table, index, settings, Stop::default())
-}
-
-async fn held(what: &str, gate: &Gate) {
-    wait_for(what, async || if gate.is_holding() { Ok(()) } else { Err(()) }).await;
-}
-
-async fn assert_ready(stores: &Stores) {
-    let table_id = stores.table.describe().await.unwrap().id;
-    let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
-    assert!(readiness.iter().all(|(_, answer)| answer.is_ok()), "{readiness:?}");
+    (0..count).map(comment).collect()
 }
 
 /// The sort keys of the entries of the index, of the comments of `put_primary_items` and the writers alike.
@@ -82,28 +65,25 @@ async fn a_comment_is_in_the_index_once_and_its_duplicates_are_not() {
     let stores = Stores::start_ready().await;
     let (one, two) = (stores.create_numbered(1, product(1)).await, stores.create_numbered(2, product(2)).await);
     stores.deliver_all().await;
-    let pcd = |comment: &model::Comment| PrimariesKey::of(&comment.product, &comment.cd()).pcd;
-    let both = || std::collections::BTreeSet::from([pcd(&one), pcd(&two)]);
-    let found = listed(&stores).await;
-    assert!(found.len() == 2 && found.into_iter().collect::<std::collections::BTreeSet<_>>() == both());
+    let pcd = |comment: &Comment| PrimariesKey::of(&comment.product, &comment.cd()).pcd;
+    let mut found = listed(&stores).await;
+    found.sort();
+    assert_eq!(found, [pcd(&one), pcd(&two)].into_iter().sorted().collect_vec());
     // An edit moves all duplicates, and no entry.
-    let patch = CommentPatch { rating: Rating::new(5).ok(), ..Default::default() };
-    stores.table.patch_comment(&one.id, None, &patch).await.unwrap();
+    stores.table.patch_comment(&one.id, None, &data::rate(5)).await.unwrap();
     stores.deliver_all().await;
     let of_one = entries(&stores.table).await.into_iter().find(|entry| text(entry, attribute::PCD) == pcd(&one));
     assert_eq!(of_one.unwrap()[attribute::RATING], AttributeValue::N("5".to_owned()));
     assert_eq!(listed(&stores).await.len(), 2);
     // A duplicate with the attributes of a primary item is stale, and the audit repairs it.
-    let item = stores.table.primary_item(&two.id).await.unwrap().unwrap().into_inner();
-    let mut stray = item.clone();
+    let item = stores.table.primary_item(&two.id).await.unwrap().unwrap();
     let key = two.placement().duplicate_keys().next().unwrap();
-    stray.insert(attribute::SK.to_owned(), AttributeValue::S(key.to_string()));
-    stray.insert(attribute::AUTO.to_owned(), AttributeValue::Bool(true));
-    stores.put_raw(stray.into()).await;
+    let stray = with_attribute(&item, attribute::SK, text_value(key.to_string()));
+    stores.put_raw(with_attribute(&stray, attribute::AUTO, Some(AttributeValue::Bool(true)))).await;
     assert_eq!(listed(&stores).await.len(), 3);
     let rebuilt = job(&stores, true).rebuild(1).await;
     assert_eq!((rebuilt.exit_code(), rebuilt.unresolved_count), (0, 0), "a rebuild passes over it: {rebuilt}");
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     assert_eq!(listed(&stores).await.len(), 2);
     stores.table.delete_comment(&one.id, None).await.unwrap();
     stores.deliver_all().await;
@@ -127,11 +107,9 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
         assert!(before.is_none_or(|before| before == rebuilt), "in {segments} segments the index is another");
         before = Some(rebuilt);
         // The next rebuild removes damage to the index.
-        for comment in stores.assert_index().await.comments().iter().step_by(97) {
-            for damage in [Damage::DropRanks, Damage::AddRankElsewhere, Damage::GhostRanks] {
-                inflict(&stores, &mut random, comment, damage).await;
-            }
-        }
+        let comments = stores.assert_index().await.comments();
+        let damages = [Damage::DropRanks, Damage::AddRankElsewhere, Damage::GhostRanks];
+        inflict_all(&stores, &mut random, comments.iter().step_by(97).cartesian_product(damages)).await;
     }
     assert_clean(&job(&stores, true).rebuild(2).await);
     assert!(before == Some(dump(&stores).await), "the index is another");
@@ -173,13 +151,12 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
     let create = create.global_secondary_indexes(definition::gsi().unwrap());
     create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
     for apply in [false, true] {
-        let job = Job::new(without.clone(), stores.index.clone(), settings(apply), Stop::default());
-        let report = job.rebuild(1).await;
+        let report = job_of(without.clone(), stores.index.clone(), settings(apply)).rebuild(1).await;
         let failure = report.failure.unwrap();
         assert!(failure.contains("has no index `primaries`"), "{failure}");
-        assert_ready(&stores).await;
+        assert!(is_ready(&stores, now()).await);
     }
-    without.client().delete_table().table_name(without.name()).send().await.unwrap();
+    delete_table(&without).await;
     stores.finish().await;
 }
 
@@ -190,31 +167,27 @@ async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_ar
     assert_clean(&job(&stores, true).rebuild(1).await);
     stores.deliver_all().await;
     // Some products are read but not yet written. Another product is about to be read.
-    let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
-    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
-    let rebuild = gated(&stores, &queries, &edits, settings(true)).await;
-    queries.hold_after(20);
-    edits.hold_after(0);
+    let queries = Gate::holding(&stores.engine_url(), gate::PRIMARIES, 20).await;
+    let edits = Gate::holding(&stores.redis_url, gate::EDITS, 0).await;
+    let (table, index) = (stores.table_at(&queries.url).await, stores.index_at(&edits.url));
+    let rebuild = job_of(table, index, settings(true));
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    held("a query", &queries).await;
+    queries.wait_until_holding("a query").await;
     for number in 0..60 {
-        let id = &super::rebuild::comment(number).id;
+        let id = &comment(number).id;
         if number % 3 == 0 {
             stores.table.delete_comment(id, None).await.unwrap();
         } else {
-            let patch = CommentPatch { rating: Rating::new(1 + (number + 2) % 5).ok(), ..Default::default() };
-            stores.table.patch_comment(id, None, &patch).await.unwrap();
+            stores.table.patch_comment(id, None, &data::rate(1 + (number + 2) % 5)).await.unwrap();
         }
     }
-    for number in 0..10 {
-        stores.create_numbered(number, data::product(&format!("new/{number}"))).await;
-    }
+    stores.create_all(0..10, |number| data::product(&format!("new/{number}"))).await;
     stores.deliver_all().await;
     queries.open();
-    held("the edits", &edits).await;
+    edits.wait_until_holding("the edits").await;
     edits.open();
     assert_clean(&run.await.unwrap());
-    assert_ready(&stores).await;
+    assert!(is_ready(&stores, now()).await);
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -222,28 +195,21 @@ async fn comments_and_products_that_come_during_a_rebuild_are_indexed_as_they_ar
 #[tokio::test]
 async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let stores = Stores::start().await;
-    let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
-    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
     // Neither the settle delay nor the overlap reaches back.
-    let exact = JobSettings { settle: Duration::ZERO, overlap: Duration::ZERO, ..settings(true) };
-    let rebuild = gated(&stores, &queries, &edits, exact).await;
-    queries.hold_after(usize::try_from(PRIMARIES_SHARDS).unwrap() - 1);
-    let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    held("the last shard", &queries).await;
+    let last_shard = (gate::PRIMARIES, usize::try_from(PRIMARIES_SHARDS).unwrap() - 1);
+    let run = HeldRun::start(&stores, last_shard, no_overlap(), async |job: Job| job.rebuild(1).await).await;
     // The entry appears in a shard that has been read, nine minutes after its write.
     let late = comments(400).into_iter().find(|comment| {
-        let cd = model::Cd { created_at: comment.created_at, id: comment.id.clone() };
-        PrimariesKey::of(&comment.product, &cd).shard != primaries_shard(PRIMARIES_SHARDS - 1)
+        let key = PrimariesKey::of(&comment.product, &data::stored(comment).cd());
+        key.shard != primaries_shard(PRIMARIES_SHARDS - 1)
     });
     let late = late.unwrap();
-    let placement =
-        model::Placement { product: late.product.clone(), language: late.language.clone(), rating: late.rating };
+    let placement = data::stored(&late).placement();
     let revision = Revision::after(None, now().plus_ms(-9 * 60_000), 1);
     let entry = JournalEntry { id: late.id.clone(), revision, before: None, after: Some(placement) };
     stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
     stores.put_primary_items(vec![late]).await;
-    queries.open();
-    let report = run.await.unwrap();
+    let report = run.finish().await;
     assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
     assert_eq!(stores.assert_index().await.primary.len(), 1);
     stores.finish().await;
@@ -252,7 +218,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
 #[tokio::test]
 async fn a_product_written_behind_the_writers_backs_is_found_by_the_next_rebuild() {
     let stores = Stores::start_ready().await;
-    stores.put_primary_items(vec![NewComment { product: product(9), ..super::rebuild::comment(7_000) }]).await;
+    stores.put_primary_items(vec![NewComment { product: product(9), ..comment(7_000) }]).await;
     let report = job(&stores, true).rebuild(1).await;
     assert_eq!((report.exit_code(), report.checked), (0, 1), "{report}");
     assert_eq!(stores.assert_index().await.primary.len(), 1);
@@ -262,35 +228,27 @@ async fn a_product_written_behind_the_writers_backs_is_found_by_the_next_rebuild
 #[tokio::test]
 async fn a_product_without_the_keys_of_the_index_is_found_once_it_is_taken_over() {
     let stores = Stores::start_ready().await;
-    let comment = super::rebuild::comment(7_000);
+    let comment = comment(7_000);
     stores.put_primary_items(vec![comment.clone()]).await;
     stores.break_primary_item(&comment.id, attribute::SHARD, None).await;
     let report = job(&stores, true).rebuild(1).await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     stores.assert_invariants_beside(&[&comment.id]).await;
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::DRIFT_FOUND);
-    let report = job(&stores, true).rebuild(1).await;
-    assert_eq!(report.exit_code(), 0, "{report}");
+    expect(exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
+    expect(0, job(&stores, true).rebuild(1).await);
     stores.assert_invariants().await;
     stores.finish().await;
-}
-
-/// An entry of the journal without a readable revision.
-async fn put_unreadable_entry(stores: &Stores, comment: &model::Comment) {
-    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
-    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
-    let entry: Item = serde_dynamo::to_item(entry.to_item()).unwrap();
-    let mut broken = entry.into_inner();
-    broken.insert("revision".to_owned(), AttributeValue::S("no revision".to_owned()));
-    stores.put_raw(broken.into()).await;
 }
 
 #[tokio::test]
 async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexed() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
-    put_unreadable_entry(&stores, &comment).await;
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
+    let entry = JournalEntry { id, revision, before: None, after: Some(comment.placement()) };
+    let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
+    stores.put_raw(with_attribute(&entry, "revision", text_value("no revision"))).await;
     for _ in 0..2 {
         let report = job(&stores, true).recent().await;
         assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
@@ -298,7 +256,7 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
     // A pass over the journal overlaps the previous one. Entries counted before are not counted again.
     let report = job(&stores, true).rebuild(1).await;
     assert_eq!((report.unresolved_count, report.exit_code()), (1, exit::UNRESOLVED), "{report}");
-    assert_ready(&stores).await;
+    assert!(is_ready(&stores, now()).await);
     stores.finish().await;
 }
 
@@ -312,13 +270,13 @@ async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_index
     let stores = Stores::start().await;
     stores.put_primary_items(comments(30)).await;
     assert_clean(&job(&stores, true).rebuild(1).await);
-    let damaged = super::rebuild::comment(7);
+    let damaged = comment(7);
     let right = stores.table.items_of(&damaged.id).await.unwrap().pop().unwrap();
     for (name, value) in [
         ("rating", None),
-        ("rating", Some(AttributeValue::S("4".to_owned()))),
+        ("rating", text_value("4")),
         ("revision", None),
-        ("cd", Some(AttributeValue::S("2001-01-01T00:00:00.000Z#another".to_owned()))),
+        ("cd", text_value("2001-01-01T00:00:00.000Z#another")),
         ("auto", Some(AttributeValue::Bool(true))),
     ] {
         stores.break_primary_item(&damaged.id, name, value).await;
@@ -337,13 +295,13 @@ async fn a_primary_item_that_cannot_be_read_is_reported_and_all_others_are_index
 async fn an_unreadable_text_that_a_run_has_met_is_left_out_of_later_rebuilds() {
     let stores = Stores::start_ready().await;
     stores.put_primary_items(comments(3)).await;
-    let broken = super::rebuild::comment(1).id;
+    let broken = comment(1).id;
     stores.break_primary_item(&broken, attribute::COMMENT_BLOB, None).await;
     let audited = job(&stores, true).audit(whole()).await;
     assert_eq!((audited.exit_code(), audited.unresolved_count), (exit::UNRESOLVED | exit::DRIFT_FOUND, 1), "{audited}");
     let report = job(&stores, true).rebuild(1).await;
     assert_names(&report, &broken);
-    assert_ready(&stores).await;
+    assert!(is_ready(&stores, now()).await);
     stores.assert_invariants_beside(&[&broken]).await;
     stores.index.clear().await.unwrap();
 }

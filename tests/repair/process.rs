@@ -1,50 +1,55 @@
 //! The binary: its exit codes and reports, killed at any point, run twice in parallel, and as a Lambda function.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
-use model::CommentId;
+use itertools::Itertools;
+use model::{Comment, CommentId};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, job, whole};
+use super::{assert_clean, expect, job, product, whole};
 use crate::fixture::{
-    damage::{Damage, inflict},
+    damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
     gate::{self, Gate},
     program::{Ended, Program},
-    runtime_api::Outcome,
     stores::Stores,
     wait_for,
 };
 
-/// How often a run is killed before it may complete.
-const KILLS: usize = 12;
+/// How often a run is killed at each kind of write.
+const ROUNDS: u64 = 6;
 
 /// Comments damaged before each run.
 const DAMAGED: usize = 8;
 
 /// Starts a command with variables that name its stores, as an operator would.
-pub(super) async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
+async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {
     Program::start(function::binary("repair-job").await, arguments, with(repair_job_variables(stores), others))
 }
 
-pub(super) async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
+async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
     begin(stores, &[], arguments).await.end().await
 }
 
-/// Runs a command after the lease of a killed run has expired.
-pub(super) async fn run_when_free(stores: &Stores, arguments: &[&str]) -> Ended {
-    wait_for("the end of the lease", async || {
-        let ended = run(stores, arguments).await;
+/// Runs a command after the lease of a killed run has expired. It must find everything in order, or repair it. So the
+/// invariants hold, and an audit finds nothing.
+pub(super) async fn complete(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Ended {
+    let last = wait_for("the end of the lease", async || {
+        let ended = begin(stores, others, arguments).await.end().await;
         if ended.code() & exit::HELD == 0 { Ok(ended) } else { Err(ended) }
     })
-    .await
+    .await;
+    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
+    stores.assert_invariants().await;
+    assert_clean(&job(stores, false).audit(whole()).await);
+    last
 }
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends earlier is left to
 /// end. Returns whether the run was killed.
-pub(super) async fn kill_at(
+async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
     gate: &Gate,
@@ -68,27 +73,51 @@ pub(super) async fn kill_at(
     .await
 }
 
+/// Kills runs at each kind of write in turn, `rounds` times. Each gate comes with how many writes may pass. Before a run,
+/// `prepare` gets the number of the run. Returns how many runs were killed at each kind.
+pub(super) async fn kill_in_turn(
+    stores: &Stores,
+    variables: &[(&'static str, &str)],
+    gates: &[(&Gate, Range<usize>)],
+    (rounds, seed): (u64, u64),
+    arguments: &[&str],
+    mut prepare: impl AsyncFnMut(u64),
+) -> Vec<usize> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut kills = vec![0; gates.len()];
+    for (run, (kind, (gate, counts))) in (0..rounds).flat_map(|_| gates.iter().enumerate()).enumerate() {
+        prepare(u64::try_from(run).unwrap()).await;
+        let count = random.random_range(counts.clone());
+        kills[kind] += usize::from(kill_at(stores, variables, gate, count, arguments).await);
+    }
+    println!("{kills:?} of {rounds} runs of {arguments:?} were killed at each kind of write");
+    kills
+}
+
 /// The variables that send a run through two gates.
 fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'gate str); 2] {
     [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
-/// Creates comments with damage of every kind.
-async fn damaged(stores: &Stores, seed: u64) -> Vec<CommentId> {
-    let mut random = StdRng::seed_from_u64(seed);
-    let comments = stores.create_all(0..40, super::product).await;
+/// Starts stores with forty comments.
+async fn start() -> (Stores, Vec<Comment>) {
+    let stores = Stores::start_ready().await;
+    let comments = stores.create_all(0..40, product).await;
     stores.deliver_all().await;
+    (stores, comments)
+}
+
+/// Starts stores with damage of every kind. Returns the ids of the comments.
+async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
+    let (stores, comments) = start().await;
     let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
-    for (comment, damage) in comments.iter().zip(kinds) {
-        inflict(stores, &mut random, comment, damage).await;
-    }
-    comments.into_iter().map(|comment| comment.id).collect()
+    inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds)).await;
+    (stores, comments.into_iter().map(|comment| comment.id).collect())
 }
 
 #[tokio::test]
 async fn each_commands_exit_code_and_report_say_what_it_found() {
-    let stores = Stores::start_ready().await;
-    let ids = damaged(&stores, 71).await;
+    let (stores, ids) = start_damaged(71).await;
     let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
     assert_eq!(looked.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked:?}");
     let report = looked.json();
@@ -96,12 +125,10 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     assert!(report["drifted"]["missing_duplicate"].as_u64() > Some(0), "{report}");
     assert!(report["read_units_per_comment"].as_f64() > Some(0.0), "{report}");
 
-    let explained = run(&stores, &["audit", "--explain"]).await;
-    assert_eq!(explained.code(), 0, "{explained:?}");
+    let explained = run(&stores, &["audit", "--explain"]).await.expect(0);
     assert!(explained.stdout.contains("reads:") && explained.stdout.contains("writes:"), "{explained:?}");
 
-    let check = run(&stores, &["check", ids[0].as_str()]).await;
-    assert_eq!(check.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{check:?}");
+    let check = run(&stores, &["check", ids[0].as_str()]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     assert!(check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"), "{check:?}");
     assert!(check.stdout.contains("should be") && check.stdout.contains("like the primary item"), "{check:?}");
     let rows = run(&stores, &["check", ids[1].as_str(), "--json"]).await.json()["rows"].clone();
@@ -122,8 +149,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
         // No window of the journal has settled yet, so the first run of `recent` checks nothing.
         assert_eq!(again.code(), 0, "{command:?} {again:?}");
     }
-    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await;
-    assert_eq!(limited.code(), exit::SKIPPED, "{limited:?}");
+    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"]).await.expect(exit::SKIPPED);
     assert!(limited.stdout.contains("its time is up; the next run resumes in segment"), "{limited:?}");
 
     let limited = run(&stores, &["check", ids[0].as_str(), "--max-run-time", "0", "--json"]).await;
@@ -135,53 +161,39 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
     let runs: Vec<&str> =
         status["last_runs"].as_array().unwrap().iter().filter_map(|run| run["command"].as_str()).collect();
     assert_eq!(runs, ["audit", "quarantine", "recent"]);
-    let wrong = run(&stores, &["no-such-command"]).await;
-    assert_eq!(wrong.code(), exit::USAGE, "{wrong:?}");
+    let wrong = run(&stores, &["no-such-command"]).await.expect(exit::USAGE);
     assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
-    assert_eq!(run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.code(), exit::USAGE);
+    run(&stores, &["audit", "--segment", "7", "--segments", "7"]).await.expect(exit::USAGE);
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_any_write() {
-    let stores = Stores::start_ready().await;
+    let (stores, comments) = start().await;
     let mut random = StdRng::seed_from_u64(72);
-    let comments = stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
-    let (table, index) = (
-        Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await,
-        Gate::start(&stores.redis_url, gate::EDITS).await,
-    );
-    let mut kills = 0;
-    for kill in 0..KILLS {
-        // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is
-        // gone, like a write delayed by the network.
-        let gate = if kill % 2 == 0 { &table } else { &index };
+    let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
+    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
+    // Kill it before one of its writes: duplicates or rank entries. The held write arrives after its process is gone,
+    // like a write delayed by the network.
+    let (variables, gates) = (through(&table, &index), [(&table, 0..4), (&index, 0..4)]);
+    let kills = kill_in_turn(&stores, &variables, &gates, (ROUNDS, 72), &arguments, async |_| {
         // Give each run something to write.
-        for comment in comments.sample(&mut random, DAMAGED) {
-            for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
-                inflict(&stores, &mut random, comment, damage).await;
-            }
-        }
-        let count = random.random_range(0..4);
-        kills += usize::from(kill_at(&stores, &through(&table, &index), gate, count, &arguments).await);
-    }
-    assert!(kills >= KILLS * 3 / 4, "only {kills} runs were killed");
-    let last = run_when_free(&stores, &arguments).await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+        let damaged: Vec<&Comment> = comments.sample(&mut random, DAMAGED).collect();
+        let damages = damaged.into_iter().cartesian_product([Damage::AlterDuplicate, Damage::DropRanks]);
+        inflict_all(&stores, &mut random, damages).await;
+    });
+    assert!(kills.await.into_iter().sum::<usize>() >= 9, "too few of 12 runs were killed");
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 76).await;
+    let (stores, _) = start_damaged(76).await;
     let arguments = ["audit", "--segments", "3", "--apply"];
-    let (table, index) =
-        (Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
+    let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
+    let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     // The audit first reads the checkpoints. Then it writes its position, and that a segment is done.
     let mut kills = 0;
     for count in 1..6 {
@@ -189,25 +201,20 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
     }
     assert!(kills >= 3, "only {kills} runs were killed");
     // The audit resumes from the checkpoints. A checkpoint ahead of the work would leave damage.
-    let last = run_when_free(&stores, &arguments).await;
-    assert_eq!(last.code() & !exit::DRIFT_FOUND, 0, "{last:?}");
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
+    complete(&stores, &[], &arguments).await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
-    let stores = Stores::start_ready().await;
-    stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
+    let (stores, _) = start().await;
     let arguments = ["rebuild", "--segments", "2", "--apply"];
-    let (table, index) =
-        (Gate::start(&stores.redis_url, gate::SCANS).await, Gate::start(&stores.redis_url, gate::EDITS).await);
+    let scans = Gate::start(&stores.redis_url, gate::SCANS).await;
+    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
     let engine = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let unmarked = async || job(&stores, false).status(1, None).await.unwrap().index.unwrap().unmarked;
     let mut kills = 0;
-    for (gate, count) in [(&table, 0), (&index, 0), (&table, 1), (&index, 1)] {
+    for (gate, count) in [(&scans, 0), (&edits, 0), (&scans, 1), (&edits, 1)] {
         kills += usize::from(kill_at(&stores, &through(&engine, gate), gate, count, &arguments).await);
         // The held write arrives after its process is gone.
         println!("killed after {count}: {} partitions without a marker", unmarked().await);
@@ -215,19 +222,14 @@ async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
         assert_eq!(readiness.exit_code() & (exit::FAILURE | exit::UNRESOLVED), 0, "{readiness}");
     }
     assert!(kills >= 2, "only {kills} runs were killed");
-    let last = run_when_free(&stores, &arguments).await;
-    assert_eq!(last.code(), 0, "{last:?}");
+    complete(&stores, &[], &arguments).await.expect(0);
     assert_eq!(unmarked().await, 0);
-    stores.assert_invariants().await;
-    assert_clean(&job(&stores, false).audit(whole()).await);
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
-    let stores = Stores::start_ready().await;
-    stores.create_all(0..40, super::product).await;
-    stores.deliver_all().await;
+    let (stores, _) = start().await;
     let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;
@@ -238,50 +240,42 @@ async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
         assert!(killed, "it ended before {count}");
         let status = job(&stores, false).status(1, None).await.unwrap();
         assert_eq!(status.index.unwrap().ready, 0, "killed after {count}");
-        assert_eq!(job(&stores, true).recent().await.exit_code(), exit::SKIPPED);
+        expect(exit::SKIPPED, job(&stores, true).recent().await);
     }
-    let last = run_when_free(&stores, &rebuild).await;
-    assert_eq!(last.code(), 0, "{last:?}");
+    let last = complete(&stores, &[], &rebuild).await.expect(0);
     assert!(last.stdout.contains("40 comments"), "{last:?}");
-    stores.assert_invariants().await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 73).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
+    let (stores, _) = start_damaged(73).await;
+    let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let arguments = ["audit", "--segments", "1", "--apply", "--json"];
     // A lease long enough not to expire on a busy machine.
     let others = [("PAGEMARK_DYNAMODB_URL", &*gate.url), ("PAGEMARK_REPAIR_LEASE", "1m")];
     let first = begin(&stores, &others, &arguments).await;
     let pid = first.pid();
     gate.wait_until_holding("the first run's writes").await;
-    let second = run(&stores, &arguments).await;
-    assert_eq!(second.code(), exit::HELD, "{second:?}");
+    let second = run(&stores, &arguments).await.expect(exit::HELD);
     let held_by = second.json()["held_by"].as_str().unwrap().to_owned();
     assert!(held_by.contains(&format!("process {pid} ")) && held_by.contains("since"), "{held_by}");
     assert_eq!(second.json()["checked"], 0);
     let plain = run(&stores, &["audit", "--apply"]).await;
     assert!(plain.stdout.contains("another run is in progress"), "{plain:?}");
     // The lease blocks neither a dry run nor another kind of run.
-    assert_eq!(run(&stores, &["audit", "--segments", "1"]).await.code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-    assert_eq!(run(&stores, &["recent", "--apply"]).await.code(), 0);
+    run(&stores, &["audit", "--segments", "1"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    run(&stores, &["recent", "--apply"]).await.expect(0);
     gate.open();
-    let first = first.end().await;
-    assert_eq!(first.code(), exit::DRIFT_FOUND, "{first:?}");
+    first.end().await.expect(exit::DRIFT_FOUND);
     stores.assert_invariants().await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_signal_ends_a_run_cleanly() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 74).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
+    let (stores, _) = start_damaged(74).await;
+    let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
     let others = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str()), ("PAGEMARK_REPAIR_CONCURRENCY", "1")];
     let stopped = begin(&stores, &others, &["audit", "--segments", "16", "--at-once", "1", "--apply", "--json"]).await;
     gate.wait_until_holding("the run's writes").await;
@@ -302,10 +296,10 @@ async fn a_signal_ends_a_run_cleanly() {
 #[tokio::test]
 async fn the_function_rebuilds_the_page_index_on_request() {
     let stores = Stores::start().await;
-    stores.create_all(0..20, super::product).await;
+    stores.create_all(0..20, product).await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;
     let rebuild = json!({ "command": "rebuild" }).to_string();
-    let Outcome::Response(answer) = function.invoke(rebuild, function::TIMEOUT).await else { panic!("it failed") };
+    let answer = function.respond(rebuild, function::TIMEOUT).await;
     assert_eq!(answer["runs"].as_array().unwrap().len(), 1, "{answer}");
     let run = &answer["runs"][0];
     assert_eq!((&run["command"], &run["exit_code"]), (&json!("rebuild"), &json!(0)), "{run}");
@@ -320,15 +314,12 @@ async fn the_function_rebuilds_the_page_index_on_request() {
 
 #[tokio::test]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
-    let stores = Stores::start_ready().await;
-    damaged(&stores, 75).await;
+    let (stores, _) = start_damaged(75).await;
     let variables = with(repair_job_variables(&stores), &[("PAGEMARK_AUDIT_SEGMENTS", "1")]);
     let function = Function::start("repair-job", variables).await;
     let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} }).to_string();
     for is_first in [true, false] {
-        let Outcome::Response(answer) = function.invoke(event.clone(), function::TIMEOUT).await else {
-            panic!("the function failed")
-        };
+        let answer = function.respond(event.clone(), function::TIMEOUT).await;
         let commands: Vec<&str> =
             answer["runs"].as_array().unwrap().iter().map(|run| run["command"].as_str().unwrap()).collect();
         assert_eq!(commands, ["recent", "quarantine", "audit"]);
@@ -337,7 +328,7 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
         stores.assert_invariants().await;
     }
     // The second invocation has too little time, so it stops before it begins.
-    let Outcome::Response(answer) = function.invoke(event, Duration::from_secs(14)).await else { panic!("it failed") };
+    let answer = function.respond(event, Duration::from_secs(14)).await;
     assert_eq!(answer["runs"][0]["stopped"]["reason"], "time_is_up", "{answer}");
     let ended = function.finish().await;
     let metrics = ended.metrics();

@@ -1,30 +1,21 @@
 //! `quarantine`: repairs every comment in a batch according to the comment's current state, and removes the batch when
 //! all are in order.
 
-use functions::{Quarantine, quarantine::Reason};
+use functions::Quarantine;
 use model::CommentId;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::exit;
 use serde_json::{Value, json};
 
-use super::{assert_clean, job};
+use super::{assert_clean, expect, job, product, quarantine_batch};
 use crate::{
     fixture::{
-        invariants::{Contents, differences_of_page_index},
+        data,
         s3::{BUCKET, S3},
         stores::Stores,
     },
     replay::write_history,
 };
-
-fn reason() -> Reason {
-    Reason {
-        function: "stream-writer".to_owned(),
-        condition: "RetryAttemptsExhausted".to_owned(),
-        detail: "Unhandled".to_owned(),
-        invoke_count: 21,
-    }
-}
 
 /// Puts every record into quarantine in unprocessed batches. Comments change again afterwards.
 async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
@@ -33,7 +24,7 @@ async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
     let records: Vec<Value> = stores.lambda_records().await;
     let batches: Vec<_> = records.chunks(7).collect();
     for batch in &batches {
-        quarantine.put(&reason(), &json!({ "Records": batch })).await.unwrap();
+        quarantine_batch(quarantine, batch).await;
     }
     // The records are now old: replaying them would undo these changes.
     write_history(stores, &mut random, 15).await;
@@ -43,11 +34,9 @@ async fn give_up_everything(stores: &Stores, quarantine: &Quarantine) -> usize {
 async fn work_off(stores: &Stores, quarantine: &Quarantine) {
     let batches = give_up_everything(stores, quarantine).await;
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches);
-    let looked = job(stores, false).quarantine(quarantine).await;
-    assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{looked}");
+    expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT, job(stores, false).quarantine(quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches, "a dry run removes nothing");
-    let report = job(stores, true).quarantine(quarantine).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::DRIFT_FOUND, job(stores, true).quarantine(quarantine).await);
     assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
     assert_clean(&job(stores, true).quarantine(quarantine).await);
     // Changes after the batches are left to the handlers, or to `recent`.
@@ -80,17 +69,18 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
 async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     let stores = Stores::start_ready().await;
     let quarantine = stores.quarantine();
-    let comment = stores.create_numbered(1, model::ProductId::parse("p").unwrap()).await;
+    let comment = stores.create_numbered(1, data::product("p")).await;
     stores.make_too_large_for_some_duplicates(&comment.id).await;
-    let fine = stores.create_numbered(2, super::product(2)).await;
+    let fine = stores.create_numbered(2, product(2)).await;
     let records: Vec<Value> = stores.lambda_records().await;
     let of = |id: &CommentId| -> Vec<Value> {
         let pk = format!("COMMENT#{id}");
         records.iter().filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str()).cloned().collect()
     };
-    quarantine.put(&reason(), &json!({ "Records": of(&comment.id) })).await.unwrap();
-    quarantine.put(&reason(), &json!({ "Records": of(&fine.id) })).await.unwrap();
-    quarantine.put(&reason(), &json!({ "Records": [of(&fine.id)[0], { "eventID": "x" }] })).await.unwrap();
+    let with_malformed = vec![of(&fine.id)[0].clone(), json!({ "eventID": "x" })];
+    for batch in [of(&comment.id), of(&fine.id), with_malformed] {
+        quarantine_batch(&quarantine, &batch).await;
+    }
     std::fs::write(stores.quarantine_folder().join("somebody-elses.txt"), "no JSON").unwrap();
     let report = job(&stores, true).quarantine(&quarantine).await;
     // Rejected data counts as a remaining difference.
@@ -100,16 +90,12 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     assert_eq!(report.unresolved_count, 3, "{report}");
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
     // A duplicate that cannot be written does not stop the repair of its comment's rank entries.
-    let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
+    stores.assert_index().await;
     let checked = job(&stores, false).check(&fine.id, None).await;
     assert_clean(&checked.report);
     // Make the comment smaller. The other two batches stay until a person removes them.
-    let mut item = stores.table.primary_item(&comment.id).await.unwrap().unwrap().into_inner();
-    item.remove("padding");
-    stores.put_raw(item.into()).await;
-    let report = job(&stores, true).quarantine(&quarantine).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    stores.break_primary_item(&comment.id, "padding", None).await;
+    expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).quarantine(&quarantine).await);
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 2);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();

@@ -1,34 +1,27 @@
 //! A rebuild while comments change, and a Redis that restarted from an older snapshot.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use local_stack::event_source_mapping::{EventSourceMapping, Handler};
-use model::{CommentText, Filter, Order, ProductId, Rating, Timestamp};
+use model::{Filter, Order, ProductId};
 use page_index::{NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Stop, exit};
-use table::{CommentPatch, NewComment, Table, TableConfig};
+use repair_job::{Job, Stop, exit};
+use table::NewComment;
 
-use super::{assert_clean, job, job_with, settings, whole};
+use super::{assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
 use crate::{
     fixture::{
-        WAIT_MAX,
         api::Served,
         data,
         gate::{self, Gate},
         http::{Answer, Http},
-        redis_server::OwnRedis,
+        mappings::{Mappings, handler},
+        redis_server::{OwnRedis, wait_for_answer},
         stores::Stores,
-        wait_for,
     },
     replay::write_history,
 };
@@ -51,21 +44,9 @@ fn product(number: u64) -> ProductId {
 }
 
 pub(super) fn comment(number: u64) -> NewComment {
-    NewComment {
-        id: data::comment_id(&format!("c{number:06}")),
-        product: product(number),
-        language: data::language(["en", "ko", "fr"][usize::try_from(number % 3).unwrap()]),
-        rating: data::rating(1 + number % 5),
-        created_at: data::at_ms(1_700_000_000_000 + i64::try_from(number).unwrap()),
-        text: CommentText::new(None, "Fine.".to_owned(), None).unwrap(),
-    }
-}
-
-/// The total that the API would show for a product.
-async fn total_of(stores: &Stores, table_id: &str, product: &ProductId) -> Result<u64, NotReady> {
-    let filter = Filter::ANY;
-    let query = PageStartQuery { product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
-    stores.index.page_start(&query, table_id, now()).await.unwrap().map(|start| start.total)
+    let tag = ["en", "ko", "fr"][usize::try_from(number % 3).unwrap()];
+    let created_at = data::at_ms(data::CREATED_MS + i64::try_from(number).unwrap());
+    NewComment { created_at, ..data::new_comment(&format!("c{number:06}"), &product(number), tag, 1 + number % 5) }
 }
 
 /// Creates, changes and deletes comments, and counts these writes.
@@ -84,8 +65,7 @@ async fn write_until(stores: Arc<Stores>, is_over: Arc<AtomicBool>, written: Arc
                 stores.table.create_comment(NewComment { product, ..comment }, None).await.unwrap();
             }
             1 => {
-                let patch = CommentPatch { rating: Rating::new(1 + number / 3 % 5).ok(), ..Default::default() };
-                stores.table.patch_comment(&old, None, &patch).await.ok();
+                stores.table.patch_comment(&old, None, &data::rate(1 + number / 3 % 5)).await.ok();
             }
             _ => stores.table.delete_comment(&old, None).await.unwrap_or_default(),
         }
@@ -122,12 +102,14 @@ async fn ask_until(http: Http, is_over: Arc<AtomicBool>) -> (u64, u64) {
     (totals, not_yet)
 }
 
-/// Reads totals from the page index. Returns how many were read.
+/// Reads the totals that the API would show from the page index. Returns how many were read.
 async fn read_until(stores: Arc<Stores>, table_id: String, is_over: Arc<AtomicBool>) -> u64 {
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {
-        match total_of(&stores, &table_id, &product(number)).await {
-            Ok(total) => assert!(is_plausible(total), "{total}"),
+        let (product, filter) = (&product(number), &Filter::ANY);
+        let query = PageStartQuery { product, filter, skip: 0, order: Order::Newest, as_of: None };
+        match stores.index.page_start(&query, &table_id, now()).await.unwrap() {
+            Ok(start) => assert!(is_plausible(start.total), "{}", start.total),
             Err(not_ready) => assert_eq!(not_ready, NotReady::NoMarker),
         }
         number += 1;
@@ -145,17 +127,11 @@ fn is_plausible(total: u64) -> bool {
 async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_answer() {
     let stores = Arc::new(Stores::start().await);
     stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
-    let table_id = stores.table.describe().await.unwrap().id;
-    let (client, arn) = stores.stream();
+    let table_id = stores.table_id().await;
     let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
-    let handler: Handler = Arc::new(move |event, deadline| {
-        let indexer = indexer.clone();
-        async move { indexer.handle(&event, deadline).await.response }.boxed()
-    });
-    let mapping_settings = infra::mapping_settings("PageIndexer").unwrap();
-    let mapping = EventSourceMapping::new("page-indexer", mapping_settings, client, arn, handler, stores.quarantine());
-    let mut state = mapping.state();
-    let mapping = tokio::spawn(mapping.run());
+    let handler = handler(indexer, async |indexer, event, deadline| indexer.handle(&event, deadline).await.response);
+    let mut mappings = Mappings::default();
+    mappings.start(&stores, page_indexer::FUNCTION, infra::mapping_settings("PageIndexer").unwrap(), handler);
     // The index starts empty, as after a loss of data. The stream's records alone do not make it complete.
     let is_over = Arc::new(AtomicBool::new(false));
     let written = Arc::new(AtomicU64::new(0));
@@ -175,8 +151,7 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
         assert!(writes > 100, "too little was written meanwhile: {writes}");
         assert!(f64::from(u32::try_from(writes).unwrap()) > WRITES_A_SECOND * seconds, "{writes} in {seconds:.1} s");
         // The index is ready now, and exact after the stream has been read.
-        let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
-        assert!(of_index.iter().all(|(_, answer)| answer.is_ok()), "{of_index:?}");
+        assert!(is_ready(&stores, now()).await);
         assert!(page(&api.http, 1, 2).await.expect(200)["total"].is_u64());
     }
     is_over.store(true, Ordering::Relaxed);
@@ -187,13 +162,8 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
     api.finish().await;
     let reads = reader.await.unwrap();
     println!("{} writes, {reads} reads of totals", written.load(Ordering::Relaxed));
-    let asked = tokio::time::Instant::now();
-    let caught_up = state.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked));
-    tokio::time::timeout(Duration::from_secs(120), caught_up).await.expect("the end of the stream").unwrap();
-    mapping.abort();
-    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
-    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
-    assert_eq!(differences, Vec::<String>::new());
+    mappings.finish(Duration::from_secs(120)).await;
+    let contents = stores.assert_index().await;
     assert!(contents.primary.len() > 19_000);
     stores.index.clear().await.unwrap();
 }
@@ -202,19 +172,15 @@ async fn an_index_of_20_000_comments_is_rebuilt_under_writes_without_a_wrong_ans
 async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
     let stores = Stores::start().await;
     write_history(&stores, &mut StdRng::seed_from_u64(82), 60).await;
-    let gate = Gate::start(&stores.redis_url, gate::SCANS).await;
-    gate.hold_after(0);
-    let config =
-        PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
-    let index = PageIndex::connect(&config).unwrap();
-    let slow = Job::new(stores.table.clone(), index, settings(true), Stop::default());
+    let gate = Gate::holding(&stores.redis_url, gate::SCANS, 0).await;
+    let slow = job_of(stores.table.clone(), stores.index_at(&gate.url), settings(true));
     let run = tokio::spawn(async move { slow.rebuild(1).await });
     gate.wait_until_holding("the rebuild").await;
     write_history(&stores, &mut StdRng::seed_from_u64(83), 60).await;
     let meanwhile = now();
     gate.open();
     assert_clean(&run.await.unwrap());
-    let table_id = stores.table.describe().await.unwrap().id;
+    let table_id = stores.table_id().await;
     let marks = stores.index.marks(&table_id).await.unwrap();
     assert_eq!(marks.len(), stores.index.partitions().count());
     assert!(marks.iter().all(|(_, mark)| (meanwhile..=now()).contains(&mark.watermark)), "{meanwhile} {marks:?}");
@@ -228,51 +194,33 @@ async fn a_rebuild_does_not_mark_a_redis_that_was_restored_meanwhile() {
     let stores = Stores::start_on(redis.server.url()).await;
     // Without the journal, so that only the rebuild's fill puts these comments into the index.
     stores.put_primary_items((0..100).map(comment).collect()).await;
-    let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
-    let config =
-        PageIndexConfig { url: edits.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
-    let journal = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
-    let table = TableConfig::new(stores.table.name(), Some(journal.url.clone()));
-    let table = TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..table };
-    let (table, index) = (Table::connect(&table).await, PageIndex::connect(&config).unwrap());
-    let rebuild = Job::new(table, index, settings(true), Stop::default());
-    edits.hold_after(0);
-    journal.hold_after(0);
+    let edits = Gate::holding(&stores.redis_url, gate::EDITS, 0).await;
+    let journal = Gate::holding(&stores.engine_url(), gate::JOURNAL, 0).await;
+    let rebuild = job_of(stores.table_at(&journal.url).await, stores.index_at(&edits.url), settings(true));
     let run = tokio::spawn(async move { rebuild.rebuild(1).await });
-    let is_holding = async |gate: &Gate| if gate.is_holding() { Ok(()) } else { Err(()) };
-    wait_for("the first edit", async || is_holding(&edits).await).await;
-    let mut raw = redis.connection().await;
-    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    edits.wait_until_holding("the first edit").await;
+    redis.ask::<()>("SAVE").await;
     edits.open();
-    wait_for("the end of the fill", async || is_holding(&journal).await).await;
-    redis.kill().await;
-    redis.server.restart().await.unwrap();
-    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
+    journal.wait_until_holding("the end of the fill").await;
+    redis.restore(&stores.index).await;
     journal.open();
-    let report = run.await.unwrap();
-    assert_eq!(report.exit_code(), exit::FAILURE, "{report}");
+    let report = expect(exit::FAILURE, run.await.unwrap());
     assert!(report.failure.as_ref().is_some_and(|failure| failure.contains("started again")), "{report}");
-    let table_id = stores.table.describe().await.unwrap().id;
+    let table_id = stores.table_id().await;
     let of_index = stores.index.readiness(&table_id, now()).await.unwrap();
     assert!(of_index.iter().all(|(_, answer)| *answer == Err(NotReady::NoMarker)), "{of_index:?}");
     assert_clean(&job(&stores, true).rebuild(1).await);
-    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
-    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
-    assert_eq!(differences, Vec::<String>::new());
+    stores.assert_index().await;
 }
 
 #[tokio::test]
 async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_up() {
-    let redis = OwnRedis::start().await;
-    let mut stores = Stores::start_on(redis.server.url()).await;
+    let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let mut random = StdRng::seed_from_u64(81);
-    stores.rebuild().await;
     write_history(&stores, &mut random, 60).await;
     job(&stores, true).recent().await;
     stores.assert_invariants().await;
-    let table_id = stores.table.describe().await.unwrap().id;
-    let mut raw = redis.connection().await;
-    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("SAVE").await;
     // Work continues, and the snapshot becomes old.
     let saved_at = now();
     write_history(&stores, &mut random, 60).await;
@@ -284,26 +232,17 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     let max_age = Duration::from_millis(u64::try_from(now().epoch_ms() - saved_at.epoch_ms()).unwrap() / 2);
     let config = PageIndexConfig { max_age, ..stores.index_config.clone() };
     stores.index = PageIndex::connect(&config).unwrap();
-    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
-    let is_ready = async |at: Timestamp| {
-        let readiness = stores.index.readiness(&table_id, at).await.unwrap();
-        let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
-        assert!([0, readiness.len()].contains(&ready), "{ready} of {} partitions are ready", readiness.len());
-        ready > 0
-    };
-    assert!(!is_ready(now()).await, "an old snapshot is believed");
-    let contents = crate::fixture::invariants::Contents::read(&stores.table).await;
-    let differences = crate::fixture::invariants::differences_of_page_index(&contents, &stores.index).await;
-    assert!(!differences.is_empty(), "the snapshot lacks nothing, so this tests nothing");
+    wait_for_answer(&stores.index).await;
+    assert!(!is_ready(&stores, now()).await, "an old snapshot is believed");
+    assert_writes_lost(&stores).await;
     // A run that must stop early does not make the index ready.
     let stop = Stop::default();
     stop.ask();
-    assert_eq!(job_with(&stores, settings(true), stop).recent().await.exit_code(), exit::SKIPPED);
-    assert!(!is_ready(now()).await, "a run that was stopped vouches for the index");
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
+    assert!(!is_ready(&stores, now()).await, "a run that was stopped vouches for the index");
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     let ended = stores.table.watermark().await.unwrap().unwrap();
-    assert!(is_ready(ended).await, "it is not ready although it has caught up");
+    assert!(is_ready(&stores, ended).await, "it is not ready although it has caught up");
     stores.assert_invariants().await;
     assert_clean(&job(&stores, true).audit(whole()).await);
 }

@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use model::{BaseSet, Timestamp, journal::JOURNAL_RETENTION_DAYS};
-use page_index::{IndexPartition, PageIndex, PageIndexConfig};
+use page_index::{IndexPartition, PageIndex};
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, JobSettings, Stop, StopReason, exit};
-use table::{Lease, Table, TableConfig};
+use repair_job::{JobSettings, Report, Stop, StopReason, exit};
+use table::Lease;
 
-use super::{assert_clean, job, job_with, product, settings, whole};
+use super::{
+    HeldRun, assert_clean, end_redis, expect, job, job_with, no_overlap, product, recent, restart_redis, settings,
+    whole,
+};
 use crate::{
     fixture::{
-        WAIT_MAX,
         damage::{Damage, inflict},
-        gate::{self, Gate},
-        invariants::all_items,
+        data::{self, with_attribute},
+        gate,
+        invariants::{all_items, text},
         redis_server::{self, OwnRedis},
         stores::Stores,
         wait_for,
@@ -26,25 +29,43 @@ use crate::{
 const DAY_MS: i64 = 24 * 3_600_000;
 const CHANGES: usize = 60;
 
-async fn table_id(stores: &Stores) -> String {
-    stores.table.describe().await.unwrap().id
-}
-
 /// The partitions that have a watermark, each with its watermark.
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
-    let marks = index.marks(&table_id(stores).await).await.unwrap();
+    let marks = index.marks(&stores.table_id().await).await.unwrap();
     marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
+}
+
+/// The duplicates' watermark.
+async fn watermark(stores: &Stores) -> Timestamp {
+    stores.table.watermark().await.unwrap().unwrap()
+}
+
+/// Stores whose handlers have missed some changes.
+async fn start_with_changes(seed: u64) -> Stores {
+    let stores = Stores::start_ready().await;
+    write_history(&stores, &mut StdRng::seed_from_u64(seed), CHANGES).await;
+    stores
+}
+
+/// Makes the page index ready, and sets all watermarks.
+async fn set_watermarks(stores: &Stores, at: Timestamp) {
+    stores.table.advance_watermark(at).await.unwrap();
+    let rebuild = stores.index.begin_rebuild().await.unwrap();
+    stores.index.finish_rebuild(&rebuild, &stores.table_id().await, at).await.unwrap();
+}
+
+/// A run of `recent` that checks only what follows the watermarks.
+async fn exact_recent(stores: &Stores) -> Report {
+    job_with(stores, no_overlap(), Stop::default()).recent().await
 }
 
 #[tokio::test]
 async fn recent_repairs_what_the_handlers_missed_and_advances_the_watermarks() {
-    let stores = Stores::start_ready().await;
-    write_history(&stores, &mut StdRng::seed_from_u64(41), CHANGES).await;
+    let stores = start_with_changes(41).await;
     let before = now();
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    let report = expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
-    let of_duplicates = stores.table.watermark().await.unwrap().unwrap();
+    let of_duplicates = watermark(&stores).await;
     assert!(of_duplicates >= before, "{of_duplicates} {before}");
     let of_index = watermarks(&stores, &stores.index).await;
     assert!(!of_index.is_empty() && of_index.iter().all(|(_, at)| *at == of_duplicates), "{of_index:?}");
@@ -53,8 +74,7 @@ async fn recent_repairs_what_the_handlers_missed_and_advances_the_watermarks() {
     let again = job(&stores, true).recent().await;
     assert_clean(&again);
     assert_eq!(again.checked, report.checked);
-    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
-    let nothing = job_with(&stores, no_overlap, Stop::default()).recent().await;
+    let nothing = exact_recent(&stores).await;
     assert_clean(&nothing);
     assert_eq!(nothing.checked, 0, "{nothing}");
     stores.finish().await;
@@ -62,8 +82,7 @@ async fn recent_repairs_what_the_handlers_missed_and_advances_the_watermarks() {
 
 #[tokio::test]
 async fn a_dry_run_writes_nothing_at_all() {
-    let stores = Stores::start_ready().await;
-    write_history(&stores, &mut StdRng::seed_from_u64(42), CHANGES).await;
+    let stores = start_with_changes(42).await;
     let (items, marks) = (stores.table.clone(), watermarks(&stores, &stores.index).await);
     let count = async || all_items(&items).await;
     // Everything in Redis, byte by byte.
@@ -81,10 +100,9 @@ async fn a_dry_run_writes_nothing_at_all() {
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{report}");
         assert_eq!(report.write_units, 0.0, "{report}");
     }
-    assert_eq!(job(&stores, false).quarantine(&stores.quarantine()).await.exit_code(), 0);
-    assert_eq!(job(&stores, false).rebuild(2).await.exit_code(), 0);
-    let id = model::CommentId::parse("c0").unwrap();
-    job(&stores, false).check(&id, None).await;
+    expect(0, job(&stores, false).quarantine(&stores.quarantine()).await);
+    expect(0, job(&stores, false).rebuild(2).await);
+    job(&stores, false).check(&data::comment_id("c0"), None).await;
     job(&stores, false).status(1, None).await.unwrap();
     assert!(count().await == before, "the table has changed");
     assert!(dump().await == in_redis, "the page index has changed");
@@ -94,17 +112,16 @@ async fn a_dry_run_writes_nothing_at_all() {
 
 #[tokio::test]
 async fn changes_within_the_settle_delay_wait_for_the_next_run() {
-    let stores = Stores::start_ready().await;
-    write_history(&stores, &mut StdRng::seed_from_u64(43), CHANGES).await;
+    let stores = start_with_changes(43).await;
     let settle = JobSettings { settle: Duration::from_secs(3600), ..settings(true) };
     let before = now();
     let report = job_with(&stores, settle, Stop::default()).recent().await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
-    let watermark = stores.table.watermark().await.unwrap().unwrap();
-    assert!(watermark <= before.plus_ms(-3_600_000 + 60_000), "{watermark}");
+    let of_duplicates = watermark(&stores).await;
+    assert!(of_duplicates <= before.plus_ms(-3_600_000 + 60_000), "{of_duplicates}");
     // The markers are already later, and stay.
-    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > watermark));
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > of_duplicates));
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.finish().await;
 }
 
@@ -114,19 +131,13 @@ async fn without_a_ready_page_index_only_duplicates_are_repaired() {
     let mut stores = Stores::start_on(redis.server.url()).await;
     write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
     // A new index has no markers.
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).recent().await);
     assert_eq!(stores.index.key_names().await.unwrap().len(), 0, "nothing is put into an index that nobody fills");
-    let first = stores.table.watermark().await.unwrap().unwrap();
-    // Redis is down.
-    redis.kill().await;
-    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
-    stores.index = PageIndex::connect(&impatient).unwrap();
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::SKIPPED, "{report}");
-    assert!(stores.table.watermark().await.unwrap().unwrap() > first);
-    redis.server.restart().await.unwrap();
-    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    let first = watermark(&stores).await;
+    end_redis(&redis, &mut stores).await;
+    expect(exit::SKIPPED, job(&stores, true).recent().await);
+    assert!(watermark(&stores).await > first);
+    restart_redis(&redis, &mut stores).await;
     stores.rebuild().await;
     assert_clean(&job(&stores, true).recent().await);
     stores.assert_invariants().await;
@@ -137,9 +148,7 @@ async fn watermarks_older_than_the_journal_do_not_advance() {
     let stores = Stores::start().await;
     write_history(&stores, &mut StdRng::seed_from_u64(45), CHANGES).await;
     let long_ago = now().plus_ms(-(JOURNAL_RETENTION_DAYS + 1) * DAY_MS);
-    stores.table.advance_watermark(long_ago).await.unwrap();
-    let rebuild = stores.index.begin_rebuild().await.unwrap();
-    stores.index.finish_rebuild(&rebuild, &table_id(&stores).await, long_ago).await.unwrap();
+    set_watermarks(&stores, long_ago).await;
     for _ in 0..2 {
         let report = job(&stores, true).recent().await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 2), "{report}");
@@ -151,7 +160,7 @@ async fn watermarks_older_than_the_journal_do_not_advance() {
     // The commands in the report help: an audit of the whole table covers the duplicates, and a rebuild the page index.
     let audit = job(&stores, true).audit(whole()).await;
     assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
-    assert!(stores.table.watermark().await.unwrap().unwrap() > long_ago);
+    assert!(watermark(&stores).await > long_ago);
     stores.rebuild().await;
     assert_clean(&job(&stores, true).recent().await);
     stores.finish().await;
@@ -160,16 +169,12 @@ async fn watermarks_older_than_the_journal_do_not_advance() {
 #[tokio::test]
 async fn a_watermark_in_the_future_is_reported_and_the_whole_journal_is_read() {
     let stores = Stores::start().await;
-    let tomorrow = now().plus_ms(DAY_MS);
-    stores.table.advance_watermark(tomorrow).await.unwrap();
-    let rebuild = stores.index.begin_rebuild().await.unwrap();
-    stores.index.finish_rebuild(&rebuild, &table_id(&stores).await, tomorrow).await.unwrap();
+    set_watermarks(&stores, now().plus_ms(DAY_MS)).await;
     write_history(&stores, &mut StdRng::seed_from_u64(48), CHANGES).await;
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).recent().await);
     assert_eq!(report.unresolved_count, 2, "{report}");
     stores.assert_invariants().await;
-    let of_duplicates = stores.table.watermark().await.unwrap().unwrap();
+    let of_duplicates = watermark(&stores).await;
     assert!(of_duplicates <= now());
     assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == of_duplicates));
     assert_clean(&job(&stores, true).recent().await);
@@ -179,22 +184,19 @@ async fn a_watermark_in_the_future_is_reported_and_the_whole_journal_is_read() {
 #[tokio::test]
 async fn an_unresolved_comment_counts_in_every_run_until_it_is_right() {
     let stores = Stores::start_ready().await;
-    let comment = stores.create_numbered(1, super::product(1)).await;
+    let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let four = serde_dynamo::AttributeValue::S("four".to_owned());
-    let item = stores.break_primary_item(&comment.id, "rating", Some(four)).await;
-    assert_eq!(job(&stores, true).audit(whole()).await.exit_code(), exit::UNRESOLVED | exit::DRIFT_FOUND);
-    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
-    let recent = async || job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+    let item = stores.break_primary_item(&comment.id, "rating", data::text_value("four")).await;
+    expect(exit::UNRESOLVED | exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
     for _ in 0..3 {
-        let report = recent().await;
+        let report = exact_recent(&stores).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
         assert!(report.unresolved[0].contains(comment.id.as_str()), "{report}");
     }
     stores.put_raw(item).await;
-    assert_eq!(recent().await.exit_code(), exit::DRIFT_FOUND, "what was removed is made again");
+    assert_eq!(exact_recent(&stores).await.exit_code(), exit::DRIFT_FOUND, "what was removed is made again");
     for _ in 0..2 {
-        assert_clean(&recent().await);
+        assert_clean(&exact_recent(&stores).await);
     }
     stores.assert_invariants().await;
     // Do not read the stream: DynamoDB Local shows the remembered empty map as a value without a type.
@@ -205,35 +207,27 @@ async fn an_unresolved_comment_counts_in_every_run_until_it_is_right() {
 async fn recent_since_repairs_damage_before_the_watermarks() {
     let stores = Stores::start_ready().await;
     let before = now();
-    let comment = stores.create_numbered(1, super::product(1)).await;
+    let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
-    assert_clean(&job_with(&stores, no_overlap.clone(), Stop::default()).recent().await);
-    let passed = stores.table.watermark().await.unwrap().unwrap();
+    assert_clean(&exact_recent(&stores).await);
+    let passed = watermark(&stores).await;
     inflict(&stores, &mut StdRng::seed_from_u64(49), &comment, Damage::DropDuplicates).await;
-    assert_clean(&job_with(&stores, no_overlap.clone(), Stop::default()).recent().await);
-    let report = job_with(&stores, no_overlap, Stop::default()).recent_since(Some(before)).await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
-    assert!(stores.table.watermark().await.unwrap().unwrap() > passed);
+    assert_clean(&exact_recent(&stores).await);
+    expect(exit::DRIFT_FOUND, job_with(&stores, no_overlap(), Stop::default()).recent_since(Some(before)).await);
+    assert!(watermark(&stores).await > passed);
     stores.assert_invariants().await;
-    let too_early = job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await;
-    assert_eq!(too_early.exit_code(), exit::UNRESOLVED, "{too_early}");
+    expect(exit::UNRESOLVED, job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await);
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
-    let stores = Stores::start_ready().await;
-    write_history(&stores, &mut StdRng::seed_from_u64(46), CHANGES).await;
-    let mut entries = all_items(&stores.table).await.into_iter();
-    let is_entry = |item: &serde_dynamo::Item| matches!(item.get("pk"), Some(serde_dynamo::AttributeValue::S(pk)) if pk.starts_with("CHANGE#"));
-    let mut broken = entries.find(is_entry).unwrap().into_inner();
-    broken.insert("revision".to_owned(), serde_dynamo::AttributeValue::S("none".to_owned()));
-    let Some(serde_dynamo::AttributeValue::S(sk)) = broken.get_mut("sk") else { panic!("an sk") };
-    sk.push_str("-broken");
-    stores.put_raw(broken.into()).await;
-    let report = job(&stores, true).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::UNRESOLVED, "{report}");
+    let stores = start_with_changes(46).await;
+    let entry = all_items(&stores.table).await.into_iter().find(|item| text(item, "pk").starts_with("CHANGE#")).unwrap();
+    let broken = with_attribute(&entry, "revision", data::text_value("none"));
+    let sk = data::text_value(format!("{}-broken", text(&entry, "sk")));
+    stores.put_raw(with_attribute(&broken, "sk", sk)).await;
+    expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -242,8 +236,7 @@ async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
 async fn a_watermark_advances_only_in_an_unchanged_marker() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    let (index, table_id) = (&stores.index, table_id(&stores).await);
-    let mut raw = redis.connection().await;
+    let (index, table_id) = (&stores.index, stores.table_id().await);
     let make_ready = async || {
         let rebuild = index.begin_rebuild().await.unwrap();
         index.finish_rebuild(&rebuild, &table_id, now().plus_ms(-1_000)).await.unwrap();
@@ -256,14 +249,8 @@ async fn a_watermark_advances_only_in_an_unchanged_marker() {
     assert_eq!(index.advance(prepared, to).await.unwrap().len(), from.len());
     assert!(watermarks(&stores, index).await.iter().all(|(_, at)| *at == to));
     // Another run advanced the markers before this run's nonce was left, or left another nonce afterwards.
-    assert_eq!(
-        index
-            .prepare_advance(&table_id, &from, &servers)
-            .await
-            .map(|p| format!("{p:?}").matches("Timestamp").count())
-            .unwrap(),
-        0
-    );
+    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
+    assert_eq!(format!("{prepared:?}").matches("Timestamp").count(), 0);
     let (from, servers) = make_ready().await;
     let first = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
     let second = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
@@ -282,14 +269,14 @@ async fn a_watermark_advances_only_in_an_unchanged_marker() {
     // The markers were lost, or belong to a different table.
     let (from, servers) = make_ready().await;
     let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("FLUSHALL").await;
     assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
     assert_eq!(watermarks(&stores, index).await, []);
     let (from, servers) = make_ready().await;
     let other = index.prepare_advance("another table", &from, &servers).await.unwrap();
     assert_eq!(index.advance(other, now()).await.unwrap(), []);
     // The server restarted from its snapshot: the same markers, perhaps fewer members.
-    redis::cmd("SAVE").exec_async(&mut raw).await.unwrap();
+    redis.ask::<()>("SAVE").await;
     redis.server.restart().await.unwrap();
     let again = stores.index_at(&redis.server.url());
     assert_eq!(watermarks(&stores, &again).await, from);
@@ -300,47 +287,35 @@ async fn a_watermark_advances_only_in_an_unchanged_marker() {
 #[tokio::test]
 async fn a_run_stops_when_another_run_takes_its_lease() {
     let stores = Stores::start_ready().await;
-    stores.create_all(0..40, super::product).await;
-    let gate = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
-    gate.hold_after(1);
-    let config = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
-    let table = Table::connect(&TableConfig { attempt_timeout: WAIT_MAX, call_timeout: WAIT_MAX, ..config }).await;
+    stores.create_all(0..40, product).await;
     let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..settings(true) };
-    let stop = Stop::default();
-    let run = tokio::spawn({
-        let job = Job::new(table, stores.index.clone(), short, stop.clone());
-        async move { job.recent().await }
-    });
-    gate.wait_until_holding("the run's writes").await;
+    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), short, recent).await;
     // Another run takes the lease, as if the first one had slept for longer than its lease.
     let other = Lease { holder: "other".to_owned(), who: "another".to_owned(), since: now(), until_ms: i64::MAX };
     let far_future = now().plus_ms(DAY_MS);
     assert_eq!(stores.table.take_lease("recent", &other, far_future).await.unwrap(), None);
-    wait_for("a renewal that fails", async || stop.reason().map(drop).ok_or("no reason to stop")).await;
-    gate.open();
-    let report = run.await.unwrap();
+    wait_for("a renewal that fails", async || run.stop.reason().map(drop).ok_or("no reason to stop")).await;
+    let report = run.finish().await;
     let reason = report.stopped.as_ref().map(|stopped| stopped.reason);
     assert_eq!(reason, Some(StopReason::LeaseLost), "{report}");
     // The other run's lease stays, and the watermark has not moved.
     assert_eq!(stores.table.leases().await.unwrap().len(), 1);
     assert_eq!(stores.table.watermark().await.unwrap(), None);
     stores.table.release_lease("recent", "other").await.unwrap();
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_stopped_run_reports_where_the_next_one_resumes() {
-    let stores = Stores::start_ready().await;
-    write_history(&stores, &mut StdRng::seed_from_u64(47), CHANGES).await;
+    let stores = start_with_changes(47).await;
     let stop = Stop::default();
     stop.ask();
-    let stopped = job_with(&stores, settings(true), stop).recent().await;
-    assert_eq!(stopped.exit_code(), exit::SKIPPED, "{stopped}");
+    let stopped = expect(exit::SKIPPED, job_with(&stores, settings(true), stop).recent().await);
     assert!(stopped.stopped.as_ref().is_some_and(|stopped| stopped.resumes.contains("resumes at")), "{stopped}");
     assert_eq!(stores.table.watermark().await.unwrap(), None);
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::DRIFT_FOUND);
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;
     // Other tests use the shared server as well.
     assert!(redis_server::shared_url().await.starts_with("redis://"));
@@ -353,17 +328,15 @@ async fn remains_of_a_deleted_comment_count_until_they_are_removed() {
     let comment = stores.create_numbered(1, product(1)).await;
     stores.table.delete_comment(&comment.id, None).await.unwrap();
     // A value of the wrong type in place of a set that the table no longer implies.
-    let mut raw = redis_server::connection(&stores.redis_url).await;
-    let set = BaseSet { product: comment.product.clone(), language: Some(comment.language.clone()), rating: None };
+    let set = BaseSet { language: Some(comment.language.clone()), ..data::all_of(&comment.product) };
     let key = stores.index.key_name(&set);
-    redis::cmd("SET").arg(&[&key, "text"]).exec_async(&mut raw).await.unwrap();
-    assert_eq!(job(&stores, true).recent().await.exit_code(), exit::UNRESOLVED);
-    let no_overlap = JobSettings { overlap: Duration::ZERO, ..settings(true) };
+    redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
+    expect(exit::UNRESOLVED, job(&stores, true).recent().await);
     for _ in 0..2 {
-        let report = job_with(&stores, no_overlap.clone(), Stop::default()).recent().await;
+        let report = exact_recent(&stores).await;
         assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
     }
-    redis::cmd("DEL").arg(&key).exec_async(&mut raw).await.unwrap();
-    assert_clean(&job_with(&stores, no_overlap, Stop::default()).recent().await);
+    redis_server::ask::<()>(&stores.redis_url, &format!("DEL {key}")).await;
+    assert_clean(&exact_recent(&stores).await);
     stores.finish().await;
 }

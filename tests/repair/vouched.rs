@@ -1,20 +1,20 @@
 //! Readers believe a correct page index while repair is hours behind, and repair notices an index that has lost writes.
 //! Redis servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use model::Timestamp;
-use page_index::{Mark, NotReady, PageIndex, PageIndexConfig};
+use page_index::{Mark, NotReady};
 use process::now;
-use repair_job::{Job, JobSettings, Report, Stop, exit};
-use tokio::task::JoinHandle;
+use repair_job::{JobSettings, Report, Stop, exit};
 
-use super::{assert_clean, job, product, settings, stopped::patient_job_through};
+use super::{
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, patient, product, recent,
+};
 use crate::fixture::{
     data,
     gate::{self, Gate},
-    invariants::{Contents, differences_of_page_index},
-    redis_server::{self, OwnRedis},
+    redis_server::{OwnRedis, ask},
     stores::Stores,
     wait_for,
 };
@@ -34,91 +34,67 @@ const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
 
 /// Stores with a separate Redis, a page index that is ready, and comments that both functions have processed.
-async fn stores_on(redis: &OwnRedis) -> Stores {
-    let stores = Stores::start_on(redis.server.url()).await;
-    stores.rebuild().await;
+async fn stores_on_own_redis() -> (OwnRedis, Stores) {
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
     create(&stores, 0..COMMENTS).await;
     stores.deliver_all().await;
-    stores
+    (redis, stores)
 }
 
-async fn create(stores: &Stores, numbers: std::ops::Range<u64>) {
+async fn create(stores: &Stores, numbers: Range<u64>) {
     stores.create_all(numbers, product).await;
 }
 
-async fn table_id(stores: &Stores) -> String {
-    stores.table.describe().await.unwrap().id
-}
-
 async fn marks(stores: &Stores) -> Vec<Mark> {
-    let marks = stores.index.marks(&table_id(stores).await).await.unwrap();
+    let marks = stores.index.marks(&stores.table_id().await).await.unwrap();
     assert!(!marks.is_empty());
     marks.into_iter().map(|(_, mark)| mark).collect()
 }
 
-/// Sets a field of all markers of a server.
-async fn set_markers(stores: &Stores, redis_url: &str, field: &str, at: Timestamp) {
-    let mut raw = redis_server::connection(redis_url).await;
+/// Sets a field of all markers.
+async fn set_markers(stores: &Stores, field: &str, at: Timestamp) {
     for key in stores.index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:marker")) {
-        redis::cmd("HSET").arg(&[key, field, &at.epoch_ms().to_string()]).exec_async(&mut raw).await.unwrap();
+        ask::<()>(&stores.redis_url, &format!("HSET {key} {field} {}", at.epoch_ms())).await;
     }
 }
 
 /// Sets the watermarks back, as if repair had made no progress for twelve hours.
-async fn set_watermarks_back(stores: &Stores, redis_url: &str) {
-    set_markers(stores, redis_url, "watermark", now().plus_ms(-12 * HOUR_MS)).await;
+async fn set_watermarks_back(stores: &Stores) {
+    set_markers(stores, "watermark", now().plus_ms(-12 * HOUR_MS)).await;
 }
 
-/// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.
-async fn is_believed(stores: &Stores, at: Timestamp) -> bool {
-    let readiness = stores.index.readiness(&table_id(stores).await, at).await.unwrap();
-    let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
-    assert!([0, readiness.len()].contains(&ready), "{readiness:?}");
-    ready > 0
+/// Like [`set_watermarks_back`]. Also sets the last vouch back by two hours, and returns its new time.
+async fn set_marks_back(stores: &Stores) -> Timestamp {
+    set_watermarks_back(stores).await;
+    let vouched = now().plus_ms(-2 * HOUR_MS);
+    set_markers(stores, "vouched", vouched).await;
+    vouched
 }
 
-async fn differences(stores: &Stores) -> Vec<String> {
-    differences_of_page_index(&Contents::read(&stores.table).await, &stores.index).await
-}
-
-/// Settings of a job that outlasts a held request.
-fn patient() -> JobSettings {
-    JobSettings { lease: Duration::from_secs(60), ..settings(true) }
+/// Settings of a job that may sample all comments whose last change is older than this.
+fn samples(indexer_lag: Duration) -> JobSettings {
+    JobSettings { indexer_lag, ..patient() }
 }
 
 /// Starts a run of `recent` and holds it in the middle of its backlog.
-async fn hold_in_backlog(
-    stores: &Stores,
-    settings: JobSettings,
-    queries: usize,
-    stop: Stop,
-) -> (Gate, JoinHandle<Report>) {
-    let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
-    gate.hold_after(queries);
-    let recent = patient_job_through(stores, &gate, settings, stop).await;
-    let run = tokio::spawn(async move { recent.recent().await });
-    gate.wait_until_holding("the backlog").await;
+async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize) -> HeldRun<Report> {
+    let run = HeldRun::start(stores, (gate::JOURNAL, queries), settings, recent).await;
     assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
-    (gate, run)
+    run
 }
 
-/// Starts a replica of a server. [`promote`] makes the replica independent.
-async fn replica_of(redis: &OwnRedis) -> OwnRedis {
+/// Starts stores whose watermarks are twelve hours old, on a Redis with a replica that has everything.
+async fn start_with_replica() -> (OwnRedis, OwnRedis, Stores) {
+    let (redis, stores) = stores_on_own_redis().await;
+    expect(0, job(&stores, true).recent().await);
+    set_watermarks_back(&stores).await;
     let replica = OwnRedis::start().await;
     let url = redis.server.url();
     let (host, port) = url.trim_start_matches("redis://").trim_end_matches('/').rsplit_once(':').unwrap();
-    let mut raw = replica.connection().await;
-    redis::cmd("REPLICAOF").arg(&[host, port]).exec_async(&mut raw).await.unwrap();
-    replica
-}
-
-/// Waits until a replica has everything.
-async fn wait_until_in_sync(redis: &OwnRedis, replica: &OwnRedis) {
+    replica.ask::<()>(&format!("REPLICAOF {host} {port}")).await;
     wait_for("the replica", async || {
-        let info = async |server: &OwnRedis| -> String {
-            redis::cmd("INFO").arg("replication").query_async(&mut server.connection().await).await.unwrap()
-        };
-        let (of_master, of_replica) = (info(redis).await, info(replica).await);
+        let info = async |server: &OwnRedis| server.ask::<String>("INFO replication").await;
+        let (of_master, of_replica) = (info(&redis).await, info(&replica).await);
         let offset =
             |info: &str, field: &str| info.lines().find_map(|line| line.strip_prefix(field).map(str::to_owned));
         let has = offset(&of_replica, "slave_repl_offset:");
@@ -126,67 +102,61 @@ async fn wait_until_in_sync(redis: &OwnRedis, replica: &OwnRedis) {
         if is_up && has == offset(&of_master, "master_repl_offset:") { Ok(()) } else { Err((of_master, of_replica)) }
     })
     .await;
+    (redis, replica, stores)
 }
 
-/// Makes the replica take over.
-async fn promote(replica: &OwnRedis, stores: &mut Stores) {
-    let mut raw = replica.connection().await;
-    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
-    let config = PageIndexConfig { url: replica.server.url(), ..stores.index_config.clone() };
-    stores.index = PageIndex::connect(&config).unwrap();
+/// Makes the replica independent of its master. It lacks all later writes.
+async fn cut_off(replica: &OwnRedis) {
+    replica.ask::<()>("REPLICAOF NO ONE").await;
+}
+
+/// Ends the master, and directs the stores to the replica.
+async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
+    redis.kill().await;
+    stores.redis_url = replica.server.url();
+    stores.index = stores.index_at(&stores.redis_url);
+}
+
+/// Starts a run of `recent` and holds it before it reads anything of the journal.
+async fn hold_at_journal(stores: &Stores) -> HeldRun<Report> {
+    HeldRun::start(stores, (gate::JOURNAL, 0), patient(), recent).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    set_markers(&stores, &stores.redis_url, "vouched", now().plus_ms(-2 * HOUR_MS)).await;
-    assert!(is_believed(&stores, now()).await, "the watermark decides");
-    // All comments may be sampled.
-    let samples = JobSettings { indexer_lag: Duration::ZERO, ..patient() };
+    let (_redis, stores) = stores_on_own_redis().await;
+    set_marks_back(&stores).await;
+    assert!(is_ready(&stores, now()).await, "the watermark decides");
     let before = now();
-    let (gate, run) = hold_in_backlog(&stores, samples, JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME, Stop::default()).await;
+    let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     let marks = marks(&stores).await;
     assert!(marks.iter().all(|mark| mark.vouched >= Some(before)), "{before} {marks:?}");
-    assert!(is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
-    gate.open();
-    assert_clean(&run.await.unwrap());
+    assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    assert_clean(&run.finish().await);
     stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
+    let (_redis, stores) = stores_on_own_redis().await;
     // The indexer receives none of these comments.
     create(&stores, COMMENTS..3 * COMMENTS).await;
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    let last = now().plus_ms(-2 * HOUR_MS);
-    set_markers(&stores, &stores.redis_url, "vouched", last).await;
-    let samples = JobSettings { indexer_lag: Duration::ZERO, ..patient() };
-    let stop = Stop::default();
-    let (gate, run) =
-        hold_in_backlog(&stores, samples.clone(), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME, stop.clone()).await;
+    let last = set_marks_back(&stores).await;
+    let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched == Some(last)));
-    stop.ask();
-    gate.open();
-    let report = run.await.unwrap();
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{report}");
+    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
-    assert!(!is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    assert!(!is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     // The next run of `recent` does the indexer's work.
-    let report = super::job_with(&stores, samples, Stop::default()).recent().await;
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
-    assert!(is_believed(&stores, now().plus_ms(2 * HOUR_MS)).await);
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    expect(exit::DRIFT_FOUND, job_with(&stores, samples(Duration::ZERO), Stop::default()).recent().await);
+    assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     const LAG: Duration = Duration::from_secs(5);
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
+    let (_redis, stores) = stores_on_own_redis().await;
     let settled = now().plus_ms(i64::try_from(LAG.as_millis()).unwrap());
     wait_for("changes older than the lag", async || if now() > settled { Ok(()) } else { Err(now()) }).await;
     // The indexer gets these changes later. Every third comment is in the sample.
@@ -195,136 +165,94 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
         let patch = data::rate(1 + (number + 1) % 5);
         stores.table.patch_comment(&id, None, &patch).await.unwrap();
     }
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    let last = now().plus_ms(-2 * HOUR_MS);
-    set_markers(&stores, &stores.redis_url, "vouched", last).await;
-    let samples = JobSettings { indexer_lag: LAG, ..patient() };
-    let stop = Stop::default();
-    let (gate, run) = hold_in_backlog(&stores, samples, JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME, stop.clone()).await;
+    let last = set_marks_back(&stores).await;
+    let run = hold_in_backlog(&stores, samples(LAG), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched > Some(last)), "a vouch was refused");
-    stop.ask();
-    gate.open();
-    let report = run.await.unwrap();
+    let report = run.stop().await;
     assert!(!report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
     stores.deliver_all().await;
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap();
+    let (redis, stores) = stores_on_own_redis().await;
+    expect(0, job(&stores, true).recent().await);
+    set_watermarks_back(&stores).await;
+    redis.ask::<()>("SAVE").await;
     // The snapshot lacks these comments and all later vouches.
     create(&stores, COMMENTS..2 * COMMENTS).await;
     stores.deliver_all().await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
-    redis.kill().await;
-    redis.server.restart().await.unwrap();
-    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
-    assert!(!differences(&stores).await.is_empty(), "the snapshot lacks nothing, so this tests nothing");
-    assert!(is_believed(&stores, now()).await, "it is young, so nobody can know yet");
+    expect(0, job(&stores, true).recent().await);
+    redis.restore(&stores.index).await;
+    assert_writes_lost(&stores).await;
+    assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
 
     // The next run notices the loss before it reconciles anything. So does a run that is stopped before it has
     // reconciled.
-    let table_id = table_id(&stores).await;
+    let table_id = stores.table_id().await;
     for is_last in [false, true] {
-        let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
-        gate.hold_after(0);
-        let stop = Stop::default();
-        let recent = patient_job_through(&stores, &gate, patient(), stop.clone()).await;
-        let run = tokio::spawn(async move { recent.recent().await });
-        gate.wait_until_holding("the run's reads").await;
+        let run = hold_at_journal(&stores).await;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         let not_vouched = Err(NotReady::Stale { vouched: None });
         assert!(readiness.iter().all(|(_, answer)| *answer == not_vouched), "{readiness:?}");
-        if !is_last {
-            stop.ask();
-        }
-        gate.open();
-        let report = run.await.unwrap();
+        let report = if is_last { run.finish().await } else { run.stop().await };
         let expected = if is_last { exit::DRIFT_FOUND } else { exit::SKIPPED };
         assert_eq!(report.exit_code() & expected, expected, "{report}");
-        assert_eq!(is_believed(&stores, now()).await, is_last, "{report}");
+        assert_eq!(is_ready(&stores, now()).await, is_last, "{report}");
     }
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    stores.assert_index().await;
     assert_clean(&job(&stores, true).recent().await);
-    assert!(is_believed(&stores, now()).await);
+    assert!(is_ready(&stores, now()).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    redis::cmd("SAVE").exec_async(&mut redis.connection().await).await.unwrap();
+    let (redis, stores) = stores_on_own_redis().await;
+    set_watermarks_back(&stores).await;
+    redis.ask::<()>("SAVE").await;
     create(&stores, COMMENTS..2 * COMMENTS).await;
     stores.deliver_all().await;
-    let often = JobSettings { indexer_lag: Duration::ZERO, vouch_every: Duration::ZERO, ..patient() };
-    let (gate, run) = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_VOUCHES, Stop::default()).await;
-    redis.kill().await;
-    redis.server.restart().await.unwrap();
-    wait_for("the restored server", async || stores.index.ping().await.map_err(|error| error.to_string())).await;
-    assert!(is_believed(&stores, now()).await, "it is young, so nobody can know yet");
-    gate.open();
-    let report = run.await.unwrap();
+    let often = JobSettings { vouch_every: Duration::ZERO, ..samples(Duration::ZERO) };
+    let run = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_VOUCHES).await;
+    redis.restore(&stores.index).await;
+    assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
+    let report = run.finish().await;
     assert_eq!(report.exit_code() & exit::SKIPPED, exit::SKIPPED, "{report}");
-    assert!(!is_believed(&stores, now()).await, "{report}");
+    assert!(!is_ready(&stores, now()).await, "{report}");
     let report = job(&stores, true).recent().await;
     assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{report}");
-    assert!(is_believed(&stores, now()).await);
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    assert!(is_ready(&stores, now()).await);
+    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
-    let redis = OwnRedis::start().await;
-    let mut stores = stores_on(&redis).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    let replica = replica_of(&redis).await;
-    wait_until_in_sync(&redis, &replica).await;
-    // The last writes do not reach the replica.
-    let mut raw = replica.connection().await;
-    redis::cmd("REPLICAOF").arg(&["NO", "ONE"]).exec_async(&mut raw).await.unwrap();
+    let (redis, replica, mut stores) = start_with_replica().await;
+    cut_off(&replica).await;
     create(&stores, COMMENTS..2 * COMMENTS).await;
     stores.deliver_all().await;
-    redis.kill().await;
-    promote(&replica, &mut stores).await;
-    assert!(!differences(&stores).await.is_empty(), "nothing is lost, so this tests nothing");
-    let (gate, run) = hold_in_backlog(&stores, patient(), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME, Stop::default()).await;
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
-    assert!(is_believed(&stores, now()).await);
-    gate.open();
-    let report = run.await.unwrap();
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND, "{report}");
+    fail_over(&redis, &replica, &mut stores).await;
+    assert_writes_lost(&stores).await;
+    let run = hold_in_backlog(&stores, patient(), JOURNAL_QUERIES_OF_A_CHECK_AND_SOME).await;
+    stores.assert_index().await;
+    assert!(is_ready(&stores, now()).await);
+    let report = expect(exit::DRIFT_FOUND, run.finish().await);
     assert!(report.notes.iter().any(|note| note.contains("other servers")), "{report}");
-    assert_eq!(differences(&stores).await, Vec::<String>::new());
+    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_planned_failover_costs_readers_nothing() {
-    let redis = OwnRedis::start().await;
-    let mut stores = stores_on(&redis).await;
-    assert_eq!(job(&stores, true).recent().await.exit_code(), 0);
-    set_watermarks_back(&stores, &stores.redis_url).await;
-    let replica = replica_of(&redis).await;
-    wait_until_in_sync(&redis, &replica).await;
-    promote(&replica, &mut stores).await;
-    redis.kill().await;
-    assert!(is_believed(&stores, now()).await);
+    let (redis, replica, mut stores) = start_with_replica().await;
+    cut_off(&replica).await;
+    fail_over(&redis, &replica, &mut stores).await;
+    assert!(is_ready(&stores, now()).await);
     // Readers believe the index while the next run searches for lost writes, and afterwards.
-    let gate = Gate::start(&stores.engine_url(), gate::JOURNAL).await;
-    gate.hold_after(0);
     let before = now();
-    let recent = patient_job_through(&stores, &gate, patient(), Stop::default()).await;
-    let run = tokio::spawn(async move { recent.recent().await });
-    gate.wait_until_holding("the run's reads").await;
-    assert!(is_believed(&stores, now()).await);
-    gate.open();
-    assert_clean(&run.await.unwrap());
+    let run = hold_at_journal(&stores).await;
+    assert!(is_ready(&stores, now()).await);
+    assert_clean(&run.finish().await);
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched >= Some(before)));
     // The last vouch recorded the new server, so the next run has nothing to search for.
     let report = job(&stores, true).recent().await;
@@ -333,23 +261,17 @@ async fn a_planned_failover_costs_readers_nothing() {
 
 #[tokio::test]
 async fn a_vouch_that_a_killed_run_has_cut_short_costs_readers_nothing() {
-    let redis = OwnRedis::start().await;
-    let stores = stores_on(&redis).await;
+    let (_redis, stores) = stores_on_own_redis().await;
     assert_clean(&job(&stores, true).recent().await);
     let before = now();
     // Kill the run between its write to the table and its write to the markers.
-    let gate = Gate::start(&stores.redis_url, gate::SCRIPTS).await;
-    let config =
-        PageIndexConfig { url: gate.url.clone(), timeout: Duration::from_secs(60), ..stores.index_config.clone() };
-    let index = PageIndex::connect(&config).unwrap();
-    gate.hold_after(3);
-    let cut = Job::new(stores.table.clone(), index, patient(), Stop::default());
-    let run = tokio::spawn(async move { cut.recent().await });
+    let gate = Gate::holding(&stores.redis_url, gate::SCRIPTS, 3).await;
+    let run = tokio::spawn(recent(job_of(stores.table.clone(), stores.index_at(&gate.url), patient())));
     gate.wait_until_holding("the vouch").await;
     run.abort();
     let holder = stores.table.leases().await.unwrap();
     stores.table.release_lease("recent", &holder[0].1.holder).await.unwrap();
-    assert!(is_believed(&stores, now()).await);
+    assert!(is_ready(&stores, now()).await);
     let report = job(&stores, true).recent().await;
     assert_clean(&report);
     assert!(report.notes.iter().any(|note| note.contains("lacks the last vouch")), "{report}");

@@ -1,20 +1,17 @@
-//! No watermark passes an unread entry of the journal. An entry that arrives late, but within the settle delay, is
-//! found without any overlap. The handlers do not run, so `recent` alone writes all derived data.
+//! The time-outs of writes bound how late an entry of the journal arrives, and the settle delay is longer. So no
+//! watermark passes an entry that arrives later, even without an overlap. The handlers do not run: `recent` alone writes
+//! all derived data.
 
-use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use model::Comment;
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{JobSettings, Stop, exit};
-use table::{CommentPatch, Created, NewComment, Table, TableConfig};
+use table::{Created, NewComment, Table, TableConfig};
 
 use super::{assert_clean, job, job_with, product, settings, whole};
 use crate::fixture::{
@@ -51,21 +48,19 @@ async fn write(table: &Table, writer: u64) {
     let mut random = StdRng::seed_from_u64(writer);
     let mut present: Vec<Comment> = Vec::new();
     for change in 0..CHANGES {
-        let rating = data::rating(random.random_range(1..=5));
+        let stars = random.random_range(1..=5);
         match present.choose(&mut random).cloned() {
             Some(comment) if random.random_range(0..3) == 0 => {
                 table.delete_comment(&comment.id, None).await.unwrap();
                 present.retain(|other| other.id != comment.id);
             }
             Some(comment) if random.random_range(0..2) == 0 => {
-                let patch = CommentPatch { rating: Some(rating), ..CommentPatch::default() };
-                table.patch_comment(&comment.id, None, &patch).await.unwrap();
+                table.patch_comment(&comment.id, None, &data::rate(stars)).await.unwrap();
             }
             _ => {
-                let new = data::new_comment(&format!("w{writer}-{change}"), &product(change), "en", 1);
+                let new = data::new_comment(&format!("w{writer}-{change}"), &product(change), "en", stars);
                 let created_at = data::at_ms(data::CREATED_MS + i64::try_from(change).unwrap());
-                let new = NewComment { rating, created_at, ..new };
-                match table.create_comment(new, None).await.unwrap() {
+                match table.create_comment(NewComment { created_at, ..new }, None).await.unwrap() {
                     Created::New(comment) | Created::Before(comment) => present.push(comment),
                 }
             }
