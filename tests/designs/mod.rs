@@ -122,12 +122,8 @@ async fn walk(table: &FourIndexTable, query: &PageQuery) -> Vec<Vec<Comment>> {
     let mut last = None;
     while let Some(page) = next_page(table, query, last.as_ref()).await.unwrap() {
         assert!(pages.len() < PAGES_MAX, "{query:?}: the walk does not end");
-        assert_eq!(
-            page.cost.items_read - page.cost.items_discarded,
-            u32::try_from(page.comments.len()).unwrap(),
-            "{query:?}: {:?}",
-            page.cost
-        );
+        let shown = page.cost.items_read - page.cost.items_discarded;
+        assert_eq!(shown, u32::try_from(page.comments.len()).unwrap(), "{query:?}: {:?}", page.cost);
         pages.push(page.comments.clone());
         last = Some(page);
     }

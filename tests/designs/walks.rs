@@ -7,7 +7,7 @@ use std::sync::{
 
 use four_index::{Error, FourIndexTable, KeepCounters};
 use itertools::Itertools;
-use model::{Cd, Comment};
+use model::Comment;
 use process::StoreError;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
@@ -187,20 +187,14 @@ async fn comments_too_large_for_one_answer_are_read_by_several_queries() {
         Comment { text, ..comment }
     });
     let all = all.collect_vec();
-    load_one_by_one(&alone, &all).await;
+    for comment in &all {
+        alone.table.insert(comment, KeepCounters::No).await.unwrap();
+    }
     let query = query(&product("p"), &filter(None, Some("1.5")), 5, false);
     let pages = walk(&alone.table, &query).await;
-    let cds =
-        |pages: Vec<Vec<Comment>>| pages.iter().map(|page| page.iter().map(Comment::cd).collect_vec()).collect_vec();
-    let (found, expected): (Vec<Vec<Cd>>, Vec<Vec<Cd>>) = (cds(pages), cds(expected_pages(&all, &query)));
-    assert_eq!(found, expected);
+    let cds = |page: &Vec<Comment>| page.iter().map(Comment::cd).collect_vec();
+    assert_eq!(pages.iter().map(cds).collect_vec(), expected_pages(&all, &query).iter().map(cds).collect_vec());
     let page = alone.table.page(&query, None).await.unwrap();
     assert!(page.cost.requests > 2, "{:?}", page.cost);
     alone.finish().await;
-}
-
-async fn load_one_by_one(alone: &Alone, comments: &[Comment]) {
-    for comment in comments {
-        alone.table.insert(comment, KeepCounters::No).await.unwrap();
-    }
 }
