@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use four_index::{Cursor, Error, FourIndexTable, Page, PageQuery, comment_item, counter_items};
 use itertools::Itertools;
-use model::{Comment, Filter, PageSize, ProductId, RatingSet, Revision};
+use model::{Comment, CommentText, Filter, PageSize, ProductId, RatingSet, Revision};
 use serde_dynamo::Item;
 use table::{NewComment, Table};
 
@@ -44,6 +44,13 @@ impl Alone {
         let table = FourIndexTable::new(plain.client().clone(), plain.name());
         table.create().await.unwrap();
         Self { engine, table, plain }
+    }
+
+    /// The table with some comments, with or without their counters.
+    async fn with(comments: &[Comment], with_counters: bool) -> Self {
+        let alone = Self::start().await;
+        load(&alone.plain, comments, with_counters).await;
+        alone
     }
 
     async fn finish(self) {
@@ -90,6 +97,17 @@ fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: 
     let created_at = created_at.plus_ms(seconds * 1_000);
     let revision = Revision::after(None, created_at, rand::random());
     Comment { id, product, language, rating, created_at, revision, text }
+}
+
+fn with_body(comment: Comment, body: String) -> Comment {
+    Comment { text: CommentText { body, ..comment.text }, ..comment }
+}
+
+/// A later state of a comment.
+fn later(old: &Comment, language: &str, rating: u64, body: String, random: u128) -> Comment {
+    let revision = Revision::after(Some(old.revision), old.created_at, random);
+    let new = Comment { language: data::language(language), rating: data::rating(rating), revision, ..old.clone() };
+    with_body(new, body)
 }
 
 fn query(product: &ProductId, filter: &Filter, page_size: usize, skip_empty: bool) -> PageQuery {

@@ -172,14 +172,13 @@ async fn both_designs_give_the_same_pages_of_real_comments() {
 
 #[tokio::test]
 async fn without_counters_no_partition_counts_as_empty() {
-    let alone = super::Alone::start().await;
     let comments = demo_comments(30).map(|new| {
         let NewComment { id, language, rating, created_at, text, .. } = new;
         let base = comment(id.as_str(), &product("p"), language.as_str(), rating.get().into(), 0);
         Comment { created_at, text, ..base }
     });
     let comments = comments.collect_vec();
-    load(&alone.plain, &comments, false).await;
+    let alone = super::Alone::with(&comments, false).await;
     for ratings in ["1.2", "1.3.5", "1.2.3.4"] {
         let query = query(&product("p"), &filter(None, Some(ratings)), 4, true);
         assert_eq!(walk(&alone.table, &query).await, expected_pages(&comments, &query), "{ratings}");
