@@ -33,40 +33,30 @@ async fn api_with(settings: &[(&'static str, &str)]) -> (Stores, ApiProcess) {
     (stores, api)
 }
 
-/// The bytes from a client that occupies a connection.
-#[derive(Debug, Clone, Copy)]
-struct Attack {
-    /// Sent at once.
-    begun: &'static str,
-    /// Sent repeatedly, as long as the connection exists.
-    dripped: &'static str,
-}
-
-const ATTACKS: [Attack; 7] = [
-    Attack { begun: "", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", dripped: "" },
-    Attack {
-        begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        dripped: "1\r\nx\r\n",
-    },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "a: b\r\n" },
+/// The bytes from a client that occupies a connection: what it sends at once, and what it then sends repeatedly, as long
+/// as the connection exists.
+const ATTACKS: [(&str, &str); 7] = [
+    ("", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", "a: b\r\n"),
 ];
 
 /// Attacks a connection and waits until the service ends it.
-async fn outlive(mut stream: TcpStream, attack: Attack) {
-    stream.write_all(attack.begun.as_bytes()).await.unwrap();
+async fn outlive(mut stream: TcpStream, (begun, dripped): (&str, &str)) {
+    stream.write_all(begun.as_bytes()).await.unwrap();
     let is_end = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
     let mut answer = [0; 1024];
-    wait_for(&format!("the end of the connection of {attack:?}"), async || {
+    wait_for(&format!("the end of the connection after {begun:?} and {dripped:?}"), async || {
         match stream.try_read(&mut answer) {
             Ok(0) => return Ok(()),
             Err(error) if is_end(error.kind()) => return Ok(()),
             _ => {}
         }
-        match stream.try_write(attack.dripped.as_bytes()) {
+        match stream.try_write(dripped.as_bytes()) {
             Err(error) if is_end(error.kind()) => Ok(()),
             other => Err(other),
         }
