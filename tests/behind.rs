@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use api::{ApiSettings, PastTheEnd, SiteSettings};
+use itertools::iproduct;
 use model::{Comment, ProductId, plan::index_edits};
 use page_indexer::PageIndexer;
 use serde_dynamo::AttributeValue;
@@ -40,45 +41,34 @@ fn assert_past_the_end(answer: &Answer) {
     assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
 }
 
-/// All comments from page 1 on. `next` gives the target after each page.
-async fn walk(http: &Http, query: &str, next: impl Fn(&Value) -> Option<String>) -> Vec<String> {
-    let mut page = http.get(&listing(query)).await.expect(200);
-    let mut walked = ids(&page);
-    while let Some(target) = next(&page) {
-        page = http.get(&target).await.expect(200);
-        assert!(!ids(&page).is_empty(), "{target}: an empty page");
-        walked.extend(ids(&page));
-    }
-    walked
+/// A way to the next page: its address, if there is a next page.
+type Next = fn(query: &str, page: &Value) -> Option<String>;
+
+fn by_cursor(query: &str, page: &Value) -> Option<String> {
+    Some(listing(&format!("{query}&cursor={}", encoded(page["cursor"]["next"].as_str()?))))
 }
 
-/// The way from page to page.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    Cursor,
-    Link,
+fn by_link(_query: &str, page: &Value) -> Option<String> {
+    page["links"]["next"].as_str().map(str::to_owned)
 }
 
 /// Walks in both orders and asserts that each walk leads to exactly these comments, which are given newest first.
-async fn assert_walks(http: &Http, comments: &[Comment], by: By) {
-    for order in ["newest", "oldest"] {
-        for (filter, language) in [("", None), ("&language=en", Some("en"))] {
-            let matching =
-                comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
-            let mut expected: Vec<String> = matching.map(|comment| comment.id.to_string()).collect();
-            if order == "oldest" {
-                expected.reverse();
-            }
-            let query = format!("order={order}{filter}");
-            let next = |page: &Value| match by {
-                By::Cursor => {
-                    let cursor = page["cursor"]["next"].as_str()?;
-                    Some(listing(&format!("{query}&cursor={}", encoded(cursor))))
-                }
-                By::Link => page["links"]["next"].as_str().map(str::to_owned),
-            };
-            assert_eq!(walk(http, &query, next).await, expected, "{query}, by {by:?}");
+async fn assert_walks(http: &Http, comments: &[Comment], next: Next) {
+    for (order, (filter, language)) in iproduct!(["newest", "oldest"], [("", None), ("&language=en", Some("en"))]) {
+        let matching = comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
+        let mut expected: Vec<String> = matching.map(|comment| comment.id.to_string()).collect();
+        if order == "oldest" {
+            expected.reverse();
         }
+        let query = format!("order={order}{filter}");
+        let mut page = http.get(&listing(&query)).await.expect(200);
+        let mut walked = ids(&page);
+        while let Some(target) = next(&query, &page) {
+            page = http.get(&target).await.expect(200);
+            assert!(!ids(&page).is_empty(), "{target}: an empty page");
+            walked.extend(ids(&page));
+        }
+        assert_eq!(walked, expected, "{query}: the last page is {page}");
     }
 }
 
@@ -115,16 +105,12 @@ async fn with_a_full_redis_pages_that_exist_are_503_and_cursors_lead_to_all_comm
     let first = http.get(&listing("page=1")).await.expect(200);
     assert_eq!((&first["index"], &first["total"], ids(&first).len()), (&json!("ready"), &json!(RANKED), 20));
     assert_eq!(ids(&first)[0], comments[0].id.as_str());
-    assert_walks(http, &comments, By::Cursor).await;
+    assert_walks(http, &comments, by_cursor).await;
     // Page 1, the only page with a number, links to the next page by cursor.
-    assert_walks(http, &comments, By::Link).await;
-    for order in ["newest", "oldest"] {
-        for filter in ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2"] {
-            for number in [2, 3, 1000] {
-                let answer = http.get(&listing(&format!("order={order}{filter}&page={number}"))).await;
-                assert_not_yet_listed(&answer);
-            }
-        }
+    assert_walks(http, &comments, by_link).await;
+    let filters = ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2"];
+    for (order, filter, number) in iproduct!(["newest", "oldest"], filters, [2, 3, 1000]) {
+        assert_not_yet_listed(&http.get(&listing(&format!("order={order}{filter}&page={number}"))).await);
     }
 
     assert!(metric(http, r#"pagemark_drift_signs_total{sign="unranked"}"#).await >= 24.0);
@@ -152,8 +138,7 @@ async fn with_a_full_redis_pages_that_exist_are_503_and_cursors_lead_to_all_comm
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("page=3")).await.expect(200)["total"], COMMENTS);
     assert_past_the_end(&http.get(&listing("page=4")).await);
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -177,16 +162,14 @@ async fn with_a_full_redis_html_pages_that_exist_are_503_and_never_redirect_back
 
 #[tokio::test]
 async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors() {
-    let stores = Stores::start().await;
-    let comments = stores.fill(COMMENTS).await;
-    let api = Served::of(&stores);
+    let (stores, api, comments) = Served::filled(COMMENTS).await;
     let http = &api.http;
     let lost: [(&str, &[Comment]); 4] =
         [("newest", &comments[..10]), ("oldest", &comments[35..]), ("all", &comments), ("middle", &comments[15..25])];
     for (which, lost) in lost {
         let edits = lost.iter().flat_map(|comment| index_edits(&comment.id, None, &[comment.placement()]));
         stores.index.apply(&edits.collect::<Vec<_>>()).await.unwrap();
-        assert_walks(http, &comments, By::Cursor).await;
+        assert_walks(http, &comments, by_cursor).await;
         // Only the repair job notices missing ranks between two ranked comments.
         for order in ["newest", "oldest"].into_iter().filter(|_| which != "middle") {
             for query in ["page=3", "page=1000", "page=4&language=en", "page_size=5&page=9&rating=1&rating=2&rating=3"]
@@ -200,8 +183,7 @@ async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors()
         assert_past_the_end(&http.get(&listing("page=4")).await);
         assert_eq!(ids(&http.get(&listing("page=3")).await.expect(200)).len(), 5);
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -224,15 +206,12 @@ async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
     gate.open();
     assert_not_yet_listed(&asked.await.unwrap());
     assert_eq!(ids(&api.http.get(&listing("page=2")).await.expect(200)).len(), 1);
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
 async fn an_invalid_item_does_not_make_a_page_past_the_end_503() {
-    let stores = Stores::start().await;
-    stores.fill(5).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(5).await;
     let newest = stores.create_numbered(100, product(100)).await;
     assert_not_yet_listed(&api.http.get(&listing("page=2")).await);
     stores.break_primary_item(&newest.id, "language", Some(AttributeValue::S("?".to_owned()))).await;

@@ -35,18 +35,13 @@ fn decoded(coding: &str, bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn a_compressed_answer_is_whole_before_it_is_sent() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     let as_of = api.http.get(&listing("page=1")).await.expect(200)["as_of"].as_str().unwrap().to_owned();
     let listing = listing(&format!("page_size=40&as_of={as_of}"));
     for target in [listing.as_str(), "/product/a%2Fb/comments", "/static/style.css", "/openapi.json"] {
         let plain = api.http.get(target).await;
         assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{plain:?}");
-        assert!(
-            plain.body.len() > 2 * 1024,
-            "{target} is made in several parts when it is compressed while it is sent"
-        );
+        assert!(plain.body.len() > 2 * 1024, "{target}, compressed while it is sent, is made in several parts");
         for coding in ["br", "gzip"] {
             let (head, bytes) = api.http.get_coded(target, coding).await;
             let header = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap());
@@ -60,15 +55,12 @@ async fn a_compressed_answer_is_whole_before_it_is_sent() {
             assert_eq!(header("transfer-encoding"), None, "{target}: {head:?}");
         }
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
 async fn a_client_that_accepts_no_known_coding_gets_a_plain_answer() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     for accepted in ["identity;q=0", "*;q=0", "identity;q=0, zstd", "compress", "br;q=0, *;q=0", "no such thing at all"]
     {
         for target in [listing("page=2").as_str(), "/product/a%2Fb/comments"] {
@@ -78,8 +70,7 @@ async fn a_client_that_accepts_no_known_coding_gets_a_plain_answer() {
             assert_eq!(String::from_utf8(bytes.to_vec()).unwrap(), api.http.get(target).await.body, "{accepted}");
         }
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 /// Number of calls to the page index that failed for pages, and number of those that failed without waiting.
@@ -162,8 +153,7 @@ async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
         }
         assert!(body.contains("urn:pagemark:problem:body-too-slow"), "{answer}");
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -173,13 +163,9 @@ async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let stalled = stalled_table(&stores.table, &stores.engine_url()).await;
     let settings = ApiSettings { request_timeout: Duration::from_millis(300), ..ApiSettings::default() };
     let api = Served::start(stalled, stores.index.clone(), settings);
-    let by_the_load = {
-        let settings = ApiSettings { in_flight_max: 0, ..ApiSettings::default() };
-        let full = Served::with(&stores, settings);
-        let answer = full.http.get(&listing("page=1")).await;
-        full.finish().await;
-        answer
-    };
+    let full = Served::with(&stores, ApiSettings { in_flight_max: 0, ..ApiSettings::default() });
+    let by_the_load = full.http.get(&listing("page=1")).await;
+    full.finish().await;
     for target in ["/api/v1/comments/c0001", listing("page=1").as_str(), "/comments/c0001"] {
         let answer = api.http.get(target).await;
         assert_eq!(answer.status, 503, "{answer:?}");
@@ -196,13 +182,9 @@ async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
         }
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
-    assert_eq!(
-        metric(&api.http, "pagemark_http_requests_in_flight").await,
-        0.0,
-        "a request that timed out is not in flight"
-    );
-    api.finish().await;
-    stores.finish().await;
+    let in_flight = metric(&api.http, "pagemark_http_requests_in_flight").await;
+    assert_eq!(in_flight, 0.0, "a request that timed out is not in flight");
+    api.finish_with(stores).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -223,11 +205,8 @@ async fn a_client_that_does_not_read_its_answer_loses_the_connection() {
         other => Err(other),
     })
     .await;
-    assert_eq!(
-        ids(&api.http.get(&listing("page_size=100")).await.expect(200)).len(),
-        45,
-        "a client that reads is answered"
-    );
+    let page = api.http.get(&listing("page_size=100")).await.expect(200);
+    assert_eq!(ids(&page).len(), 45, "a client that reads is answered");
     api.finish().await;
     stores.index.clear().await.unwrap();
 }

@@ -8,9 +8,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write,
     path::{Path, PathBuf},
 };
+
+use itertools::Itertools;
+use regex_lite::Regex;
 
 /// A module or an item by the names that lead to it from the crate's root.
 type Names = Vec<String>;
@@ -24,6 +26,9 @@ struct File {
     /// The paths that the code names. They begin with `crate`, or with a name that is known in the file.
     used: Vec<Names>,
 }
+
+/// The modules that each module uses, and the names that it uses of each.
+type Uses<'a> = BTreeMap<&'a Names, BTreeMap<Names, BTreeSet<&'a str>>>;
 
 /// The files of a crate, each by its module.
 struct Crate(BTreeMap<Names, File>);
@@ -76,8 +81,7 @@ impl Crate {
         panic!("{path:?} is imported in a circle");
     }
 
-    /// The modules that each module uses, and the names that it uses of each.
-    fn uses(&self) -> BTreeMap<&Names, BTreeMap<Names, BTreeSet<&str>>> {
+    fn uses(&self) -> Uses<'_> {
         let uses = self.0.iter().map(|(module, file)| {
             let mut uses = BTreeMap::<Names, BTreeSet<&str>>::new();
             for path in &file.used {
@@ -108,12 +112,13 @@ impl Crate {
             let back =
                 |module: &Names| reached[module].iter().filter(|to| reached[to].contains(module)).cloned().collect();
             let found: BTreeSet<BTreeSet<Names>> = modules.iter().map(back).collect();
-            for mut circle in found.into_iter().filter(|circle| !circle.is_empty()) {
-                let outer = circle.iter().find(|outer| circle.iter().all(|inner| inner.starts_with(outer))).cloned();
-                if let Some(outer) = outer {
-                    circle.remove(&outer);
+            for mut circle in found {
+                // A module sorts before the modules inside it.
+                let Some(outer) = circle.pop_first() else { continue };
+                if circle.iter().all(|inner| inner.starts_with(&outer)) {
                     unsearched.push(circle);
                 } else {
+                    circle.insert(outer);
                     circles.push(self.described(&circle, &uses));
                 }
             }
@@ -121,13 +126,12 @@ impl Crate {
         circles
     }
 
-    fn described(&self, circle: &BTreeSet<Names>, uses: &BTreeMap<&Names, BTreeMap<Names, BTreeSet<&str>>>) -> String {
+    fn described(&self, circle: &BTreeSet<Names>, uses: &Uses<'_>) -> String {
         let mut text = format!("{} files import each other:\n", circle.len());
-        for from in circle {
-            for (to, names) in uses[from].iter().filter(|(to, _)| circle.contains(*to)) {
-                let names = names.iter().copied().collect::<Vec<_>>().join(", ");
-                writeln!(text, "    {} uses {}: {names}", self.0[from].path.display(), self.0[to].path.display())
-                    .unwrap();
+        for (from, to) in circle.iter().cartesian_product(circle) {
+            if let Some(names) = uses[from].get(to) {
+                let [from, to] = [from, to].map(|module| self.0[module].path.display());
+                text += &format!("    {from} uses {to}: {}\n", names.iter().join(", "));
             }
         }
         text
@@ -243,46 +247,20 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
+/// In this order: a comment, a raw string, a string, a character, a name, a sign. A lifetime has no second quote, so it
+/// is a sign and a name.
+const TOKEN: &str = r#"(?sx)
+    //[^\n]*
+    | b?r\x23".*?"\x23 | b?r"[^"]*"
+    | b?"(\\.|[^\\"])*"
+    | b?'(\\.[^']*|[^\\'])'
+    | [A-Za-z_][A-Za-z_0-9]* | :: | \S"#;
+
 /// The names and signs of Rust code, without comments and literals.
-fn tokens(mut code: &str) -> Vec<String> {
-    let after = |text: &str, end: &str| text.find(end).map_or(text.len(), |place| place + end.len());
-    let mut tokens = Vec::new();
-    while let Some(first) = code.chars().next() {
-        let raw = code.strip_prefix('b').unwrap_or(code).strip_prefix('r').map(|raw| raw.trim_start_matches('#'));
-        let length = if code.starts_with("//") {
-            after(code, "\n")
-        } else if let Some(raw) = raw.and_then(|raw| raw.strip_prefix('"')) {
-            let hashes = code[..code.len() - raw.len()].matches('#').count();
-            code.len() - raw.len() + after(raw, &format!("\"{}", "#".repeat(hashes)))
-        } else if first == '"' {
-            let mut is_escaped = true;
-            let end = code.find(|sign| {
-                let ends = sign == '"' && !is_escaped;
-                is_escaped = sign == '\\' && !is_escaped;
-                ends
-            });
-            end.map_or(code.len(), |end| end + 1)
-        } else if first == '\'' {
-            // A character has a quote behind it, a lifetime has none.
-            match code.char_indices().nth(2) {
-                Some((_, '\'')) => after(&code[1..], "'") + 1,
-                _ if code.starts_with("'\\") => 3 + after(&code[3..], "'"),
-                _ => 1,
-            }
-        } else if is_name(code) {
-            code.find(|sign: char| !sign.is_alphanumeric() && sign != '_').unwrap_or(code.len())
-        } else if code.starts_with("::") {
-            2
-        } else {
-            first.len_utf8()
-        };
-        let (token, left) = code.split_at(length);
-        if !token.trim().is_empty() && !token.starts_with("//") && !token.contains(['"', '\'']) {
-            tokens.push(token.to_owned());
-        }
-        code = left;
-    }
-    tokens
+fn tokens(code: &str) -> Vec<String> {
+    let tokens = Regex::new(TOKEN).unwrap();
+    let tokens = tokens.find_iter(code).map(|token| token.as_str());
+    tokens.filter(|token| !token.starts_with("//") && !token.contains(['"', '\''])).map(str::to_owned).collect()
 }
 
 /// A path of `module` with `crate` instead of `self` or `super`.

@@ -26,45 +26,37 @@ const COMMENTS: usize = 100;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Starts the API with additional settings.
-async fn api_with(stores: &Stores, settings: &[(&'static str, &str)]) -> ApiProcess {
-    ApiProcess::start(with(api_variables(stores), settings)).await
+/// Starts stores, and the API on them with additional settings.
+async fn api_with(settings: &[(&'static str, &str)]) -> (Stores, ApiProcess) {
+    let stores = Stores::start().await;
+    let api = ApiProcess::start(with(api_variables(&stores), settings)).await;
+    (stores, api)
 }
 
-/// The bytes from a client that occupies a connection.
-#[derive(Debug, Clone, Copy)]
-struct Attack {
-    /// Sent at once.
-    begun: &'static str,
-    /// Sent repeatedly, as long as the connection exists.
-    dripped: &'static str,
-}
-
-const ATTACKS: [Attack; 7] = [
-    Attack { begun: "", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", dripped: "" },
-    Attack {
-        begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        dripped: "1\r\nx\r\n",
-    },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "" },
-    Attack { begun: "GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", dripped: "a: b\r\n" },
+/// The bytes from a client that occupies a connection: what it sends at once, and what it then sends repeatedly, as long
+/// as the connection exists.
+const ATTACKS: [(&str, &str); 7] = [
+    ("", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", ""),
+    ("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /robots.txt HTTP/1.1\r\n", "a: b\r\n"),
 ];
 
 /// Attacks a connection and waits until the service ends it.
-async fn outlive(mut stream: TcpStream, attack: Attack) {
-    stream.write_all(attack.begun.as_bytes()).await.unwrap();
+async fn outlive(mut stream: TcpStream, (begun, dripped): (&str, &str)) {
+    stream.write_all(begun.as_bytes()).await.unwrap();
     let is_end = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
     let mut answer = [0; 1024];
-    wait_for(&format!("the end of the connection of {attack:?}"), async || {
+    wait_for(&format!("the end of the connection after {begun:?} and {dripped:?}"), async || {
         match stream.try_read(&mut answer) {
             Ok(0) => return Ok(()),
             Err(error) if is_end(error.kind()) => return Ok(()),
             _ => {}
         }
-        match stream.try_write(attack.dripped.as_bytes()) {
+        match stream.try_write(dripped.as_bytes()) {
             Err(error) if is_end(error.kind()) => Ok(()),
             other => Err(other),
         }
@@ -75,9 +67,8 @@ async fn outlive(mut stream: TcpStream, attack: Attack) {
 #[tokio::test]
 async fn silent_and_dripping_connections_end_and_make_way() {
     const EACH: usize = 4;
-    let stores = Stores::start().await;
     let places = (ATTACKS.len() * EACH).to_string();
-    let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &places), ("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let (stores, api) = api_with(&[("PAGEMARK_MAX_CONNECTIONS", &places), ("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let mut attackers = Vec::new();
     for attack in ATTACKS.into_iter().cycle().take(ATTACKS.len() * EACH) {
         attackers.push(outlive(api.http.connect().await, attack));
@@ -91,8 +82,7 @@ async fn silent_and_dripping_connections_end_and_make_way() {
 #[tokio::test]
 async fn idle_connections_make_way_when_places_are_scarce() {
     const PLACES: usize = 8;
-    let stores = Stores::start().await;
-    let api = api_with(&stores, &[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
+    let (stores, api) = api_with(&[("PAGEMARK_MAX_CONNECTIONS", &PLACES.to_string())]).await;
     let mut idle = Vec::new();
     for _ in 0..PLACES {
         let mut stream = api.http.connect().await;
@@ -107,8 +97,7 @@ async fn idle_connections_make_way_when_places_are_scarce() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
-    let stores = Stores::start().await;
-    let api = api_with(&stores, &[("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let (stores, api) = api_with(&[("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let head = |name: usize, value: usize| {
         format!("GET /robots.txt HTTP/1.1\r\nHost: a\r\n{}: {}\r\n\r\n", "n".repeat(name), "v".repeat(value))
     };
@@ -122,11 +111,11 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
         assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
     }
     let after = async |before: &str| api.http.answer_to_bytes(&format!("{before}{}", head(65_536, 1))).await;
-    let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
     // A request that announces an empty body has none.
-    let answer = after("GET /robots.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
+    for length in ["", "Content-Length: 0\r\n"] {
+        let answer = after(&format!("GET /robots.txt HTTP/1.1\r\nHost: a\r\n{length}\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
+    }
     // The connection ends after an answer to a request whose body was not read.
     let unread_body = "GET /robots.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
     let answer = after(unread_body).await;
@@ -137,8 +126,7 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
 
 #[tokio::test]
 async fn a_refused_body_gets_one_answer() {
-    let stores = Stores::start().await;
-    let api = api_with(&stores, &[("PAGEMARK_KEEP_ALIVE", "1")]).await;
+    let (stores, api) = api_with(&[("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let target = format!("{}/comments", product_path(PRODUCT));
     let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
     let body = "x".repeat(300_000);
@@ -163,7 +151,7 @@ async fn a_head_that_is_too_large_is_refused_after_the_answer_before_it() {
     // Nothing is read ahead, so the request that is handled is answered first.
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("HTTP/1.1 431 "), "{answer:?}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 2, "{answer:?}");
-    assert_eq!(api.http.get("/robots.txt").await.status, 200, "others do not notice");
+    assert_eq!(api.http.get("/robots.txt").await.status, 200, "other connections still work");
     api.finish().await;
     stores.index.clear().await.unwrap();
 }
@@ -202,9 +190,8 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory_and_give_it_back() {
     const WAVES: usize = 3;
     // Additional memory for connections, the allocator and the making of answers.
     const SLACK: u64 = 64 * MIB;
-    let stores = Stores::start().await;
+    let (stores, api) = api_with(&[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;
     fill_with_the_longest(&stores).await;
-    let api = api_with(&stores, &[("PAGEMARK_ANSWER_MEMORY", &ANSWER_MEMORY_MIB.to_string())]).await;
     let target = listing("page_size=100");
     assert_eq!(ids(&api.http.get(&target).await.expect(200)).len(), COMMENTS);
     let before = api.resident_bytes();
@@ -244,8 +231,7 @@ async fn requests_sent_ahead_of_unread_answers_take_little_memory() {
     const CLIENTS: usize = 8;
     // Without the bound, each client takes some 26 MB.
     const MORE_MAX: u64 = 64 * MIB;
-    let stores = Stores::start().await;
-    let api = api_with(&stores, &[]).await;
+    let (stores, api) = api_with(&[]).await;
     assert_eq!(api.http.get("/openapi.json").await.status, 200);
     let before = api.resident_bytes();
     // Nobody reads the first answers. They fill the buffers of the system.

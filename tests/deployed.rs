@@ -9,7 +9,7 @@ use table::NewComment;
 
 use crate::fixture::{
     data,
-    function::{Function, SECRET, TIMEOUT, page_indexer_variables, stream_writer_variables, with},
+    function::{Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with},
     gate::{self, Gate},
     invariants::{Contents, differences_of_duplicates, differences_of_page_index},
     redis_server::OwnRedis,
@@ -56,56 +56,67 @@ fn broken(record: &Value) -> Value {
     broken
 }
 
-async fn stream_writer(stores: &Stores) -> Function {
-    Function::start("stream-writer", stream_writer_variables(stores)).await
+/// The names of both functions, and their variables with these settings.
+fn both(stores: &Stores, settings: &[(&'static str, &str)]) -> [(&'static str, Variables); 2] {
+    [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
+        .map(|(name, variables)| (name, with(variables, settings)))
 }
 
-async fn page_indexer(stores: &Stores) -> Function {
-    Function::start("page-indexer", page_indexer_variables(stores)).await
+/// Starts both functions with these settings.
+async fn start_both(stores: &Stores, settings: &[(&'static str, &str)]) -> [Function; 2] {
+    let [(writer, of_writer), (indexer, of_indexer)] = both(stores, settings);
+    [Function::start(writer, of_writer).await, Function::start(indexer, of_indexer).await]
+}
+
+/// Delivers records, none of which may be reported for retry.
+async fn deliver_whole(function: &Function, records: &[Value]) {
+    assert_eq!(function.deliver(records).await, Vec::<String>::new());
+}
+
+/// Creates comments and returns their records, with a poison record in the middle. Returns that one too.
+async fn create_with_a_broken_record(stores: &Stores) -> (Vec<Value>, Value) {
+    let mut records = create(stores, 0..5).await;
+    let broken = broken(&records[2]);
+    records.insert(2, broken.clone());
+    (records, broken)
 }
 
 #[tokio::test]
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start().await;
-    let (writer, indexer) = (stream_writer(&stores).await, page_indexer(&stores).await);
-    writer.print_cold_start().await;
-    indexer.print_cold_start().await;
-    let id = data::comment_id("c1");
+    let functions = start_both(&stores, &[]).await;
+    for function in &functions {
+        function.print_cold_start().await;
+    }
     let mut delivered = 0;
-    for step in ["inserts", "a rating change", "a deletion"] {
-        match step {
-            "inserts" => {
-                create(&stores, 0..3).await;
-            }
-            "a rating change" => {
-                stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
-            }
-            _ => {
-                stores.table.delete_comment(&id, None).await.unwrap();
-            }
-        }
+    let mut deliver_new = async |step: &str| {
         let records = stores.lambda_records().await.split_off(delivered);
         assert!(!records.is_empty(), "{step}");
         delivered += records.len();
-        for function in [&writer, &indexer] {
-            assert_eq!(function.deliver(&records).await, Vec::<String>::new(), "{step}");
+        for function in &functions {
+            deliver_whole(function, &records).await;
         }
         stores.assert_invariants().await;
-    }
+    };
+    create(&stores, 0..3).await;
+    deliver_new("inserts").await;
+    let id = data::comment_id("c1");
+    stores.table.patch_comment(&id, None, &data::rate(5)).await.unwrap();
+    deliver_new("a rating change").await;
+    stores.table.delete_comment(&id, None).await.unwrap();
+    deliver_new("a deletion").await;
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
-    writer.finish().await;
-    indexer.finish().await;
+    for function in functions {
+        function.finish().await;
+    }
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_broken_record_is_reported_to_the_mapping_and_its_neighbours_are_applied() {
     let stores = Stores::start().await;
-    let (writer, indexer) = (stream_writer(&stores).await, page_indexer(&stores).await);
-    let mut records = create(&stores, 0..5).await;
-    let broken = broken(&records[2]);
-    records.insert(2, broken.clone());
-    for function in [writer, indexer] {
+    let (records, broken) = create_with_a_broken_record(&stores).await;
+    for function in start_both(&stores, &[]).await {
         assert_eq!(function.deliver(&records).await, [sequence_number(&broken)]);
         function.finish().await;
     }
@@ -123,15 +134,10 @@ fn assert_put(put: &Value, broken: &Value) {
 
 /// Delivers a batch with a poison record twice. The second delivery stores nothing new.
 async fn deliver_with_a_broken_record(stores: &Stores, place: &[(&'static str, &str)]) -> Value {
-    let mut records = create(stores, 0..5).await;
-    let broken = broken(&records[2]);
-    records.insert(2, broken.clone());
-    for (name, variables) in
-        [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
-    {
-        let function = Function::start(name, with(variables, place)).await;
+    let (records, broken) = create_with_a_broken_record(stores).await;
+    for function in start_both(stores, place).await {
         for _ in 0..2 {
-            assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+            deliver_whole(&function, &records).await;
         }
         function.finish().await;
     }
@@ -200,7 +206,7 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
         json!({ "Records": SECRET }).to_string(),
         json!({ "Records": [misshapen] }).to_string(),
     ];
-    for function in [stream_writer(&stores).await, page_indexer(&stores).await] {
+    for function in start_both(&stores, &[]).await {
         for event in &nonsense {
             match function.invoke(event.clone(), TIMEOUT).await {
                 Outcome::Error(error) => {
@@ -210,7 +216,7 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
                 Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
             }
         }
-        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+        deliver_whole(&function, &records).await;
         let ended = function.finish().await;
         assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len(), "{}", ended.stdout);
     }
@@ -222,24 +228,24 @@ async fn an_invalid_event_is_answered_as_an_error_and_the_process_continues() {
 async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeeds() {
     let redis = OwnRedis::start().await;
     let stores = Stores::start_on(redis.server.url()).await;
-    let indexer = page_indexer(&stores).await;
+    let indexer = Function::start("page-indexer", page_indexer_variables(&stores)).await;
     let first = create(&stores, 0..3).await;
-    assert_eq!(indexer.deliver(&first).await, Vec::<String>::new());
+    deliver_whole(&indexer, &first).await;
 
     // A server that hangs: its connections stay open, but it does not answer.
     let second = create(&stores, 3..6).await;
     redis.signal("STOP");
     assert_eq!(indexer.deliver_within(&second, NEAR).await, sequence_numbers(&second));
     redis.signal("CONT");
-    assert_eq!(indexer.deliver(&second).await, Vec::<String>::new());
+    deliver_whole(&indexer, &second).await;
 
     // A server that stops and returns without its data, scripts and connections.
     let third = create(&stores, 6..9).await;
     redis.kill().await;
     assert_eq!(indexer.deliver_within(&third, NEAR).await, sequence_numbers(&third));
     redis.server.restart().await.unwrap();
-    assert_eq!(indexer.deliver(&third).await, Vec::<String>::new());
-    assert_eq!(indexer.deliver(&stores.lambda_records().await).await, Vec::<String>::new());
+    deliver_whole(&indexer, &third).await;
+    deliver_whole(&indexer, &stores.lambda_records().await).await;
     let contents = Contents::read(&stores.table).await;
     assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
     indexer.finish().await;
@@ -256,7 +262,7 @@ async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succe
     gate.hold_after(0);
     assert_eq!(writer.deliver_within(&records, NEAR).await, sequence_numbers(&records));
     gate.open();
-    assert_eq!(writer.deliver(&records).await, Vec::<String>::new());
+    deliver_whole(&writer, &records).await;
     writer.finish().await;
     let contents = Contents::read(&stores.table).await;
     assert_eq!(differences_of_duplicates(&contents), Vec::<String>::new());
@@ -273,11 +279,10 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
         Gate::start(&stores.redis_url, gate::EDITS).await,
     );
     let gated = [("PAGEMARK_DYNAMODB_URL", table_gate.url.as_str()), ("PAGEMARK_REDIS_URL", redis_gate.url.as_str())];
-    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &gated)).await;
-    let indexer = Function::start("page-indexer", with(page_indexer_variables(&stores), &gated)).await;
+    let [writer, indexer] = start_both(&stores, &gated).await;
     // Open their connections first, so that the next held requests are edits.
     for function in [&writer, &indexer] {
-        assert_eq!(function.deliver(&before).await, Vec::<String>::new());
+        deliver_whole(function, &before).await;
     }
     stores.assert_invariants().await;
 
@@ -307,8 +312,8 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
     assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
     assert_ne!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
 
-    for function in [stream_writer(&stores).await, page_indexer(&stores).await] {
-        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+    for function in start_both(&stores, &[]).await {
+        deliver_whole(&function, &records).await;
         function.finish().await;
     }
     stores.assert_invariants().await;
@@ -318,19 +323,17 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
 #[tokio::test]
 async fn a_missing_or_empty_setting_ends_the_process_at_once_and_is_named() {
     let stores = Stores::start().await;
-    for (name, variables, missing) in [
-        ("stream-writer", stream_writer_variables(&stores), "PAGEMARK_TABLE"),
-        ("stream-writer", stream_writer_variables(&stores), "PAGEMARK_QUARANTINE"),
-        ("page-indexer", page_indexer_variables(&stores), "PAGEMARK_REDIS_URL"),
-        ("page-indexer", page_indexer_variables(&stores), "PAGEMARK_QUARANTINE"),
-    ] {
-        let without = variables.iter().filter(|(variable, _)| *variable != missing).cloned().collect();
-        let empty = with(variables.clone(), &[(missing, "")]);
-        for variables in [without, empty] {
-            let function = Function::spawn(name, &variables).await;
-            let ended = function.end_unpolled().await;
-            assert!(!ended.status.success(), "{name} without {missing}: {ended:?}");
-            assert!(ended.stderr.contains(missing), "{name} does not name {missing}: {ended:?}");
+    let places = ["PAGEMARK_TABLE", "PAGEMARK_REDIS_URL"];
+    for ((name, variables), place) in both(&stores, &[]).into_iter().zip(places) {
+        for missing in [place, "PAGEMARK_QUARANTINE"] {
+            let without = variables.iter().filter(|(variable, _)| *variable != missing).cloned().collect();
+            let empty = with(variables.clone(), &[(missing, "")]);
+            for variables in [without, empty] {
+                let function = Function::spawn(name, &variables).await;
+                let ended = function.end_unpolled().await;
+                assert!(!ended.status.success(), "{name} without {missing}: {ended:?}");
+                assert!(ended.stderr.contains(missing), "{name} does not name {missing}: {ended:?}");
+            }
         }
     }
     stores.finish().await;
@@ -347,13 +350,7 @@ async fn logs_never_hold_a_comments_text_however_much_is_logged() {
         records.push(misplaced.clone());
     }
     records.push(broken(&records[1]));
-    let verbose = [("PAGEMARK_LOG", "trace")];
-    let variables = [
-        ("stream-writer", with(stream_writer_variables(&stores), &verbose)),
-        ("page-indexer", with(page_indexer_variables(&stores), &verbose)),
-    ];
-    for (name, variables) in variables {
-        let function = Function::start(name, variables).await;
+    for function in start_both(&stores, &[("PAGEMARK_LOG", "trace")]).await {
         assert_eq!(function.deliver(&records).await.len(), 4);
         // Checks the whole log.
         let ended = function.finish().await;
@@ -378,12 +375,9 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
         ("PAGEMARK_METRICS_NAMESPACE", "Pagemark/one"),
         ("PAGEMARK_LOG", "debug"),
     ];
-    for (name, variables, writes) in [
-        ("stream-writer", stream_writer_variables(&stores), 3 * 31 + 16),
-        ("page-indexer", page_indexer_variables(&stores), 3),
-    ] {
-        let function = Function::start(name, with(variables, &settings)).await;
-        assert_eq!(function.deliver(&records).await, Vec::<String>::new());
+    for ((name, variables), writes) in both(&stores, &settings).into_iter().zip([3 * 31 + 16, 3]) {
+        let function = Function::start(name, variables).await;
+        deliver_whole(&function, &records).await;
         let ended = function.finish().await;
         let [metrics] = &ended.metrics()[..] else { panic!("{}", ended.stdout) };
         assert_eq!(metrics["Function"], name);

@@ -148,7 +148,7 @@ async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
 
         let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), fan_out, 4);
         let handled = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
-        assert_eq!(reported(&handled), Vec::<String>::new(), "{fan_out:?}: the shard goes on");
+        assert_eq!(reported(&handled), Vec::<String>::new(), "{fan_out:?}: the shard continues");
         let reasons = reasons(&stores);
         assert_eq!(reasons.len(), 2, "{fan_out:?}: each record of the comment: {reasons:?}");
         for (function, condition, detail) in reasons {
@@ -172,7 +172,7 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let key = stores.index.key_name(&set);
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
-    assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard goes on");
+    assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard continues");
     assert_eq!(indexed.metrics.get(Metric::Quarantined), 3);
     assert_eq!(indexed.metrics.get(Metric::Writes), 6);
     let reasons = reasons(&stores);

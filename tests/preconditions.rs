@@ -68,10 +68,8 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     let weak = format!("W/{second}");
     assert_changed(&change(http, &id, &[&weak], &json!({ "rating": 3 })).await, &second);
     assert_changed(&delete(http, &id, &weak).await, &second);
-    assert_changed(
-        &change(http, &id, &[&format!("{first}, {weak}, \"other\"")], &json!({ "rating": 3 })).await,
-        &second,
-    );
+    let others = format!("{first}, {weak}, \"other\"");
+    assert_changed(&change(http, &id, &[&others], &json!({ "rating": 3 })).await, &second);
 
     // One of several tags matches, in one header or in two.
     let list = format!("\"other\", {second},{first}");
@@ -95,8 +93,7 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
         assert_eq!(delete(http, &id, if_match).await.problem()["type"], "urn:pagemark:problem:no-such-comment");
         assert_eq!(change(http, &id, &[if_match], &json!({ "rating": 1 })).await.status, 404);
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -128,14 +125,10 @@ async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
     assert_eq!((garbage.status, &garbage.problem()["field"]), (400, &json!("If-None-Match")));
 
     assert_eq!(send(Method::PATCH, &[("if-none-match", "\"other\"")]).await.expect(200)["rating"], 4);
-    assert_eq!(
-        send(Method::DELETE, &[("if-none-match", &first)]).await.status,
-        204,
-        "it is no longer at that revision"
-    );
+    let deleted = send(Method::DELETE, &[("if-none-match", &first)]).await;
+    assert_eq!(deleted.status, 204, "it is no longer at that revision");
     assert_eq!(send(Method::PATCH, &[("if-none-match", "*")]).await.status, 404, "what is not there is not excluded");
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 /// A client of the table whose first `conflicts` transactions meet a transaction conflict. It tries each change for at
@@ -175,8 +168,7 @@ async fn a_change_outlasts_temporary_conflicts_and_is_503_after_lasting_ones() {
         assert!(problem["detail"].as_str().unwrap().contains("Nothing was written"), "{problem}");
     }
     assert_eq!(api.http.get(&format!("/api/v1/comments/{id}")).await.expect(200)["rating"], 4);
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -188,11 +180,8 @@ async fn an_idempotency_key_belongs_to_its_token_and_product() {
     let comment = good_comment("en", 5, "Body").to_string();
     let send = async |product: &str, token: &str| {
         let authorization = format!("Bearer {token}");
-        let headers = [
-            ("authorization", authorization.as_str()),
-            ("content-type", "application/json"),
-            ("idempotency-key", "k1"),
-        ];
+        let json = ("content-type", "application/json");
+        let headers = [("authorization", authorization.as_str()), json, ("idempotency-key", "k1")];
         let target = format!("{}/comments", product_path(product));
         api.http.send(Method::POST, &target, &headers, comment.as_bytes()).await.expect(201)["id"].clone()
     };
@@ -203,8 +192,7 @@ async fn an_idempotency_key_belongs_to_its_token_and_product() {
         created.push(id);
     }
     assert!(created.iter().all_unique(), "{created:?}");
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -238,8 +226,7 @@ async fn a_repeated_request_gets_its_first_answer_whatever_has_happened_since() 
     http.delete(&id).await.expect(204);
     as_the_first_time(&comment).await;
     assert_eq!(http.get(&format!("/api/v1/comments/{id}")).await.status, 404, "it stays deleted");
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -260,6 +247,5 @@ async fn of_two_concurrent_requests_with_one_key_one_creates_and_both_get_one_an
         assert_eq!(statuses, [201, 422], "{answers:?}");
     }
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 20);
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }

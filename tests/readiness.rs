@@ -1,9 +1,9 @@
 //! No reader draws conclusions from a partition of the page index that is not ready. Only the rebuild that filled a
 //! partition makes it ready.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
-use model::{Cd, Filter, Order, Timestamp, plan::IndexEdit};
+use model::{Cd, Filter, Order, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{IndexAnswer, NotReady, PageIndex, PageIndexConfig, PageStart, PageStartQuery};
 use process::{StoreError, now};
 
@@ -19,13 +19,13 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
     let query = PageStartQuery { product: &product, filter: &filter, skip: 0, order: Order::Newest, as_of: None };
     let answer = index.page_start(&query, table_id, at).await.unwrap();
     // All other questions get the same judgement.
-    let stats = index.stats(&product, &Filter::ANY, table_id, at).await.unwrap();
-    assert_eq!(stats.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
-    let catalog = index.product_totals(index.partition_of(&product), table_id, at).await.unwrap();
-    assert_eq!(catalog.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
+    let judgement = answer.clone().map(drop);
+    assert_eq!(index.stats(&product, &filter, table_id, at).await.unwrap().map(drop), judgement);
+    let partition = index.partition_of(&product);
+    assert_eq!(index.product_totals(partition, table_id, at).await.unwrap().map(drop), judgement);
     let cd = Cd { created_at: at, id: data::comment_id("c1") };
     let position = index.position(&product, &filter, &cd, Order::Newest, table_id, at).await.unwrap();
-    assert_eq!(position.map(|_| ()), answer.as_ref().map(|_| ()).map_err(Clone::clone));
+    assert_eq!(position.map(drop), judgement);
     answer
 }
 
@@ -62,12 +62,10 @@ async fn an_index_whose_vouch_is_old_is_not_used() {
     assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
     // The vouch of a rebuild has the time of its watermark.
     let later = watermark.plus_ms(max_age_ms + 1);
-    assert_eq!(ask(&index, TABLE_ID, later).await, Err(NotReady::Stale { vouched: Some(watermark) }));
+    let stale = NotReady::Stale { vouched: Some(watermark) };
+    assert_eq!(ask(&index, TABLE_ID, later).await, Err(stale.clone()));
     let readiness = index.readiness(TABLE_ID, later).await.unwrap();
-    assert!(
-        readiness.iter().all(|(_, answer)| *answer == Err(NotReady::Stale { vouched: Some(watermark) })),
-        "{readiness:?}"
-    );
+    assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&stale)), "{readiness:?}");
 }
 
 #[tokio::test]
@@ -108,12 +106,16 @@ async fn an_index_lost_during_a_rebuild_is_not_marked_ready() {
 }
 
 /// Edits that put some comments into the index.
-fn edits_of(comments: std::ops::Range<u64>) -> Vec<IndexEdit> {
+fn edits_of(comments: Range<u64>, product: impl Fn(u64) -> ProductId) -> Vec<IndexEdit> {
     let edits = comments.flat_map(|number| {
-        let placement = data::placement(&data::product(PRODUCT), "en", 1 + number % 5);
+        let placement = data::placement(&product(number), "en", 1 + number % 5);
         data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
     });
     edits.collect()
+}
+
+fn one_product(_number: u64) -> ProductId {
+    data::product(PRODUCT)
 }
 
 async fn is_marked(index: &PageIndex) -> bool {
@@ -126,15 +128,15 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     let redis = OwnRedis::start().await;
     let index = redis.index();
     let rebuild = index.begin_rebuild().await.unwrap();
-    index.apply(&edits_of(0..10)).await.unwrap();
+    index.apply(&edits_of(0..10, one_product)).await.unwrap();
     redis.ask::<()>("SAVE").await;
-    index.apply(&edits_of(10..20)).await.unwrap();
+    index.apply(&edits_of(10..20, one_product)).await.unwrap();
     redis.kill().await;
     redis.server.restart().await.unwrap();
     wait_for("the restored server", async || index.ping().await.map_err(|error| error.to_string())).await;
     // The restored server has the token and half of the members, and accepts the remaining edits.
-    index.apply(&edits_of(20..30)).await.unwrap();
-    assert_eq!(index.sizes(&edits_of(0..1)[0].add[..1]).await.unwrap(), [20]);
+    index.apply(&edits_of(20..30, one_product)).await.unwrap();
+    assert_eq!(index.sizes(&edits_of(0..1, one_product)[0].add[..1]).await.unwrap(), [20]);
     let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
     assert!(error.is_unavailable() && error.to_string().contains("started again"), "{error}");
     assert!(!is_marked(&index).await);
@@ -150,7 +152,7 @@ async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
     let (redis, other) = (OwnRedis::start().await, OwnRedis::start().await);
     let index = redis.index();
     let rebuild = index.begin_rebuild().await.unwrap();
-    index.apply(&edits_of(0..10)).await.unwrap();
+    index.apply(&edits_of(0..10, one_product)).await.unwrap();
     // The other server took over with the data that it had by then. This server follows it, and then takes over again.
     for key in index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:rebuild")) {
         let token: String = redis.ask(&format!("GET {key}")).await;
@@ -197,20 +199,13 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     let index = PageIndex::connect(&config).unwrap();
     let gate = Gate::start(&redis.server.url(), gate::SCANS).await;
     let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
-    let edits: Vec<_> = (0..COMMENTS)
-        .flat_map(|number| {
-            let placement = data::placement(&data::product(&format!("product-{number}")), "en", 1 + number % 5);
-            data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
-        })
-        .collect();
+    let edits = edits_of(0..COMMENTS, |number| data::product(&format!("product-{number}")));
     let mut held = 0;
     for steps in 0.. {
         index.apply(&edits).await.unwrap();
         gate.hold_after(steps);
-        let slow_rebuild = tokio::spawn({
-            let slow = slow.clone();
-            async move { slow.begin_rebuild().await.unwrap() }
-        });
+        let of_slow = slow.clone();
+        let slow_rebuild = tokio::spawn(async move { of_slow.begin_rebuild().await.unwrap() });
         let through = wait_for("the slow rebuild to be held, or through", async || {
             match (gate.is_holding(), slow_rebuild.is_finished()) {
                 (false, false) => Err("neither"),

@@ -54,10 +54,8 @@ async fn comments_that_change_during_a_rebuild_are_indexed_in_their_latest_state
     let gate = Gate::start(&stores.redis_url, gate::EDITS).await;
     let held = stores.index_at(&gate.url);
     gate.hold_after(0);
-    let rebuild = tokio::spawn({
-        let table = stores.table.clone();
-        async move { repair_job::rebuild(&table, &held, 1).await }
-    });
+    let table = stores.table.clone();
+    let rebuild = tokio::spawn(async move { repair_job::rebuild(&table, &held, 1).await });
     gate.wait_until_holding("the rebuild's first write").await;
 
     // Every comment changes, and the page indexer processes that before the rebuild continues.

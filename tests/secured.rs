@@ -105,10 +105,9 @@ async fn start_with_tls(certificates: &Certificates) -> (OwnRedis, u16) {
     let tls_port = free_port(PORTS);
     let arguments = certificates.arguments(tls_port);
     let arguments = arguments.iter().map(String::as_str).collect_vec();
-    match OwnRedis::start_with(&arguments).await {
-        Ok(redis) => (redis, tls_port),
-        Err(error) => panic!("the test needs a Redis server{}: {error}", with_tls(&arguments)),
-    }
+    let redis = OwnRedis::start_with(&arguments).await;
+    let needed = |error| panic!("the test needs a Redis server{}: {error}", with_tls(&arguments));
+    (redis.unwrap_or_else(needed), tls_port)
 }
 
 #[tokio::test]
@@ -194,11 +193,11 @@ async fn the_documented_users_of_a_cluster_with_tls_have_exactly_what_they_need(
     let act = async |name: &str, index: &PageIndex| match name {
         "page-indexer" => index_comments(index).await,
         "api" => read(index).await,
-        "repair-job" => match rebuild(index).await {
-            Ok(()) => compare(index).await,
-            Err(error) => Err(error),
-        },
-        other => panic!("nobody knows what {other} does"),
+        "repair-job" => {
+            rebuild(index).await?;
+            compare(index).await
+        }
+        other => panic!("this test does not know the calls of {other}"),
     };
     let users = documented_users();
     assert_eq!(users.len(), 3);

@@ -76,15 +76,14 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
     stream.write_all(b"GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n").await.unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
-    assert_eq!(statuses(&rest), ["201", "200"], "the connection goes on: {rest}");
+    assert_eq!(statuses(&rest), ["201", "200"], "the connection stays open: {rest}");
 
     // The API need not request a body that the client sends without waiting.
     let close = expect(&format!("{post}Connection: close\r\n"), body.len());
     let answers = answers(&api, format!("{close}{body}").as_bytes()).await;
     assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
@@ -123,6 +122,5 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     let last = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
     let answers = answers(&api, format!("{behind}{}{last}", sized(&post, "{}")).as_bytes()).await;
     assert_eq!(statuses(&answers), ["201", "400", "200"], "requests before the last are processed: {answers}");
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }

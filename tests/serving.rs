@@ -25,9 +25,15 @@ use crate::fixture::{
     wait_for,
 };
 
+/// Stores with 45 comments on one product.
+async fn filled() -> Stores {
+    let stores = Stores::start().await;
+    stores.fill(45).await;
+    stores
+}
+
 /// Sends every kind of read and write. The client fails when an answer takes longer than the service allows.
 async fn everything(http: &Http) -> Vec<Answer> {
-    let comment = good_comment("en", 5, SECRET);
     let reads = [
         listing("page=1"),
         listing("page=2"),
@@ -40,7 +46,7 @@ async fn everything(http: &Http) -> Vec<Answer> {
         "/comments/c0001".to_owned(),
     ];
     let mut answers = join_all(reads.iter().map(|target| http.get(target))).await;
-    answers.push(http.post(PRODUCT, &comment).await);
+    answers.push(http.post(PRODUCT, &good_comment("en", 5, SECRET)).await);
     answers.push(http.patch("c0001", &json!({ "rating": 4 })).await);
     answers.push(http.delete("c0002").await);
     answers
@@ -48,8 +54,7 @@ async fn everything(http: &Http) -> Vec<Answer> {
 
 #[tokio::test]
 async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let variables = with(
         api_variables(&stores),
@@ -89,8 +94,7 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
 
 #[tokio::test]
 async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     let faults =
         [TableFault::Drop, TableFault::Stall, TableFault::Throttle, TableFault::ServerError, TableFault::Truncate];
     for fault in faults {
@@ -108,8 +112,7 @@ async fn a_table_that_throttles_or_fails_is_503_and_never_404() {
 
 #[tokio::test]
 async fn a_table_that_refuses_is_503_and_an_error_in_the_log() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     // The table does not exist. Readers get the same answer as for a missing permission.
     let variables = with(api_variables(&stores), &[("PAGEMARK_TABLE", "no-such-table")]);
     let api = ApiProcess::start(variables).await;
@@ -161,8 +164,7 @@ async fn a_page_index_that_hangs_costs_only_totals_and_page_numbers() {
 
 #[tokio::test]
 async fn a_service_that_gets_sigterm_finishes_its_requests() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let variables = with(api_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/'))]);
     let api = ApiProcess::start(variables).await;
@@ -204,8 +206,7 @@ fn counted(line: &Value) -> Vec<bool> {
 
 #[tokio::test]
 async fn the_alarm_on_unavailable_answers_counts_real_log_lines() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let ask = async |id: &str, status: u16| {
         let answer = api.http.send(Method::GET, &listing("page=2"), &[("x-request-id", id)], b"").await;
@@ -222,8 +223,7 @@ async fn the_alarm_on_unavailable_answers_counts_real_log_lines() {
 
 #[tokio::test]
 async fn the_log_names_requests_and_traces_and_no_text_of_a_comment() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
+    let stores = filled().await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let headers = [
         ("user-agent", "a reader/1.0"),
@@ -261,9 +261,7 @@ async fn the_log_names_requests_and_traces_and_no_text_of_a_comment() {
 
 #[tokio::test]
 async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     let newest = ids(&api.http.get(&listing("page=1")).await.expect(200))[0].clone();
     let mut tags = Vec::new();
     let targets = [listing("page=1"), format!("{}/stats", product_path(PRODUCT)), "/product/a%2Fb/comments".to_owned()];
@@ -293,8 +291,7 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
         assert_eq!(after.status, 200, "{after:?}");
         assert!(!after.body.contains(&newest), "{after:?}");
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 /// Changes the ranks of the product with a command that Pagemark never sends.
@@ -305,9 +302,7 @@ async fn spoil_ranks(stores: &Stores, command: &str, arguments: &str) {
 
 #[tokio::test]
 async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     let signs = async || {
         let sign =
             async |sign: &str| metric(&api.http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
@@ -335,9 +330,7 @@ async fn where_ranks_and_table_differ_the_reader_gets_what_the_table_has() {
 
 #[tokio::test]
 async fn an_empty_page_is_looked_into() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     let at = |product: &str, query: &str| format!("{}/comments?{query}", product_path(product));
 
     // A comment that is ranked but not yet fanned out. It exists, so the answer must not deny that.

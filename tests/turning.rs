@@ -27,13 +27,10 @@ async fn get(http: &Http, query: &str) -> Value {
 
 #[tokio::test]
 async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
-    let stores = Stores::start().await;
-    stores.fill(45).await;
-    let api = Served::of(&stores);
+    let (stores, api, _) = Served::filled(45).await;
     let http = &api.http;
     for order in [Order::Newest, Order::Oldest] {
-        let filters = ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2&rating=3&rating=4"];
-        for filter in filters {
+        for filter in ["", "&language=en", "&rating=1&rating=5", "&language=ko&rating=2&rating=3&rating=4"] {
             let query = |number: u64| format!("page_size=5&order={order}{filter}&page={number}");
             // Create comments and do not deliver them. They are older than the reader's visit, and indexed after it.
             // Without a filter, the table shows them at once.
@@ -44,10 +41,9 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
                 }
             }
             let first = get(http, &query(1)).await;
-            let as_of = first["as_of"].as_str().unwrap();
             let second = get(http, &query(2)).await;
             assert_eq!((ids(&second), &second["as_of"]), (ids(&before), &before["as_of"]));
-            assert!(Timestamp::parse(as_of).unwrap() <= now());
+            assert!(Timestamp::parse(first["as_of"].as_str().unwrap()).unwrap() <= now());
 
             stores.deliver_all().await;
             let as_of_page = async |number: u64, page: &Value| {
@@ -64,15 +60,12 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
             assert_ne!(get(http, &query(1)).await["total"], second["total"]);
         }
     }
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 #[tokio::test]
 async fn as_of_is_never_later_than_the_page_index_has_reached() {
-    let stores = Stores::start().await;
-    let comments = stores.fill(12).await;
-    let api = Served::of(&stores);
+    let (stores, api, comments) = Served::filled(12).await;
     let http = &api.http;
     let newest_of = |language: &str| {
         let of = comments.iter().find(|comment| comment.language.as_str() == language);
@@ -116,9 +109,7 @@ async fn as_of_is_never_later_than_the_page_index_has_reached() {
 
 #[tokio::test]
 async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
-    let stores = Stores::start().await;
-    let comments = stores.fill(12).await;
-    let api = Served::of(&stores);
+    let (stores, api, comments) = Served::filled(12).await;
     let http = &api.http;
     let first = get(http, "page_size=4").await;
     let as_of = encoded(first["as_of"].as_str().unwrap());
@@ -133,8 +124,7 @@ async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
     assert_eq!((ids(&moved), &moved["total"]), (ids_of(&comments[5..9]), &json!(11)), "by the deletion alone");
     let next = get(http, &format!("page_size=4&cursor={}", cursor(&first))).await;
     assert_eq!(ids(&next), ids(&second), "nothing is passed over");
-    api.finish().await;
-    stores.finish().await;
+    api.finish_with(stores).await;
 }
 
 /// Deletes comments, and delivers the deletions to both handlers.
@@ -145,9 +135,18 @@ async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
     stores.deliver_all().await;
 }
 
-async fn follow(http: &Http, order: Order, cursor: &Value) -> Value {
+async fn follow(http: &Http, query: &str, cursor: &Value) -> Value {
     let cursor = encoded(cursor.as_str().unwrap_or_else(|| panic!("no cursor: {cursor}")));
-    get(http, &format!("page_size=4&order={order}&cursor={cursor}")).await
+    get(http, &format!("{query}&cursor={cursor}")).await
+}
+
+/// The pages from this one on, by the cursors to the `next` or the `prev` page.
+async fn walk(http: &Http, query: &str, first: Value, to: &str) -> Vec<Value> {
+    let mut pages = vec![first];
+    while let Some(cursor) = pages.last().map(|page| &page["cursor"][to]).filter(|cursor| !cursor.is_null()) {
+        pages.push(follow(http, query, cursor).await);
+    }
+    pages
 }
 
 #[tokio::test]
@@ -160,40 +159,38 @@ async fn a_cursor_whose_page_was_deleted_leads_back() {
         }
         let api = Served::of(&stores);
         let http = &api.http;
-        let first = get(http, &format!("page_size=4&order={order}")).await;
-        let second = follow(http, order, &first["cursor"]["next"]).await;
+        let query = &format!("page_size=4&order={order}");
+        let first = get(http, query).await;
+        let second = follow(http, query, &first["cursor"]["next"]).await;
         assert_eq!(ids(&second), ids_of(&comments[4..8]));
 
         // All following comments are deleted while the reader is on the second page.
         delete(&stores, &comments[8..]).await;
-        let empty = follow(http, order, &second["cursor"]["next"]).await;
+        let empty = follow(http, query, &second["cursor"]["next"]).await;
         assert_eq!((ids(&empty).len(), &empty["cursor"]["next"]), (0, &Value::Null));
         assert_eq!(empty["links"]["next"], Value::Null);
-        let back = follow(http, order, &empty["cursor"]["prev"]).await;
+        let back = follow(http, query, &empty["cursor"]["prev"]).await;
         assert_eq!(ids(&back), ids(&second), "the page that led there, whole");
         assert_eq!(back, http.get(empty["links"]["prev"].as_str().unwrap()).await.expect(200));
 
         // All preceding comments are deleted as well.
         delete(&stores, &comments[..4]).await;
-        let empty = follow(http, order, &back["cursor"]["prev"]).await;
+        let empty = follow(http, query, &back["cursor"]["prev"]).await;
         assert_eq!((ids(&empty).len(), &empty["cursor"]["prev"]), (0, &Value::Null));
-        let forth = follow(http, order, &empty["cursor"]["next"]).await;
+        let forth = follow(http, query, &empty["cursor"]["next"]).await;
         assert_eq!(ids(&forth), ids_of(&comments[4..8]));
 
         // The comment named by the cursor is also deleted, and others remain.
         delete(&stores, &comments[7..8]).await;
-        let empty = follow(http, order, &second["cursor"]["next"]).await;
-        assert_eq!(ids(&follow(http, order, &empty["cursor"]["prev"]).await), ids_of(&comments[4..7]));
-        api.finish().await;
-        stores.finish().await;
+        let empty = follow(http, query, &second["cursor"]["next"]).await;
+        assert_eq!(ids(&follow(http, query, &empty["cursor"]["prev"]).await), ids_of(&comments[4..7]));
+        api.finish_with(stores).await;
     }
 }
 
 #[tokio::test]
 async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
-    let stores = Stores::start().await;
-    let comments = stores.fill(12).await;
-    let api = Served::of(&stores);
+    let (stores, api, comments) = Served::filled(12).await;
     let http = &api.http;
     // One item has an invalid text, one no rating, one an invalid language, and one no revision.
     let broken = [2, 4, 5, 11];
@@ -216,29 +213,17 @@ async fn invalid_primary_items_are_left_out_of_pages_and_totals_alike() {
     }
     assert_eq!(http.get(&listing("page_size=3&page=4")).await.status, 404);
     for order in [Order::Newest, Order::Oldest] {
-        let of_order = |page: &Value| {
-            let mut ids = ids(page);
-            if order == Order::Oldest {
-                ids.reverse();
-            }
-            ids
-        };
-        let mut page = get(http, &format!("page_size=4&order={order}")).await;
-        let mut walked = vec![of_order(&page)];
-        while !page["cursor"]["next"].is_null() {
-            page = follow(http, order, &page["cursor"]["next"]).await;
-            walked.push(of_order(&page));
-        }
-        let mut back = vec![of_order(&page)];
-        while !page["cursor"]["prev"].is_null() {
-            page = follow(http, order, &page["cursor"]["prev"]).await;
-            back.push(of_order(&page));
-        }
-        assert!(back.iter().rev().eq(&walked), "{order}: {back:?} {walked:?}");
+        let query = &format!("page_size=4&order={order}");
+        let forth = walk(http, query, get(http, query).await, "next").await;
+        let mut back = walk(http, query, forth[forth.len() - 1].clone(), "prev").await;
+        back.reverse();
+        let [forth, back] = [forth, back].map(|pages| pages.iter().map(ids).collect::<Vec<_>>());
+        assert_eq!(back, forth, "{order}");
+        let mut walked = forth.concat();
         if order == Order::Oldest {
             walked.reverse();
         }
-        assert_eq!(walked.concat(), readable, "{order}");
+        assert_eq!(walked, readable, "{order}");
     }
     for (number, id) in (1..).zip(&readable) {
         assert_eq!(ids(&get(http, &format!("page_size=1&page={number}")).await), std::slice::from_ref(id));
@@ -280,13 +265,9 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     let api = Served::of(&stores);
     let expected = ids_of(&comments);
     for order in [Order::Newest, Order::Oldest] {
-        let mut page = get(&api.http, &format!("page_size=1&order={order}")).await;
-        let mut walked = ids(&page);
-        while !page["cursor"]["next"].is_null() {
-            let cursor = cursor(&page);
-            page = get(&api.http, &format!("page_size=1&order={order}&cursor={cursor}")).await;
-            walked.extend(ids(&page));
-        }
+        let query = &format!("page_size=1&order={order}");
+        let pages = walk(&api.http, query, get(&api.http, query).await, "next").await;
+        let mut walked: Vec<String> = pages.iter().flat_map(ids).collect();
         if order == Order::Oldest {
             walked.reverse();
         }

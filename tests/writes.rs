@@ -48,7 +48,7 @@ impl Stores {
     async fn create(&self, id: &str, rating: u64) -> Comment {
         match self.table.create_comment(new_comment(id, rating), None).await.unwrap() {
             Created::New(comment) => comment,
-            Created::Before(comment) => panic!("{comment:?} was there before"),
+            Created::Before(comment) => panic!("{comment:?} already exists"),
         }
     }
 
@@ -59,10 +59,16 @@ impl Stores {
     }
 }
 
+/// Stores with one comment.
+async fn with_comment(rating: u64) -> (Stores, Comment) {
+    let stores = Stores::start().await;
+    let created = stores.create("c1", rating).await;
+    (stores, created)
+}
+
 #[tokio::test]
 async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 4).await;
+    let (stores, created) = with_comment(4).await;
     let id = created.id.clone();
     let patched = stores.table.patch_comment(&id, None, &rate(5)).await.unwrap();
     stores.table.delete_comment(&id, None).await.unwrap();
@@ -70,10 +76,8 @@ async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after()
     let journal = stores.journal_of(&id).await;
     let before_and_after = |entry: &JournalEntry| (entry.before.clone(), entry.after.clone());
     let (four, five) = (Some(created.placement()), Some(patched.placement()));
-    assert_eq!(
-        journal.iter().map(before_and_after).collect_vec(),
-        [(None, four.clone()), (four, five.clone()), (five, None)]
-    );
+    let states = journal.iter().map(before_and_after).collect_vec();
+    assert_eq!(states, [(None, four.clone()), (four, five.clone()), (five, None)]);
     assert_eq!([journal[0].revision, journal[1].revision], [created.revision, patched.revision]);
     assert!(journal.iter().map(|entry| entry.revision).tuple_windows().all(|(a, b)| a < b));
     stores.finish().await;
@@ -81,8 +85,7 @@ async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after()
 
 #[tokio::test]
 async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 4).await;
+    let (stores, created) = with_comment(4).await;
     let patch = CommentPatch { author: Some(None), title: Some(Some("Hm".to_owned())), ..CommentPatch::default() };
     let patched = stores.table.patch_comment(&created.id, None, &patch).await.unwrap();
     let text = CommentText::new(Some("Hm".to_owned()), "Fine.".to_owned(), None).unwrap();
@@ -98,8 +101,7 @@ async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing
 
 #[tokio::test]
 async fn revisions_grow_and_each_write_has_its_journal_entry_within_a_millisecond() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 1).await;
+    let (stores, created) = with_comment(1).await;
     let mut revisions = vec![created.revision];
     for write in 0..30 {
         let patched = stores.table.patch_comment(&created.id, None, &rate(2 + write % 2)).await.unwrap();
@@ -119,8 +121,7 @@ async fn revisions_grow_and_each_write_has_its_journal_entry_within_a_millisecon
 
 #[tokio::test]
 async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() {
-    let stores = Stores::start().await;
-    let first = stores.create("c1", 4).await;
+    let (stores, first) = with_comment(4).await;
     let second = stores.table.patch_comment(&first.id, Some(first.revision), &rate(5)).await.unwrap();
     let before = Contents::read(&stores.table).await;
     let never = Revision::after(Some(second.revision), now(), 1);
@@ -140,8 +141,7 @@ async fn a_write_that_expects_another_revision_is_refused_and_changes_nothing() 
 
 #[tokio::test]
 async fn no_concurrent_write_is_lost() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 1).await;
+    let (stores, created) = with_comment(1).await;
     let patches = [
         rate(5),
         CommentPatch { language: Some(data::language("ko")), ..CommentPatch::default() },
@@ -165,8 +165,7 @@ async fn no_concurrent_write_is_lost() {
 
 #[tokio::test]
 async fn exactly_one_of_several_writes_that_expect_the_same_revision_happens() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 1).await;
+    let (stores, created) = with_comment(1).await;
     let writes = join_all((0..8).map(async |number| {
         let patch = CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() };
         stores.table.patch_comment(&created.id, Some(created.revision), &patch).await
@@ -225,29 +224,23 @@ async fn a_request_repeated_with_its_idempotency_key_creates_one_comment() {
     let create = async |id: &str, idempotency| stores.table.create_comment(new_comment(id, 4), idempotency).await;
 
     let Created::New(first) = create("c1", key("k1", "h1")).await.unwrap() else { panic!("it is new") };
-    let Created::Before(again) = create("c2", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
-    assert_eq!(again, first);
+    let as_created = Created::Before(first.clone());
+    assert_eq!(create("c2", key("k1", "h1")).await.unwrap(), as_created);
     let patched = stores.table.patch_comment(&first.id, None, &rate(1)).await.unwrap();
     assert_ne!(patched, first);
-    let Created::Before(again) = create("c3", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
-    assert_eq!(again, first, "the comment as it was made");
+    assert_eq!(create("c3", key("k1", "h1")).await.unwrap(), as_created, "the comment as it was made");
     assert!(matches!(create("c4", key("k1", "h2")).await, Err(WriteError::IdempotencyMismatch)));
     assert!(matches!(create("c5", key("k2", "h2")).await, Ok(Created::New(_))));
 
     // This also holds for concurrent requests.
     let race = join_all((0..6).map(async |number| create(&format!("r{number}"), key("k3", "h3")).await));
-    let ids: BTreeSet<CommentId> = race
-        .await
-        .into_iter()
-        .map(|created| match created.unwrap() {
-            Created::New(comment) | Created::Before(comment) => comment.id,
-        })
-        .collect();
-    assert_eq!(ids.len(), 1, "{ids:?}");
+    let ids = race.await.into_iter().map(|created| match created.unwrap() {
+        Created::New(comment) | Created::Before(comment) => comment.id,
+    });
+    assert_eq!(ids.unique().count(), 1);
 
     stores.table.delete_comment(&first.id, None).await.unwrap();
-    let Created::Before(again) = create("c6", key("k1", "h1")).await.unwrap() else { panic!("it was there") };
-    assert_eq!(again, first, "whatever has happened since");
+    assert_eq!(create("c6", key("k1", "h1")).await.unwrap(), as_created, "whatever has happened since");
     assert_eq!(stores.table.comment(&first.id).await.unwrap(), None);
     let contents = Contents::read(&stores.table).await;
     assert_eq!(contents.primary.len(), 2, "c5 and the winner of the race");
@@ -269,8 +262,7 @@ async fn a_key_record_without_the_created_comment_answers_with_the_present_one()
 
 #[tokio::test]
 async fn a_key_record_of_an_earlier_version_counts_only_for_its_own_request() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 4).await;
+    let (stores, created) = with_comment(4).await;
     for (key, expires_in_seconds) in [("k1", 3_600), ("expired", -1)] {
         let mut record = record_of_an_earlier_version(key, "h1", &created.id, expires_in_seconds);
         for (name, value) in
@@ -309,8 +301,7 @@ async fn an_idempotency_key_belongs_to_its_client_and_product() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     const WRITERS: usize = 32;
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 1).await;
+    let (stores, created) = with_comment(1).await;
     let changes = (0..WRITERS).map(async |number| {
         let patch = CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() };
         stores.table.patch_comment(&created.id, None, &patch).await.unwrap().revision
@@ -329,8 +320,7 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
 
 #[tokio::test]
 async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
-    let stores = Stores::start().await;
-    let created = stores.create("c1", 4).await;
+    let (stores, created) = with_comment(4).await;
     stores.deliver_all().await;
     stores.table.delete_comment(&created.id, None).await.unwrap();
 
@@ -345,8 +335,7 @@ async fn a_deleted_comment_is_not_found_while_its_duplicates_still_exist() {
 
 #[tokio::test]
 async fn a_comment_created_again_has_a_new_revision_and_no_old_duplicates() {
-    let stores = Stores::start().await;
-    let first = stores.create("c1", 4).await;
+    let (stores, first) = with_comment(4).await;
     stores.deliver_all().await;
     stores.table.delete_comment(&first.id, None).await.unwrap();
     // Create it again before the deletion has reached the duplicates.

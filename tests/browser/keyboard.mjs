@@ -34,6 +34,14 @@ async function enter(page) {
   await Promise.all([page.waitForNavigation({ waitUntil: "load" }), page.keyboard.press("Enter")]);
 }
 
+/** Replaces the text of the field that has the focus. */
+async function retype(page, value) {
+  await page.keyboard.down("Control");
+  await page.keyboard.press("KeyA");
+  await page.keyboard.up("Control");
+  await page.keyboard.type(value);
+}
+
 const path = (page) => new URL(page.url()).pathname + new URL(page.url()).search;
 
 async function browse(browser) {
@@ -46,27 +54,19 @@ async function browse(browser) {
   assert(await page.evaluate(() => document.activeElement.closest("main") !== null), "the skip link does not skip");
 
   await open(page, base + product);
-  await tabTo(page, "the filter by rating 4", ({ text }) => text.startsWith("4 out of 5"));
-  await enter(page);
-  assertEqual(path(page), `${product}/~/4`, "the filter by rating");
-  await tabTo(page, "the filter by language", ({ text }) => text.startsWith("English"));
-  await enter(page);
-  assertEqual(path(page), `${product}/en/4`, "the filter by language");
-  await tabTo(page, "a chip", ({ text }) => text.startsWith("Remove Rating: 4"));
-  await enter(page);
-  assertEqual(path(page), `${product}/en`, "the chip");
-  await tabTo(page, "the other order", ({ text }) => text === "Show the oldest first");
-  await enter(page);
-  assertEqual(path(page), `${product}/en?order=oldest`, "the other order");
-  await tabTo(page, "the order of before", ({ text }) => text === "Show the newest first");
-  await enter(page);
-  assertEqual(path(page), `${product}/en`, "the order of before");
-  await tabTo(page, "the next page", ({ text }) => text.startsWith("Next"));
-  await enter(page);
-  assertEqual(path(page), `${product}/en?page=2`, "the next page");
-  await tabTo(page, "the first page", ({ text }) => text === "Page 1");
-  await enter(page);
-  assertEqual(path(page), `${product}/en`, "the first page");
+  for (const [what, link, leadsTo] of [
+    ["the filter by rating", /^4 out of 5/, "/~/4"],
+    ["the filter by language", /^English/, "/en/4"],
+    ["the chip", /^Remove Rating: 4/, "/en"],
+    ["the other order", /^Show the oldest first$/, "/en?order=oldest"],
+    ["the order of before", /^Show the newest first$/, "/en"],
+    ["the next page", /^Next/, "/en?page=2"],
+    ["the first page", /^Page 1$/, "/en"],
+  ]) {
+    await tabTo(page, what, ({ text }) => link.test(text));
+    await enter(page);
+    assertEqual(path(page), product + leadsTo, what);
+  }
   const link = await tabTo(page, "a permalink", ({ href }) => href?.startsWith("/comments/"));
   await enter(page);
   const target = await page.evaluate(() => document.querySelector("article:target")?.id);
@@ -84,32 +84,23 @@ async function write(browser) {
   const fill = async (values) => {
     for (const [name, value] of Object.entries(values)) {
       await tabTo(page, name, (now) => now.name === name);
-      if (name === "rating") {
-        await page.keyboard.press("ArrowRight");
-        continue;
-      }
-      await page.keyboard.down("Control");
-      await page.keyboard.press("KeyA");
-      await page.keyboard.up("Control");
-      await page.keyboard.type(value);
+      if (name === "rating") await page.keyboard.press("ArrowRight");
+      else await retype(page, value);
     }
     await tabTo(page, "the button", ({ text }) => text === "Post the comment");
     await enter(page);
   };
   // Make a mistake first: the form keeps all fields but the token.
   await fill({ rating: "2", language: "e_n", title: "By keyboard", body, author: "Ann O'Nymous", token });
-  const told = await page.evaluate(() => document.querySelector("[role=alert]")?.innerText);
-  assert(told?.startsWith("Language") && told.includes("e_n"), "the mistake is told as", told);
+  const alert = await page.evaluate(() => document.querySelector("[role=alert]")?.innerText);
+  assert(alert?.startsWith("Language") && alert.includes("e_n"), "the alert about the mistake says", alert);
   const typed = await page.evaluate(() => {
     const value = (name) => document.querySelector(`[name=${name}]`).value;
     return [document.querySelector("[name=rating]:checked")?.value, value("title"), value("body"), value("author"), value("token")];
   });
   assertEqual(typed, ["2", "By keyboard", body, "Ann O'Nymous", ""], "what is left in the form");
   assertEqual(await page.evaluate(() => document.activeElement.getAttribute("name")), "language", "the focus after a mistake");
-  await page.keyboard.down("Control");
-  await page.keyboard.press("KeyA");
-  await page.keyboard.up("Control");
-  await page.keyboard.type("en");
+  await retype(page, "en");
   await fill({ token });
   assertEqual(path(page), product, "where the form leads");
   const shown = await page.evaluate(() => {

@@ -1,7 +1,5 @@
-"""What a schema cannot say: a cursor comes from an earlier answer for the same listing, and excludes page and as_of.
-
-A request that is meant to be taken goes without one; whatever else it has must then be taken. Requests that are meant to
-be refused keep theirs.
+"""A rule that the schema cannot express: a cursor comes from an earlier answer for the same listing, and excludes page
+and as_of. So this hook removes the cursor from requests that must be accepted. Requests that must be refused keep it.
 """
 
 import schemathesis

@@ -13,7 +13,7 @@ use crate::fixture::{
 /// Number of requests of each kind per operation. More requests find more; these take some 20 s.
 const EXAMPLES: &str = "40";
 
-/// A file beside this one.
+/// A file in this folder.
 fn described(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("described").join(name)
 }

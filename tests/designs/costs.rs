@@ -2,26 +2,13 @@
 
 use four_index::{KeepCounters, WriteCost, write_cost_by_rules};
 use itertools::Itertools;
-use model::{Comment, CommentText, Revision, size::item_bytes};
+use model::{Comment, size::item_bytes};
 
-use super::{Alone, comment, comment_item, filter, load, product, query};
-use crate::fixture::{
-    data,
-    engine::{self, EngineKind},
-};
+use super::{Alone, comment, comment_item, filter, later, product, query, with_body};
+use crate::fixture::engine::{self, EngineKind};
 
 /// Bytes of one read unit. A query of an index costs half a unit for that many.
 const READ_UNIT_BYTES: u64 = 4 * 1024;
-
-fn later(old: &Comment, language: &str, rating: u64, body_bytes: usize) -> Comment {
-    Comment {
-        language: data::language(language),
-        rating: data::rating(rating),
-        revision: Revision::after(Some(old.revision), old.created_at, 0),
-        text: CommentText { body: "y".repeat(body_bytes), ..old.text.clone() },
-        ..old.clone()
-    }
-}
 
 #[tokio::test]
 async fn the_engine_counts_by_the_rules() {
@@ -36,7 +23,7 @@ async fn the_engine_counts_by_the_rules() {
         }
         number += 1;
         let new = comment(&format!("c{number}"), &product("p"), "en", 5, number);
-        let new = Comment { text: CommentText { body: "x".repeat(body_bytes), ..new.text.clone() }, ..new };
+        let new = with_body(new, "x".repeat(body_bytes));
         let check = |what: &str, counted: WriteCost, old: Option<&Comment>, new: Option<&Comment>| {
             let size = new.or(old).map_or(0, |comment| item_bytes(&comment_item(comment)));
             assert_eq!(counted, write_cost_by_rules(old, new, counters), "{what}, {size} bytes, {counters:?}");
@@ -51,7 +38,7 @@ async fn the_engine_counts_by_the_rules() {
             ("language", "de", 4, body_bytes),
             ("rating, language and text", "en", 1, body_bytes + 900),
         ] {
-            let new = later(&old, language, rating, body_bytes);
+            let new = later(&old, language, rating, "y".repeat(body_bytes), 0);
             check(what, alone.table.edit(&old, &new, counters).await.unwrap(), Some(&old), Some(&new));
             old = new;
         }
@@ -62,14 +49,11 @@ async fn the_engine_counts_by_the_rules() {
 
 #[tokio::test]
 async fn a_page_takes_half_a_unit_for_each_4_kb_of_each_partition() {
-    let alone = Alone::start().await;
     let comments = (0..100).zip((1..=5).cycle()).map(|(number, rating)| {
         let comment = comment(&format!("c{number:03}"), &product("p"), "en", rating, number);
-        let body = "x".repeat(usize::try_from(17 * number).unwrap());
-        Comment { text: CommentText { body, ..comment.text.clone() }, ..comment }
+        with_body(comment, "x".repeat(usize::try_from(17 * number).unwrap()))
     });
-    let comments = comments.collect_vec();
-    load(&alone.plain, &comments, true).await;
+    let alone = Alone::with(&comments.collect_vec(), true).await;
     let half_units = |bytes: u64| bytes.div_ceil(READ_UNIT_BYTES).max(1) as f64 / 2.0;
     let mut sum = 0.0;
     for ratings in ["1", "2", "3", "4", "5"] {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use four_index::{Counters, Error, FourIndexTable, KeepCounters, comment_item};
 use futures_util::future::join_all;
 use itertools::Itertools;
-use model::{Comment, CommentText, Revision};
+use model::Comment;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use super::{Alone, comment, every_filter, expected_pages, items, product, query, walk};
+use super::{Alone, comment, every_filter, expected_pages, items, later, product, query, walk};
 use crate::fixture::{
     data,
     faults::{
@@ -20,16 +20,10 @@ use crate::fixture::{
 
 const LANGUAGES: [&str; 3] = ["en", "de", "pt-BR"];
 
-/// A later state of a comment.
+/// A later state of a comment with any text.
 fn edited(old: &Comment, language: &str, rating: u64, random: &mut StdRng) -> Comment {
     let body = format!("Edited {}.", random.random::<u32>());
-    Comment {
-        language: data::language(language),
-        rating: data::rating(rating),
-        revision: Revision::after(Some(old.revision), old.created_at, random.random()),
-        text: CommentText { body, ..old.text.clone() },
-        ..old.clone()
-    }
+    later(old, language, rating, body, random.random())
 }
 
 /// Asserts that the table holds these comments and that its counters match.

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use four_index::{Cursor, Error, FourIndexTable, Page, PageQuery, comment_item, counter_items};
 use itertools::Itertools;
-use model::{Comment, Filter, PageSize, ProductId, RatingSet, Revision};
+use model::{Comment, CommentText, Filter, PageSize, ProductId, RatingSet, Revision};
 use serde_dynamo::Item;
 use table::{NewComment, Table};
 
@@ -44,6 +44,13 @@ impl Alone {
         let table = FourIndexTable::new(plain.client().clone(), plain.name());
         table.create().await.unwrap();
         Self { engine, table, plain }
+    }
+
+    /// The table with some comments, with or without their counters.
+    async fn with(comments: &[Comment], with_counters: bool) -> Self {
+        let alone = Self::start().await;
+        load(&alone.plain, comments, with_counters).await;
+        alone
     }
 
     async fn finish(self) {
@@ -92,6 +99,17 @@ fn comment(id: &str, product: &ProductId, language: &str, rating: u64, seconds: 
     Comment { id, product, language, rating, created_at, revision, text }
 }
 
+fn with_body(comment: Comment, body: String) -> Comment {
+    Comment { text: CommentText { body, ..comment.text }, ..comment }
+}
+
+/// A later state of a comment.
+fn later(old: &Comment, language: &str, rating: u64, body: String, random: u128) -> Comment {
+    let revision = Revision::after(Some(old.revision), old.created_at, random);
+    let new = Comment { language: data::language(language), rating: data::rating(rating), revision, ..old.clone() };
+    with_body(new, body)
+}
+
 fn query(product: &ProductId, filter: &Filter, page_size: usize, skip_empty: bool) -> PageQuery {
     let page_size = PageSize::new(u64::try_from(page_size).unwrap()).unwrap();
     PageQuery { product: product.clone(), filter: filter.clone(), page_size, skip_empty }
@@ -122,12 +140,8 @@ async fn walk(table: &FourIndexTable, query: &PageQuery) -> Vec<Vec<Comment>> {
     let mut last = None;
     while let Some(page) = next_page(table, query, last.as_ref()).await.unwrap() {
         assert!(pages.len() < PAGES_MAX, "{query:?}: the walk does not end");
-        assert_eq!(
-            page.cost.items_read - page.cost.items_discarded,
-            u32::try_from(page.comments.len()).unwrap(),
-            "{query:?}: {:?}",
-            page.cost
-        );
+        let shown = page.cost.items_read - page.cost.items_discarded;
+        assert_eq!(shown, u32::try_from(page.comments.len()).unwrap(), "{query:?}: {:?}", page.cost);
         pages.push(page.comments.clone());
         last = Some(page);
     }

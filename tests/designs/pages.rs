@@ -3,18 +3,21 @@
 use futures_util::{StreamExt, stream};
 use itertools::Itertools;
 use local_stack::demo::demo_comments;
-use model::{Comment, Filter, ProductId, RatingSet};
+use model::{Comment, Filter, Order, ProductId};
 use serde_json::{Value, json};
 use table::{NewComment, Table};
 
 use super::{FourIndexTable, comment, every_filter, expected_pages, filter, load, product, query, walk};
-use crate::fixture::{
-    engine::{self, EngineKind},
-    http::{Http, product_path},
-    invariants::Contents,
-    reviews,
-    stack::Running,
-    unique_name,
+use crate::{
+    fixture::{
+        engine::{self, EngineKind},
+        http::Http,
+        invariants::Contents,
+        reviews,
+        stack::Running,
+        unique_name,
+    },
+    ordering::listing_url,
 };
 
 /// Filters walked in parallel.
@@ -67,13 +70,7 @@ fn json_of(comment: &Comment) -> Value {
 
 /// The comments of every page in Pagemark, by page number.
 async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page_size: usize) -> Vec<Vec<Value>> {
-    let mut url = format!("{}/comments?page_size={page_size}", product_path(product.as_str()));
-    if let Some(language) = filter.language() {
-        url.push_str(&format!("&language={language}"));
-    }
-    for rating in filter.ratings().unwrap_or(RatingSet::ALL).iter() {
-        url.push_str(&format!("&rating={rating}"));
-    }
+    let url = listing_url(product, filter, Order::Newest, page_size);
     let mut pages = Vec::new();
     for number in 1.. {
         let mut page = http.get(&format!("{url}&page={number}")).await.expect(200);
@@ -86,12 +83,22 @@ async fn pages_by_number(http: &Http, product: &ProductId, filter: &Filter, page
     pages
 }
 
-/// Walks a filter in both designs. Returns its number of pages.
-async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], what: (&ProductId, &Filter, usize)) -> usize {
-    let (product, filter, page_size) = what;
-    let pagemark = pages_by_number(http, product, filter, page_size).await;
+/// A filter of a product, and a page size.
+type Listing = (ProductId, Filter, usize);
+
+/// Walks each listing in both designs.
+async fn check_all(http: &Http, four: &FourIndexTable, all: &[Comment], listings: Vec<Listing>) {
+    let checks = stream::iter(&listings).map(|listing| check(http, four, all, listing)).buffer_unordered(CONCURRENCY);
+    let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
+    println!("{} comments, {} listings, {pages} pages", all.len(), listings.len());
+}
+
+/// Walks a listing in both designs. Returns its number of pages.
+async fn check(http: &Http, four: &FourIndexTable, all: &[Comment], listing: &Listing) -> usize {
+    let (product, filter, page_size) = listing;
+    let pagemark = pages_by_number(http, product, filter, *page_size).await;
     for skip_empty in [false, true] {
-        let query = query(product, filter, page_size, skip_empty);
+        let query = query(product, filter, *page_size, skip_empty);
         let pages = walk(four, &query).await;
         assert_eq!(pages, expected_pages(all, &query), "{query:?}");
         let pages = pages.iter().map(|page| page.iter().map(json_of).collect_vec()).collect_vec();
@@ -129,22 +136,16 @@ async fn both_designs_give_the_same_pages_with_ties_and_empty_partitions() {
     let ties = if engine::kind() == EngineKind::Embedded { 31 } else { 12 };
     let comments = [with_ties(ties), with_gaps()].concat().into_iter().map(new).collect_vec();
     let (running, four, plain, all) = both(&comments).await;
-    let mut what = Vec::new();
+    let mut listings = Vec::new();
     for product in all.iter().map(|comment| comment.product.clone()).unique() {
         let mut languages = languages_of(&all, &product);
         // A language without comments is a valid filter too.
         languages.extend((product.as_str() == "gaps").then_some(Some("sw")));
-        what.extend(
-            every_filter(&languages).into_iter().cartesian_product([1, 3, 20]).map(|what| (product.clone(), what)),
-        );
+        let filters = every_filter(&languages).into_iter().cartesian_product([1, 3, 20]);
+        listings.extend(filters.map(|(filter, page_size)| (product.clone(), filter, page_size)));
     }
-    what.extend(every_filter(&[None]).into_iter().map(|filter| (product("nothing"), (filter, 3))));
-    let (http, four, all) = (&running.http, &four, &all);
-    let checks = stream::iter(&what)
-        .map(|(product, (filter, page_size))| check(http, four, all, (product, filter, *page_size)))
-        .buffer_unordered(CONCURRENCY);
-    let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
-    println!("{} listings, {pages} pages", what.len());
+    listings.extend(every_filter(&[None]).into_iter().map(|filter| (product("nothing"), filter, 3)));
+    check_all(&running.http, &four, &all, listings).await;
     finish(running, &plain).await;
 }
 
@@ -160,30 +161,24 @@ async fn both_designs_give_the_same_pages_of_real_comments() {
     comments.retain(|comment| largest.contains(&comment.product));
     comments.truncate(count);
     let (running, four, plain, all) = both(&comments).await;
-    let mut what = Vec::new();
+    let mut listings = Vec::new();
     for product in &largest {
         let languages = languages_of(&all, product);
-        what.extend(every_filter(&languages).into_iter().map(|filter| (product.clone(), filter)));
+        listings.extend(every_filter(&languages).into_iter().map(|filter| (product.clone(), filter, 20)));
     }
-    let (http, four, all) = (&running.http, &four, &all);
-    let checks = stream::iter(&what)
-        .map(|(product, filter)| check(http, four, all, (product, filter, 20)))
-        .buffer_unordered(CONCURRENCY);
-    let pages: usize = checks.collect::<Vec<_>>().await.iter().sum();
-    println!("{} comments, {} listings, {pages} pages", all.len(), what.len());
+    check_all(&running.http, &four, &all, listings).await;
     finish(running, &plain).await;
 }
 
 #[tokio::test]
 async fn without_counters_no_partition_counts_as_empty() {
-    let alone = super::Alone::start().await;
     let comments = demo_comments(30).map(|new| {
         let NewComment { id, language, rating, created_at, text, .. } = new;
         let base = comment(id.as_str(), &product("p"), language.as_str(), rating.get().into(), 0);
         Comment { created_at, text, ..base }
     });
     let comments = comments.collect_vec();
-    load(&alone.plain, &comments, false).await;
+    let alone = super::Alone::with(&comments, false).await;
     for ratings in ["1.2", "1.3.5", "1.2.3.4"] {
         let query = query(&product("p"), &filter(None, Some(ratings)), 4, true);
         assert_eq!(walk(&alone.table, &query).await, expected_pages(&comments, &query), "{ratings}");

@@ -7,13 +7,13 @@ use std::sync::{
 
 use four_index::{Error, FourIndexTable, KeepCounters};
 use itertools::Itertools;
-use model::{Cd, Comment};
+use model::Comment;
 use process::StoreError;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 
 use super::{
-    Alone, comment, comment_item, every_filter, expected_pages, filter, load, next_page, product, query, walk,
+    Alone, comment, comment_item, every_filter, expected_pages, filter, next_page, product, query, walk, with_body,
 };
 use crate::fixture::{
     engine::patient_config,
@@ -32,10 +32,9 @@ fn some(count: i64) -> Vec<Comment> {
 
 #[tokio::test]
 async fn comments_inserted_during_a_walk_repeat_and_hide_no_other() {
-    let alone = Alone::start().await;
     let mut random = StdRng::seed_from_u64(7);
     let mut all = some(40);
-    load(&alone.plain, &all, true).await;
+    let alone = Alone::with(&all, true).await;
     let mut put_in = 0;
     let filters = [(None, None), (None, Some("1.2.5")), (Some("en"), Some("1.2.3.4")), (None, Some("3.5"))];
     for filter in filters.map(|(language, ratings)| filter(language, ratings)) {
@@ -65,9 +64,8 @@ async fn comments_inserted_during_a_walk_repeat_and_hide_no_other() {
 
 #[tokio::test]
 async fn a_walk_continues_after_a_deleted_comment() {
-    let alone = Alone::start().await;
     let all = some(24);
-    load(&alone.plain, &all, true).await;
+    let alone = Alone::with(&all, true).await;
     let query = query(&product("p"), &filter(None, Some("1.2.5")), 3, false);
     let (mut seen, mut last) = (Vec::new(), None);
     while let Some(page) = next_page(&alone.table, &query, last.as_ref()).await.unwrap() {
@@ -85,8 +83,7 @@ async fn a_walk_continues_after_a_deleted_comment() {
 
 #[tokio::test]
 async fn empty_partitions_are_not_queried_on_any_page() {
-    let alone = Alone::start().await;
-    load(&alone.plain, &some(24), true).await;
+    let alone = Alone::with(&some(24), true).await;
     for (skip_empty, first, second) in [(false, 4, 2), (true, 3, 2)] {
         // Two of the partitions 2, 3, 4 and 5 are empty.
         let query = query(&product("p"), &filter(None, Some("2.3.4.5")), 3, skip_empty);
@@ -103,9 +100,8 @@ async fn empty_partitions_are_not_queried_on_any_page() {
 
 #[tokio::test]
 async fn a_page_fails_when_one_of_its_partitions_fails() {
-    let alone = Alone::start().await;
     let all = some(24);
-    load(&alone.plain, &all, false).await;
+    let alone = Alone::with(&all, false).await;
     let mut broken = comment_item(&comment("x", &product("p"), "en", 3, 3)).into_inner();
     broken.insert("GSISK".to_owned(), AttributeValue::S("no cd".to_owned()));
     let put = alone.plain.client().put_item().table_name(alone.plain.name());
@@ -124,8 +120,7 @@ async fn a_page_fails_when_one_of_its_partitions_fails() {
 
 #[tokio::test]
 async fn the_first_error_of_a_partition_ends_the_other_queries() {
-    let alone = Alone::start().await;
-    load(&alone.plain, &some(24), false).await;
+    let alone = Alone::with(&some(24), false).await;
     // One partition never answers, and one fails. Waiting for all would take until the call times out.
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -148,9 +143,8 @@ async fn the_first_error_of_a_partition_ends_the_other_queries() {
 
 #[tokio::test]
 async fn a_page_is_complete_or_an_error_under_any_faults() {
-    let alone = Alone::start().await;
     let all = some(40);
-    load(&alone.plain, &all, true).await;
+    let alone = Alone::with(&all, true).await;
     let query = query(&product("p"), &filter(None, Some("1.2.5")), 4, true);
     let expected = walk(&alone.table, &query).await;
     assert_eq!(expected, expected_pages(&all, &query));
@@ -183,24 +177,17 @@ async fn comments_too_large_for_one_answer_are_read_by_several_queries() {
     let alone = Alone::start().await;
     let all = (0..12).map(|number| {
         let comment = comment(&format!("c{number:02}"), &product("p"), "en", 1 + 4 * (number as u64 % 2), number);
-        let text = model::CommentText { body: "x".repeat(300_000), ..comment.text };
-        Comment { text, ..comment }
+        with_body(comment, "x".repeat(300_000))
     });
     let all = all.collect_vec();
-    load_one_by_one(&alone, &all).await;
+    for comment in &all {
+        alone.table.insert(comment, KeepCounters::No).await.unwrap();
+    }
     let query = query(&product("p"), &filter(None, Some("1.5")), 5, false);
     let pages = walk(&alone.table, &query).await;
-    let cds =
-        |pages: Vec<Vec<Comment>>| pages.iter().map(|page| page.iter().map(Comment::cd).collect_vec()).collect_vec();
-    let (found, expected): (Vec<Vec<Cd>>, Vec<Vec<Cd>>) = (cds(pages), cds(expected_pages(&all, &query)));
-    assert_eq!(found, expected);
+    let cds = |page: &Vec<Comment>| page.iter().map(Comment::cd).collect_vec();
+    assert_eq!(pages.iter().map(cds).collect_vec(), expected_pages(&all, &query).iter().map(cds).collect_vec());
     let page = alone.table.page(&query, None).await.unwrap();
     assert!(page.cost.requests > 2, "{:?}", page.cost);
     alone.finish().await;
-}
-
-async fn load_one_by_one(alone: &Alone, comments: &[Comment]) {
-    for comment in comments {
-        alone.table.insert(comment, KeepCounters::No).await.unwrap();
-    }
 }

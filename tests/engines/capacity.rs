@@ -1,9 +1,9 @@
 //! The cost of calls. Cost figures in this project come from the rules, not from an engine.
 
-use aws_sdk_dynamodb::types::{ConsumedCapacity, PutRequest, ReturnConsumedCapacity, WriteRequest};
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use itertools::Itertools;
 
-use super::{Item, Under, indexed, key, s, with_text};
+use super::{Item, Under, indexed, key, put_request, with_text};
 
 /// Units of the table, and units of its index.
 fn units(consumed: Option<&ConsumedCapacity>) -> (f64, f64) {
@@ -30,10 +30,7 @@ async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() 
     assert_eq!(put_units(&under, item("2")).await, (2.0, 4.0));
     assert_eq!(put_units(&under, with_text(key("b", "1"), 10)).await, (1.0, 0.0));
 
-    let put = |number: usize| {
-        let item = with_text(indexed(&format!("c{number}"), "1", "1"), 1_500);
-        WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
-    };
+    let put = |number: usize| put_request(with_text(indexed(&format!("c{number}"), "1", "1"), 1_500));
     let batch = under.client().batch_write_item().request_items(under.name(), (0..3).map(put).collect_vec());
     let answer = batch.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
     assert_eq!(units(answer.consumed_capacity().first()), (6.0, 6.0));
@@ -46,8 +43,7 @@ async fn a_page_costs_half_a_unit_for_each_4_kb_of_the_index() {
     for number in 0..20 {
         under.put(with_text(indexed(&format!("a{number}"), "F", &format!("c{number}")), 500)).await.unwrap();
     }
-    let query = under.client().query().table_name(under.name()).index_name("gsi").limit(20);
-    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
+    let query = under.query_index("F").limit(20);
     let answer = query.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.unwrap();
     assert_eq!(units(answer.consumed_capacity()), (0.0, 1.5), "20 items of some 515 bytes");
     under.finish().await;

@@ -1,9 +1,9 @@
 //! Keys, values and limits.
 
-use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, TimeToLiveSpecification, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, TimeToLiveSpecification};
 use itertools::Itertools;
 
-use super::{Under, code, indexed, invalid, key, s, with_text};
+use super::{Under, code, delete_request, indexed, invalid, key, put_request, s, with_text};
 
 #[tokio::test]
 async fn keys_are_not_empty_and_have_limits() {
@@ -66,19 +66,13 @@ async fn sort_keys_are_ordered_by_bytes_and_numbers_are_normalised() {
 #[tokio::test]
 async fn a_batch_names_no_key_twice_and_has_25_writes_at_most() {
     let under = Under::start().await;
-    let put = |number: usize| {
-        let put = PutRequest::builder().set_item(Some(key(&format!("a{number}"), "1"))).build().unwrap();
-        WriteRequest::builder().put_request(put).build()
-    };
-    let delete = DeleteRequest::builder().set_key(Some(key("a0", "1"))).build().unwrap();
-    let delete = WriteRequest::builder().delete_request(delete).build();
+    let put = |number: usize| put_request(key(&format!("a{number}"), "1"));
     for (writes, expected) in [
         ((0..25).map(put).collect_vec(), Ok(())),
         ((0..26).map(put).collect_vec(), invalid()),
-        (vec![put(0), delete], invalid()),
+        (vec![put(0), delete_request(key("a0", "1"))], invalid()),
     ] {
-        let sent = under.client().batch_write_item().request_items(under.name(), writes).send().await;
-        assert_eq!(code(sent).map(drop), expected);
+        assert_eq!(under.write_batch(writes).await, expected);
     }
     under.finish().await;
 }

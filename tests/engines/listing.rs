@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 
-use super::{Under, code, indexed, invalid, s, with_text};
+use super::{Under, code, indexed, invalid, with_text};
 
 /// Ten items under one key of the index, in order.
 async fn start() -> Under {
@@ -13,23 +13,18 @@ async fn start() -> Under {
     under
 }
 
-/// The items of a query, and the key from which it would continue.
-async fn query(
-    under: &Under,
-    forward: bool,
-    limit: Option<i32>,
-    start: Option<(&str, &str, &str)>,
-) -> Result<(Vec<String>, Option<String>), String> {
-    let query = under.client().query().table_name(under.name()).index_name("gsi");
-    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
-    let query = query.scan_index_forward(forward).set_limit(limit);
+/// The items of a query, and the key from which it would continue; or the code of its error.
+type Found = Result<(Vec<String>, Option<String>), String>;
+
+async fn query(under: &Under, forward: bool, limit: Option<i32>, start: Option<(&str, &str, &str)>) -> Found {
+    let query = under.query_index("F").scan_index_forward(forward).set_limit(limit);
     let query = query.set_exclusive_start_key(start.map(|(pk, sk, cd)| indexed(pk, sk, cd)));
     let answer = code(query.send().await)?;
     let pk = |item: &super::Item| item["pk"].as_s().unwrap().clone();
     Ok((answer.items().iter().map(pk).collect(), answer.last_evaluated_key().map(pk)))
 }
 
-fn found(ids: &[&str], last: Option<&str>) -> Result<(Vec<String>, Option<String>), String> {
+fn found(ids: &[&str], last: Option<&str>) -> Found {
     Ok((ids.iter().map(|id| (*id).to_owned()).collect(), last.map(str::to_owned)))
 }
 
@@ -90,8 +85,6 @@ async fn an_answer_ends_at_a_megabyte() {
 #[tokio::test]
 async fn the_index_is_never_read_strongly_consistent() {
     let under = start().await;
-    let query = under.client().query().table_name(under.name()).index_name("gsi").consistent_read(true);
-    let query = query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s("F"));
-    assert_eq!(code(query.send().await).map(drop), invalid());
+    assert_eq!(code(under.query_index("F").consistent_read(true).send().await).map(drop), invalid());
     under.finish().await;
 }

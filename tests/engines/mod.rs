@@ -15,7 +15,8 @@ use std::fmt::Debug;
 use aws_sdk_dynamodb::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
-    types::{AttributeValue, Put, TransactWriteItem},
+    operation::query::builders::QueryFluentBuilder,
+    types::{AttributeValue, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest},
 };
 use table::Table;
 
@@ -58,7 +59,7 @@ impl Under {
             EngineKind::Embedded => embedded,
             EngineKind::DynamoDbLocal => dynamodb_local,
         };
-        assert_eq!(found, expected, "{kind:?} does otherwise now: docs/engines.md is to be put right");
+        assert_eq!(found, expected, "{kind:?} has changed: correct docs/engines.md");
     }
 
     /// Puts an item; returns the error code if it is refused.
@@ -72,9 +73,34 @@ impl Under {
         TransactWriteItem::builder().put(put).build()
     }
 
+    /// Deletes an item, which may be absent.
+    async fn delete(&self, pk: &str) {
+        let delete = self.client().delete_item().table_name(self.name());
+        delete.set_key(Some(key(pk, "1"))).send().await.unwrap();
+    }
+
+    /// Makes several writes in one call.
+    async fn write_batch(&self, writes: Vec<WriteRequest>) -> Result<(), String> {
+        code(self.client().batch_write_item().request_items(self.name(), writes).send().await).map(drop)
+    }
+
+    /// A query of the items under one key of the index.
+    fn query_index(&self, sk: &str) -> QueryFluentBuilder {
+        let query = self.client().query().table_name(self.name()).index_name("gsi");
+        query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s(sk))
+    }
+
     async fn finish(self) {
         self.engine.stop(&self.table).await;
     }
+}
+
+fn put_request(item: Item) -> WriteRequest {
+    WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+}
+
+fn delete_request(key: Item) -> WriteRequest {
+    WriteRequest::builder().delete_request(DeleteRequest::builder().set_key(Some(key)).build().unwrap()).build()
 }
 
 fn s(text: &str) -> AttributeValue {

@@ -1,9 +1,9 @@
 //! The sparse index `primaries`: it holds the items that have both of its keys, and costs nothing for others.
 
-use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, ReturnConsumedCapacity, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity};
 use itertools::Itertools;
 
-use super::{Item, Under, indexed, invalid, key, s, with_text};
+use super::{Item, Under, indexed, invalid, key, put_request, s, with_text};
 use crate::fixture::invariants::{entries, text};
 
 fn listed(pk: &str, shard: Option<&str>, pcd: Option<&str>) -> Item {
@@ -24,12 +24,8 @@ async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
     under.put(listed("put", Some("07"), Some("p#1"))).await.unwrap();
     under.put(listed("without-shard", None, Some("p#1"))).await.unwrap();
     under.put(listed("without-pcd", Some("07"), None)).await.unwrap();
-    let put = |pk: &str| {
-        let put = PutRequest::builder().set_item(Some(listed(pk, Some("07"), Some("p#1")))).build().unwrap();
-        WriteRequest::builder().put_request(put).build()
-    };
-    let batch = under.client().batch_write_item().request_items(under.name(), vec![put("batch-1"), put("batch-2")]);
-    batch.send().await.unwrap();
+    let batch = ["batch-1", "batch-2"].map(|pk| put_request(listed(pk, Some("07"), Some("p#1"))));
+    under.write_batch(batch.into()).await.unwrap();
     let actions = ["transaction-1", "transaction-2"].map(|pk| {
         let item = listed(pk, Some("08"), Some("p#1"));
         under.put_action(item, Some("attribute_not_exists(pk)"))
@@ -44,8 +40,7 @@ async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
     update("SET #shard = :s").expression_attribute_values(":s", s("09")).send().await.unwrap();
     assert!(held(&under).await.contains(&"without-shard".to_owned()));
     update("REMOVE #shard").send().await.unwrap();
-    let delete = under.client().delete_item().table_name(under.name());
-    delete.set_key(Some(key("put", "1"))).send().await.unwrap();
+    under.delete("put").await;
     assert_eq!(held(&under).await, ["batch-1", "batch-2", "transaction-1", "transaction-2"]);
     // A key of the index is a text that is not empty.
     let mut number = listed("number", None, Some("p#1"));

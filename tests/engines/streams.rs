@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, StreamSpecification, WriteRequest};
+use aws_sdk_dynamodb::types::StreamSpecification;
 use aws_sdk_dynamodbstreams::types::{Record, Shard, ShardIteratorType};
 use functions::{Quarantine, invocation::batch_response};
 use futures_util::FutureExt;
@@ -11,7 +11,7 @@ use local_stack::event_source_mapping::{EventSourceMapping, Handler};
 use process::now;
 use tokio::time::Instant;
 
-use super::{Under, code, indexed, invalid, key, with_text};
+use super::{Under, code, delete_request, indexed, invalid, key, put_request, with_text};
 use crate::fixture::{
     WAIT_MAX,
     engine::{self, EngineKind},
@@ -43,11 +43,7 @@ async fn a_write_that_changes_nothing_leaves_no_record() {
     under.put(item.clone()).await.unwrap();
     under.put(item.clone()).await.unwrap();
     under.client().transact_write_items().transact_items(under.put_action(item.clone(), None)).send().await.unwrap();
-    let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
-    let delete = DeleteRequest::builder().set_key(Some(key("nowhere", "1"))).build().unwrap();
-    let batch =
-        vec![WriteRequest::builder().put_request(put).build(), WriteRequest::builder().delete_request(delete).build()];
-    under.client().batch_write_item().request_items(under.name(), batch).send().await.unwrap();
+    under.write_batch(vec![put_request(item), delete_request(key("nowhere", "1"))]).await.unwrap();
     let records = under.stream.every_record().await;
     under.expect(names(&records), vec!["INSERT", "MODIFY", "MODIFY", "MODIFY"], vec!["INSERT"]);
     under.finish().await;
@@ -59,8 +55,7 @@ async fn records_stand_in_the_order_of_the_changes_with_both_images() {
     for bytes in [1_000, 500] {
         under.put(with_text(indexed("a", "1", "c"), bytes)).await.unwrap();
     }
-    let delete = under.client().delete_item().table_name(under.name()).set_key(Some(key("a", "1")));
-    delete.send().await.unwrap();
+    under.delete("a").await;
     let pks = ["x5", "x3", "x9", "x1"];
     let actions = pks.iter().map(|pk| under.put_action(key(pk, "1"), None)).collect_vec();
     under.client().transact_write_items().set_transact_items(Some(actions)).send().await.unwrap();
@@ -68,14 +63,10 @@ async fn records_stand_in_the_order_of_the_changes_with_both_images() {
     let records = under.stream.every_record().await;
     assert_eq!(names(&records)[..3], ["INSERT", "MODIFY", "REMOVE"]);
     let changes = records.iter().map(|record| record.dynamodb.as_ref().unwrap()).collect_vec();
-    assert_eq!(
-        changes.iter().map(|c| (c.old_image.is_some(), c.new_image.is_some())).take(3).collect_vec(),
-        [(false, true), (true, true), (true, false)]
-    );
-    let pk = |change: &&&aws_sdk_dynamodbstreams::types::StreamRecord| {
-        change.keys.as_ref().unwrap()["pk"].as_s().unwrap().clone()
-    };
-    assert_eq!(changes[3..].iter().map(|change| pk(&change)).collect_vec(), pks);
+    let images = changes.iter().map(|change| (change.old_image.is_some(), change.new_image.is_some()));
+    assert_eq!(images.take(3).collect_vec(), [(false, true), (true, true), (true, false)]);
+    let last = changes[3..].iter().map(|change| change.keys.as_ref().unwrap()["pk"].as_s().unwrap());
+    assert_eq!(last.collect_vec(), pks);
     // Sequence numbers have 21 digits, DynamoDB's minimum. Numbers here all have the same length.
     let numbers = changes.iter().map(|change| change.sequence_number.clone().unwrap()).collect_vec();
     assert!(numbers.iter().all(|number| number.len() == 21), "{numbers:?}");

@@ -58,6 +58,13 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// The first two thirds of a compressed file.
+fn cut_off_gzip(content: &str) -> Vec<u8> {
+    let mut compressed = gzip(content.as_bytes());
+    compressed.truncate(compressed.len() * 2 / 3);
+    compressed
+}
+
 /// Everything that a table holds, in a fixed order.
 async fn all_items(stores: &Stores) -> Vec<String> {
     let items = invariants::all_items(&stores.table).await;
@@ -86,10 +93,8 @@ async fn the_same_file_again_changes_nothing() {
     let kept = Contents::read(&stores.table).await.comments();
     for comment in &comments {
         let found = kept.iter().find(|kept| kept.id == comment.id).unwrap();
-        assert_eq!(
-            (&found.product, found.created_at, &found.text),
-            (&comment.product, comment.created_at, &comment.text)
-        );
+        assert_eq!((&found.product, found.created_at), (&comment.product, comment.created_at));
+        assert_eq!(found.text, comment.text);
     }
     stores.finish().await;
 }
@@ -171,13 +176,12 @@ async fn a_second_product_for_one_id_is_refused_and_a_differing_comment_is_kept(
 async fn a_truncated_file_keeps_what_was_read_and_can_be_imported_again() {
     let stores = Stores::start().await;
     let content = lines(&some_reviews(120));
-    let compressed = gzip(content.as_bytes());
-    let error = import_bytes(&stores, &compressed[..compressed.len() * 2 / 3]).await.unwrap_err();
+    let error = import_bytes(&stores, &cut_off_gzip(&content)).await.unwrap_err();
     assert!(matches!(error.reason, ImportError::Source(SourceError::BrokenGzip { .. })), "{error:?}");
     let kept = u64::try_from(Contents::read(&stores.table).await.primary.len()).unwrap();
     assert!((1..120).contains(&kept), "{kept}");
     assert_eq!((error.report.created, error.report.bad), (kept, 0), "{error:?}");
-    let report = import_bytes(&stores, &compressed).await.unwrap();
+    let report = import_bytes(&stores, &gzip(content.as_bytes())).await.unwrap();
     assert_eq!((report.created, report.unchanged, report.bad), (120 - kept, kept, 0), "{report:?}");
     stores.finish().await;
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use table::NewComment;
 use tempfile::TempDir;
 
-use super::{gzip, line, lines, some_reviews};
+use super::{cut_off_gzip, line, lines, some_reviews};
 use crate::fixture::{
     folder_in_memory,
     gate::{self, Gate},
@@ -74,8 +74,7 @@ async fn a_json_array_gets_a_message_that_names_json_lines() {
 
 #[tokio::test]
 async fn a_broken_gzip_file_is_named_with_the_counts_so_far() {
-    let compressed = gzip(lines(&some_reviews(120)).as_bytes());
-    let (code, stdout, stderr, there) = imported(&compressed[..compressed.len() * 2 / 3]).await;
+    let (code, stdout, stderr, there) = imported(cut_off_gzip(&lines(&some_reviews(120)))).await;
     assert_eq!(code, 1, "{stdout}{stderr}");
     assert!((1..120).contains(&there) && stdout.contains(&format!("comments: {there} new, 0 unchanged")), "{stdout}");
     assert!(stderr.contains(&format!("broken or cut off after line {there} ")), "{stderr}");
@@ -141,8 +140,7 @@ async fn an_import_that_is_interrupted_twice_ends_at_once() {
 #[tokio::test]
 async fn a_stack_is_not_ready_after_an_import_that_ended_early() {
     let folder = folder_in_memory();
-    let compressed = gzip(lines(&some_reviews(120)).as_bytes());
-    let path = write(&folder, "comments", &compressed[..compressed.len() * 2 / 3]);
+    let path = write(&folder, "comments", cut_off_gzip(&lines(&some_reviews(120))));
     let up = ["--repair-every", "0", "--import", path.to_str().unwrap()];
     let ended = pagemark::up_after("", &up).await.end().await;
     let (stdout, stderr) = (&ended.stdout, &ended.stderr);

@@ -1,11 +1,10 @@
 //! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
 
 use local_stack::stack::StackSettings;
-use model::CommentText;
 use serde_json::{Value, json};
 use table::NewComment;
 
-use super::{comment, start, structured_data::HOSTILE, three_pages};
+use super::{comment, start, structured_data::HOSTILE, three_pages, with_text};
 use crate::fixture::{
     browser,
     http::{WRITE_TOKEN, page_path},
@@ -23,11 +22,6 @@ const RIGHT_TO_LEFT: [(&str, &str); 4] = [
     ("yi", "אַ גוטער פּראָדוקט"),
 ];
 
-fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
-    comment.text = CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap();
-    comment
-}
-
 fn comments() -> Vec<NewComment> {
     let mut comments = three_pages("a/b");
     // 600 comments in 12 languages: enough for a page bar with gaps, and for languages on demand.
@@ -38,12 +32,8 @@ fn comments() -> Vec<NewComment> {
         comments.push(comment("espresso machine", language, at as u64 % 5 + 1, number));
     }
     for (number, (language, body)) in (0..).zip(RIGHT_TO_LEFT) {
-        comments.push(with_text(
-            comment("right to left", language, 4, number),
-            body.lines().next().unwrap(),
-            body,
-            "דנה (Dana)",
-        ));
+        let title = body.lines().next().unwrap();
+        comments.push(with_text(comment("right to left", language, 4, number), title, body, "דנה (Dana)"));
     }
     let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(200)];
     let tall = [format!("a{}b", "\n".repeat(9_997)), "a\n".repeat(5_000), "の".repeat(10_000)];

@@ -91,24 +91,18 @@ async fn an_invalid_form_is_shown_again_with_the_input_and_the_reason() {
         ("token", "guessed", 401, "This is not the write token"),
     ] {
         let typed = [("author", "\"><b>Ann</b>"), (field, value)];
-        let answer = send(&http, &fields(&typed)).await;
-        assert_eq!(answer.status, status, "{answer:?}");
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
-        assert!(!answer.body.contains(WRITE_TOKEN), "the token is not repeated");
-        let document = scraper::Html::parse_document(&answer.body);
-        let one = |selector: &str| {
-            let selector = scraper::Selector::parse(selector).unwrap();
-            document.select(&selector).next().unwrap_or_else(|| panic!("no {selector:?}: {}", answer.body))
-        };
-        let problem: String = one("[role=alert]").text().collect();
+        let page = Page::of(send(&http, &fields(&typed)).await, status);
+        assert_eq!(page.answer.header("cache-control"), Some("no-store"));
+        assert!(!page.answer.body.contains(WRITE_TOKEN), "the token is not repeated");
+        let problem = page.text("[role=alert]");
         assert!(problem.contains(reason), "{field}: {problem}");
-        assert_eq!(one("[name=author]").attr("value"), Some("\"><b>Ann</b>"));
+        assert_eq!(page.one("[name=author]").attr("value"), Some("\"><b>Ann</b>"));
         if field != "rating" {
-            assert_eq!(one("[aria-invalid]").attr("name"), Some(field));
-            assert!(one("[name=rating][value='4']").attr("checked").is_some());
+            assert_eq!(page.one("[aria-invalid]").attr("name"), Some(field));
+            assert!(page.one("[name=rating][value='4']").attr("checked").is_some());
         }
         if field != "body" {
-            assert_eq!(one("textarea").text().collect::<String>(), "One\ntwo");
+            assert_eq!(page.one("textarea").text().collect::<String>(), "One\ntwo");
         }
     }
     assert_eq!(total(&mut running).await, 0);
@@ -126,14 +120,8 @@ async fn the_longest_text_is_accepted_and_one_that_is_too_long_is_kept_in_the_fo
     assert_eq!(total(&mut running).await, 2);
 
     let shown = async |body: &str, status: u16| {
-        let answer = send(&http, &fields(&[("body", body)])).await;
-        assert_eq!(answer.status, status, "{:.200}", answer.body);
-        let document = scraper::Html::parse_document(&answer.body);
-        let text = |selector: &str| {
-            let selector = scraper::Selector::parse(selector).unwrap();
-            document.select(&selector).next().unwrap().text().collect::<String>()
-        };
-        (text("[role=alert]"), text("textarea"))
+        let page = Page::of(send(&http, &fields(&[("body", body)])).await, status);
+        (page.text("[role=alert]"), page.one("textarea").text().collect::<String>())
     };
     for long in ["の".repeat(10_001), "の".repeat(40_000), "😀".repeat(60_000)] {
         let (reason, typed) = shown(&long, 400).await;

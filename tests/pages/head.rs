@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use api::Indexable;
-use scraper::Selector;
 
-use super::{SITE, comment, html::Page, site_settings, start, three_pages};
+use super::{
+    SITE, comment,
+    html::{Page, inside, text_of},
+    site_settings, start, three_pages,
+};
 
 #[tokio::test]
 async fn each_page_has_its_own_title_description_and_neighbours() {
@@ -34,14 +37,9 @@ async fn each_page_has_its_own_title_description_and_neighbours() {
         assert_eq!(page.attribute("link[rel=next]", "href"), next);
         assert_eq!(page.attribute("a[rel=prev]", "href"), prev);
         assert_eq!(page.attribute("a[rel=next]", "href"), next);
-        let links = [
-            ("canonical", Some(url(number))),
-            ("first", Some(url(1))),
-            ("prev", prev),
-            ("next", next),
-            ("last", Some(url(3))),
-        ];
-        let links = links.into_iter().filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
+        let own = [("canonical", Some(url(number))), ("first", Some(url(1))), ("prev", prev), ("next", next)];
+        let links = own.into_iter().chain([("last", Some(url(3)))]);
+        let links = links.filter_map(|(rel, path)| Some((rel.to_owned(), format!("{SITE}{}", path?))));
         assert_eq!(page.link_header(), links.collect::<Vec<_>>());
         // HEAD is GET without the body.
         let head = http.send(hyper::Method::HEAD, &url(number), &[], b"").await;
@@ -66,7 +64,7 @@ async fn the_filter_is_in_title_and_heading_and_can_be_removed() {
     assert_eq!(page.text("h1"), "Comments on p, in English, rated 1 or 5");
     assert_eq!(page.text("main h2"), "12 comments in English, rated 1 or 5, newest first");
     let chips: Vec<(String, &str)> =
-        page.all(".chips a").into_iter().map(|chip| (super::html::text_of(chip), chip.attr("href").unwrap())).collect();
+        page.all(".chips a").into_iter().map(|chip| (text_of(chip), chip.attr("href").unwrap())).collect();
     let expected = [
         ("Remove Language: English ×", "/product/p/comments/~/1.5"),
         ("Remove Rating: 1 or 5 ×", "/product/p/comments/en"),
@@ -86,7 +84,7 @@ async fn the_count_beside_a_filter_equals_the_count_on_its_page() {
         let links = page.all(&format!(".languages a{ratings}"));
         assert_eq!(links.len(), if ratings.is_empty() { 3 } else { 8 }, "{filter}");
         for link in links {
-            let count = link.select(&Selector::parse(".count").unwrap()).next().map(super::html::text_of).unwrap();
+            let count = text_of(inside(link, ".count")[0]);
             let leads_to = Page::get(&running.http, link.attr("href").unwrap(), 200).await;
             assert!(leads_to.text("main h2").starts_with(&count), "{filter}: {count}, {}", leads_to.text("main h2"));
         }
@@ -111,10 +109,9 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         assert_eq!(page.text("main h2"), format!("45 comments, page {number} of 3: {from} to {to}, oldest first"));
         let description = page.attribute("meta[name=description]", "content").unwrap();
         assert!(description.contains(&format!("Comments {from} to {to} of 45, oldest first: ")), "{description}");
-        let on_the_way = page.all(".filters a, .chips a, .pages a");
+        let on_the_way = page.links(".filters a, .chips a, .pages a");
         assert!(on_the_way.len() > 10, "{}", page.answer.body);
-        for link in on_the_way {
-            let href = link.attr("href").unwrap();
+        for href in on_the_way {
             assert!(href.contains("?order=oldest"), "{href}");
             assert_eq!(http.get(href).await.status, 200, "{href}");
         }
@@ -135,14 +132,11 @@ async fn a_link_leads_to_the_other_order_and_back_with_the_same_filter() {
     for (filter, is_indexed) in [("", true), ("/en", true), ("/en/1.5", false)] {
         let newest = Page::get(&running.http, &format!("/product/p/comments{filter}"), 200).await;
         let there = newest.one(".order a");
-        assert_eq!(
-            (there.attr("rel"), super::html::text_of(there).as_str()),
-            (Some("nofollow"), "Show the oldest first")
-        );
+        assert_eq!((there.attr("rel"), text_of(there).as_str()), (Some("nofollow"), "Show the oldest first"));
         let oldest = Page::get(&running.http, there.attr("href").unwrap(), 200).await;
         assert_eq!(oldest.canonical().unwrap(), format!("{SITE}/product/p/comments{filter}?order=oldest"));
         let back = oldest.one(".order a");
-        assert_eq!(super::html::text_of(back), "Show the newest first");
+        assert_eq!(text_of(back), "Show the newest first");
         assert_eq!(back.attr("href").unwrap(), format!("/product/p/comments{filter}"));
         assert_eq!(back.attr("rel").is_none(), is_indexed, "{filter}");
     }

@@ -15,17 +15,26 @@ pub(super) struct Page {
 impl Page {
     /// The page at an address, after a check of its status.
     pub(super) async fn get(http: &Http, target: &str, status: u16) -> Self {
-        let answer = http.get(target).await;
+        Self::of(http.get(target).await, status)
+    }
+
+    /// The page in an answer, after a check of its status.
+    pub(super) fn of(answer: Answer, status: u16) -> Self {
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{answer:?}");
         let document = Html::parse_document(&answer.body);
-        assert!(document.errors.is_empty(), "{target}: {:?}", document.errors);
+        assert!(document.errors.is_empty(), "{}: {:?}", answer.request, document.errors);
         Self { answer, document }
     }
 
     pub(super) fn all(&self, selector: &str) -> Vec<ElementRef<'_>> {
         let selector = Selector::parse(selector).unwrap();
         self.document.select(&selector).collect()
+    }
+
+    /// The addresses to which the selected links lead.
+    pub(super) fn links(&self, selector: &str) -> Vec<&str> {
+        self.all(selector).into_iter().map(|link| link.attr("href").unwrap()).collect()
     }
 
     /// The only element that matches the selector.
@@ -75,4 +84,9 @@ impl Page {
 /// The text of an element.
 pub(super) fn text_of(element: ElementRef<'_>) -> String {
     element.text().collect::<String>().split_whitespace().join(" ")
+}
+
+/// The elements inside another one that match the selector.
+pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<ElementRef<'page>> {
+    element.select(&Selector::parse(selector).unwrap()).collect()
 }

@@ -49,6 +49,12 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
     }
 }
 
+/// A comment with this text.
+fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
+    comment.text = CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap();
+    comment
+}
+
 /// 45 comments on `product`: three pages; 30 in English, 15 in German; ratings 1 to 5, nine each.
 fn three_pages(product: &str) -> Vec<NewComment> {
     let of = |number: i64| {

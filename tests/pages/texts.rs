@@ -4,7 +4,11 @@ use itertools::Itertools;
 use model::CommentText;
 use table::NewComment;
 
-use super::{comment, html::Page, site_settings, start};
+use super::{
+    comment,
+    html::{Page, inside},
+    site_settings, start,
+};
 
 fn with_body(number: i64, body: &str) -> NewComment {
     let mut comment = comment("p", "en", 5, number);
@@ -25,19 +29,17 @@ async fn a_long_text_is_folded_and_completely_on_the_page() {
     // The newest comes first.
     let shown = |number: usize| {
         let article = page.all("article").remove(3 - number);
-        let texts =
-            article.select(&scraper::Selector::parse(".text").unwrap()).map(|text| text.text().collect()).collect();
-        let details = article.select(&scraper::Selector::parse("details:not([open]) > .text").unwrap()).count();
-        (texts, details)
+        let texts: Vec<String> = inside(article, ".text").iter().map(|text| text.text().collect()).collect();
+        (texts, inside(article, "details:not([open]) > .text").len())
     };
-    let (texts, folded): (Vec<String>, _) = shown(1);
+    let (texts, folded) = shown(1);
     assert_eq!((texts.len(), folded), (2, 1));
     assert!((1_400..=1_500).contains(&texts[0].chars().count()), "{}", texts[0]);
     assert_eq!(texts.concat(), words, "nothing is lost");
-    let (texts, folded): (Vec<String>, _) = shown(2);
+    let (texts, folded) = shown(2);
     assert_eq!((texts[0].lines().count(), folded), (20, 1));
     assert_eq!(texts.iter().map(|text| text.lines().count()).sum::<usize>(), 2_000);
-    let (texts, folded): (Vec<String>, _) = shown(3);
+    let (texts, folded) = shown(3);
     assert_eq!((texts, folded), (vec!["a\n\n\nb".to_owned()], 0));
     running.finish().await;
 }

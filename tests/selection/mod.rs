@@ -22,9 +22,12 @@ use rand::{
 };
 
 use self::shapes::{Product, SHAPES};
-use crate::fixture::{
-    data,
-    redis_server::{self, OwnRedis, TABLE_ID, make_ready},
+use crate::{
+    fixture::{
+        data,
+        redis_server::{self, OwnRedis, TABLE_ID, make_ready},
+    },
+    ordering::Listed,
 };
 
 /// Requests in parallel. They share one connection, so this hides the round trips.
@@ -219,7 +222,7 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
         assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
     }
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
-    for shapes::Indexed { placement, .. } in &product.comments {
+    for Listed { placement, .. } in &product.comments {
         let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));
         *by_language.entry(&placement.language).or_default() += u64::from(is_wanted);
     }
@@ -254,11 +257,10 @@ async fn stats_of_a_product_in_very_many_languages_count_only_some() {
     let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
         let cd = Cd { created_at: now(), id: data::comment_id(&format!("c{number}")) };
         let placement = data::placement(&id, &format!("x-{number:04}"), 1 + number as u64 % 5);
-        shapes::Indexed { cd, placement }
+        Listed { cd, placement }
     });
     let product = Product { shape: "one a language", id: id.clone(), comments: comments.collect() };
-    let edit =
-        |comment: &shapes::Indexed| data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at);
+    let edit = |comment: &Listed| data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at);
     index.apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>()).await.unwrap();
     for ratings in [None, Some("2"), Some("1.3.5")] {
         for language in [None, Some("x-0001"), Some("x-0599")] {

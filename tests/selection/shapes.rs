@@ -1,22 +1,16 @@
 //! Spreads of creation times that make the selection of a rank hard.
 
-use crate::fixture::data;
-use model::{Cd, CommentId, Filter, Order, Placement, ProductId, Timestamp};
+use model::{Cd, CommentId, Filter, Order, ProductId, Timestamp};
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
-/// A comment in the form of the page index.
-#[derive(Debug, Clone)]
-pub(crate) struct Indexed {
-    pub(super) cd: Cd,
-    pub(super) placement: Placement,
-}
+use crate::{fixture::data, ordering::Listed};
 
 /// A product with its comments, unordered.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
     pub(super) shape: &'static str,
     pub(super) id: ProductId,
-    pub(super) comments: Vec<Indexed>,
+    pub(super) comments: Vec<Listed>,
 }
 
 impl Product {
@@ -110,7 +104,7 @@ pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng)
     let comments = made.iter().zip(similar_ids(made.len(), random)).map(|((rating, ms), comment_id)| {
         let language = if random.random_range(0..3) == 0 { "pt-BR" } else { "en" };
         let placement = data::placement(&id, language, *rating);
-        Indexed { cd: Cd { created_at: data::at_ms(*ms), id: comment_id }, placement }
+        Listed { cd: Cd { created_at: data::at_ms(*ms), id: comment_id }, placement }
     });
     Product { shape: shape.0, comments: comments.collect(), id }
 }

@@ -1,4 +1,4 @@
-"""Creates the stack of a template in a simulation of AWS, and prints what is there then as JSON.
+"""Creates the stack of a template in a simulation of AWS, and prints the result as JSON.
 
 The simulation (moto) knows no SAM, so the template is translated first, by the library that CloudFormation itself uses. Types
 that the simulation cannot create are named in the output. It ignores the table's TTL and its point-in-time recovery.
@@ -28,8 +28,8 @@ class NoManagedPolicies:
         return {}
 
 
-def stack_on_a_table_that_is_there(plain, parameters):
-    """A second stack, on a table that was restored: what of it is about the table."""
+def stack_on_an_existing_table(plain, parameters):
+    """Creates a second stack on a restored table. Returns what concerns the table."""
     dynamodb, stacks, functions = (boto3.client(name) for name in ("dynamodb", "cloudformation", "lambda"))
     restored = dynamodb.create_table(
         TableName="restored",
@@ -39,9 +39,7 @@ def stack_on_a_table_that_is_there(plain, parameters):
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )["TableDescription"]
     parameters = {**parameters, "TableName": "restored", "TableStreamArn": restored["LatestStreamArn"]}
-    create(stacks, "restored", plain, parameters)
-    resources = stacks.list_stack_resources(StackName="restored")["StackResourceSummaries"]
-    ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+    ids = create(stacks, "restored", plain, parameters)
     return {
         "ids": ids,
         "stream": restored["LatestStreamArn"],
@@ -57,12 +55,12 @@ def stack_on_a_table_that_is_there(plain, parameters):
 
 
 def document(policy):
-    """A policy that the simulation made of a template: it tells it as Python writes it."""
+    """The content of a policy. The simulation gives a policy of a template as the text of a Python value."""
     return ast.literal_eval(policy) if isinstance(policy, str) else policy
 
 
 def actions_named(template):
-    """By role, the actions that the template itself names: SAM calls a function's role after it."""
+    """The actions that the template itself names, by role. SAM names a function's role after the function."""
     named = {}
     for name, resource in template["Resources"].items():
         role = name + "Role" if resource["Type"] == "AWS::Serverless::Function" else name
@@ -73,13 +71,16 @@ def actions_named(template):
     return {role: sorted(actions) for role, actions in named.items()}
 
 
-def create(stacks, name, plain, parameters):
+def create(stacks, stack, plain, parameters):
+    """Creates a stack. Returns the id of each resource."""
     stacks.create_stack(
-        StackName=name,
+        StackName=stack,
         TemplateBody=json.dumps(plain),
         Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
         Capabilities=["CAPABILITY_IAM"],
     )
+    resources = stacks.list_stack_resources(StackName=stack)["StackResourceSummaries"]
+    return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
 
 
 def created(template):
@@ -93,21 +94,16 @@ def created(template):
             resource["Properties"]["CodeUri"] = f"s3://{code}/{key}"
     named = actions_named(template)
     certificate = boto3.client("acm").request_certificate(DomainName="comments.example.com")["CertificateArn"]
-    parameters = {
-        "PublicUrl": "https://comments.example.com",
-        "CertificateArn": certificate,
-        "ApiImage": "pagemark-api:1",
-    }
+    site = "https://comments.example.com"
+    parameters = {"PublicUrl": site, "CertificateArn": certificate, "ApiImage": "pagemark-api:1"}
     plain = transform(template, parameters, NoManagedPolicies())
-    # The simulation has no Redis whose address it could tell.
+    # The simulation has no Redis, and so no address of one.
     text = json.dumps(plain).replace("${Redis.ConfigurationEndPoint.Address}", "redis.example.com")
     plain = json.loads(text.replace("${Redis.ConfigurationEndPoint.Port}", "6379"))
     stacks = boto3.client("cloudformation")
-    create(stacks, "pagemark", plain, parameters)
-    resources = stacks.list_stack_resources(StackName="pagemark")["StackResourceSummaries"]
-    ids = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+    ids = create(stacks, "pagemark", plain, parameters)
     dynamodb, functions, iam, events = (boto3.client(name) for name in ("dynamodb", "lambda", "iam", "events"))
-    told = {
+    report = {
         "status": stacks.describe_stacks(StackName="pagemark")["Stacks"][0]["StackStatus"],
         "ids": ids,
         "left_out": sorted({r["Type"] for name, r in plain["Resources"].items() if name not in ids and "Condition" not in r}),
@@ -120,7 +116,6 @@ def created(template):
         ],
         "roles": {
             role["RoleName"]: {
-                "trust": role["AssumeRolePolicyDocument"],
                 "policies": [
                     document(iam.get_role_policy(RoleName=role["RoleName"], PolicyName=name)["PolicyDocument"])
                     for name in iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
@@ -136,12 +131,12 @@ def created(template):
             if role["Type"] == "AWS::IAM::Role"
         },
     }
-    return {**told, "on_a_table": stack_on_a_table_that_is_there(plain, parameters)}
+    return {**report, "on_a_table": stack_on_an_existing_table(plain, parameters)}
 
 
 with open(sys.argv[1], encoding="utf-8") as file:
     source = yaml_parse(file.read())
-# The simulation tells on standard output what it does not know.
+# The simulation prints on standard output what it does not support.
 with contextlib.redirect_stdout(io.StringIO()), mock_aws():
-    told = created(source)
-json.dump(told, sys.stdout, default=str)
+    report = created(source)
+json.dump(report, sys.stdout, default=str)
