@@ -14,7 +14,6 @@ use crate::{
     report::{Table, row},
 };
 
-/// The cost of one page in one design.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cost {
     pub(super) read_units: f64,
@@ -29,7 +28,6 @@ pub(super) struct Cost {
     pub(super) address_bytes: u64,
 }
 
-/// The cost of a page in each design.
 pub(super) struct Costs {
     pub(super) ask: Ask,
     pub(super) depth: Depth,

@@ -26,27 +26,24 @@
 
 mod curve;
 mod four_index;
-mod pagemark;
 mod postgres;
-mod published;
 mod race;
 mod result;
 mod sql;
 mod sqlite;
 
-use std::time::Instant;
-
 use anyhow::ensure;
+use futures_util::FutureExt;
 
 use crate::{
     dataset::Dataset,
     listing::{Listing, PAGE_SIZE},
     report::{Figure, Report},
+    statistics::timed,
 };
 use four_index::FourIndex;
-use pagemark::Pagemark;
 use postgres::Postgres;
-use race::{Contestant, Effort, Lane, Walk, race, walk};
+use race::{Contestant, ContestantLatencies, Effort, race};
 use result::{Measured, losses};
 use sql::Way;
 use sqlite::Sqlite;
@@ -72,7 +69,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
         result.figures(&mut figures);
         result.add_to(report);
     }
-    report.table(published::table());
     let about = format!(
         "a product of {comments} comments in pages of {PAGE_SIZE}; counting and walking. The four-index design has the newest \
          {}. {}. SQLite {}",
@@ -82,7 +78,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     );
     report.add("depth, counts", &about, &figures);
     if let Some(losses) = losses(&[&all, &union])? {
-        report.loses("depth", &losses);
+        report.loses(&losses);
     }
     drop(postgres);
     four_index.close().await;
@@ -90,7 +86,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     Ok(())
 }
 
-/// All contestants' stores.
 struct Stores<'stores> {
     dataset: &'stores Dataset,
     postgres: &'stores Postgres,
@@ -99,59 +94,46 @@ struct Stores<'stores> {
 }
 
 impl Stores<'_> {
-    /// All contestants that can jump to any page of a listing.
-    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<Lane>> {
-        let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
-            Box::new(Pagemark::new(self.dataset, listing)),
-            Box::new(self.postgres.caller(listing, Way::Offset).await?),
-            Box::new(self.postgres.caller(listing, Way::Deferred).await?),
-            Box::new(self.postgres.caller(listing, Way::Keyset).await?),
-            Box::new(self.sqlite.caller(listing, Way::Offset)),
-            Box::new(self.sqlite.caller(listing, Way::Deferred)),
-            Box::new(self.sqlite.caller(listing, Way::Keyset)),
+    /// Requests pages from all contestants that can jump to any page of a listing.
+    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<ContestantLatencies>> {
+        let reader = &self.dataset.stores.reader().with_own_connections();
+        let contestants = [
+            Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local()),
+            self.postgres.contestant(listing, Way::Offset).await?,
+            self.postgres.contestant(listing, Way::Deferred).await?,
+            self.postgres.contestant(listing, Way::Keyset).await?,
+            self.sqlite.contestant(listing, Way::Offset),
+            self.sqlite.contestant(listing, Way::Deferred),
+            self.sqlite.contestant(listing, Way::Keyset),
         ];
-        race(listing, &mut contestants, effort).await
+        race(listing, &contestants, effort).await
     }
 
     async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
         let listing = &*self.dataset.all;
-        let lanes = self.race(listing, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing).await?;
-        let mut by_keyset = self.postgres.walker(listing).await?;
-        let walks = vec![
-            walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?,
-            walk(listing, &mut by_keyset, listing.pages(), effort.walk).await?,
-        ];
-        self.measured("depth", "all comments", listing, lanes, walks).await
+        let jumps = self.race(listing, effort).await?;
+        let by_cursor = self.four_index.walk(listing, effort.walk).await?;
+        let walks = vec![by_cursor, self.postgres.walk(listing, effort.walk).await?];
+        let counts_s = self.counts_s(listing).await?;
+        Ok(Measured { name: "depth", of: "all comments", pages: listing.pages(), jumps, walks, counts_s })
     }
 
     async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
         let listing = &**self.dataset.union()?;
-        let lanes = self.race(listing, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing).await?;
-        let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
-        self.measured("depth, three ratings", "three ratings", listing, lanes, walks).await
+        let jumps = self.race(listing, effort).await?;
+        let walks = vec![self.four_index.walk(listing, effort.walk).await?];
+        let (name, of, counts_s) = ("depth, three ratings", "three ratings", self.counts_s(listing).await?);
+        Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s })
     }
 
-    async fn measured(
-        &self,
-        name: &'static str,
-        of: &'static str,
-        listing: &Listing,
-        lanes: Vec<Lane>,
-        walks: Vec<Walk>,
-    ) -> anyhow::Result<Measured> {
-        let began = Instant::now();
-        let by_postgres = self.postgres.count(listing).await?;
-        let postgres_s = began.elapsed().as_secs_f64();
-        let began = Instant::now();
-        let by_sqlite = self.sqlite.count(listing)?;
-        let sqlite_s = began.elapsed().as_secs_f64();
-        let (pages, comments) = (listing.pages(), listing.total());
+    async fn counts_s(&self, listing: &Listing) -> anyhow::Result<[(&'static str, f64); 2]> {
+        let (by_postgres, postgres) = timed(self.postgres.count(listing)).await?;
+        let (by_sqlite, sqlite) = timed(async { self.sqlite.count(listing) }).await?;
+        let comments = listing.total();
         ensure!(
             [by_postgres, by_sqlite] == [comments; 2],
             "{comments} comments are counted as {by_postgres}, {by_sqlite}"
         );
-        Ok(Measured { name, of, pages, lanes, walks, counts_s: [("PostgreSQL", postgres_s), ("SQLite", sqlite_s)] })
+        Ok([("PostgreSQL", postgres.as_secs_f64()), ("SQLite", sqlite.as_secs_f64())])
     }
 }

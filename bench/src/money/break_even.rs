@@ -19,7 +19,6 @@ use super::{
 pub(crate) enum BreakEven {
     /// At any number; at zero page views both may cost the same.
     Always,
-    /// Above this number.
     From(f64),
     /// Below this number: its writes or its storage are cheaper, and its page views dearer.
     Below(f64),

@@ -30,29 +30,12 @@ pub(crate) struct Compared<'compared> {
     pub(crate) workloads: &'compared [Workload],
 }
 
-/// The parts of the report.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Summary {
-    /// "money", "money-month", "break-even", "faster-for-money".
-    pub(crate) tables: Vec<Table>,
-    /// "break-even".
-    pub(crate) plot: Plot,
-    /// A sentence about where ours is dearer; `None` if nowhere.
-    pub(crate) losses: Option<String>,
-}
-
-impl Summary {
-    /// Compares.
-    pub(crate) fn of(compared: &Compared<'_>) -> Self {
-        Self {
-            tables: vec![compared.each(), compared.months(), compared.break_evens(), compared.faster()],
-            plot: compared.plot(),
-            losses: compared.losses(),
-        }
-    }
-}
-
 impl Compared<'_> {
+    /// "money", "money-month", "break-even", "faster-for-money".
+    pub(crate) fn tables(&self) -> [Table; 4] {
+        [self.each(), self.months(), self.break_evens(), self.faster()]
+    }
+
     /// Per million page views, per million writes, per GB-month.
     fn each(&self) -> Table {
         let Prices { region, looked_up, million_read_units, million_write_units, storage_gb_month, .. } = self.prices;
@@ -68,11 +51,8 @@ impl Compared<'_> {
                 5 => "a million page views, any rating".to_owned(),
                 several => format!("a million page views, {several} ratings"),
             };
-            rows.push(
-                self.row(what, |usage| {
-                    MILLION * page_view_usd(of_ratings(usage.page_read_units, ratings), self.prices)
-                }),
-            );
+            let views_usd = |usage: &Usage| page_view_usd(of_ratings(usage.page_read_units, ratings), self.prices);
+            rows.push(self.row(what, |usage| MILLION * views_usd(usage)));
         }
         for kind in Write::VARIANTS {
             rows.push(self.row(format!("a million writes: {kind}, functions included"), |usage| {
@@ -197,7 +177,7 @@ impl Compared<'_> {
     }
 
     /// Dollars for a million writes and their page views of three ratings.
-    fn plot(&self) -> Plot {
+    pub(crate) fn plot(&self) -> Plot {
         let mut series = Vec::new();
         if let Some(workload) = self.workloads.first().filter(|workload| workload.writes() > 0.0) {
             for (scope, about) in [(Scope::Requests, "page views and writes only"), (Scope::AndRedis, "all")] {
@@ -214,17 +194,12 @@ impl Compared<'_> {
             }
         }
         let month = self.workloads.first().map_or("", |workload| workload.name.as_str());
-        Plot {
-            name: "break-even".to_owned(),
-            title: format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})"),
-            x: "page views for each write".to_owned(),
-            y: "US dollars for a million writes".to_owned(),
-            series,
-        }
+        let title = format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})");
+        Plot::new("break-even", title, ["page views for each write", "US dollars for a million writes"], series)
     }
 
-    /// Where ours is dearer in the first month.
-    fn losses(&self) -> Option<String> {
+    /// A sentence about where ours is dearer in the first month; `None` if nowhere.
+    pub(crate) fn losses(&self) -> Option<String> {
         let workload = self.workloads.first()?;
         let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
         let times = |ours: f64, theirs: f64| (ours > theirs && theirs > 0.0).then(|| ours / theirs);
@@ -258,8 +233,8 @@ mod tests {
     use super::*;
     use crate::money::bill::tests::{a_query_a_rating, one_query, workload};
 
-    fn summary(ours: &Usage, theirs: &Usage, workloads: &[Workload]) -> Summary {
-        Summary::of(&Compared { ours, theirs, prices: &Prices::published().unwrap(), workloads })
+    fn compared<R>(ours: &Usage, theirs: &Usage, month: Workload, check: impl Fn(&Compared<'_>) -> R) -> R {
+        check(&Compared { ours, theirs, prices: &Prices::published().unwrap(), workloads: &[month] })
     }
 
     fn line(table: &Table, row: usize) -> String {
@@ -271,66 +246,61 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_a_cell_for_each_column() {
-        let months = [workload(1e6, 1e6, 1e6), workload(0.0, 0.0, 1e6)];
-        let summary = summary(&one_query(), &a_query_a_rating(), &months);
-        assert_eq!(summary.tables.len(), 4);
-        for table in &summary.tables {
-            assert!(!table.rows.is_empty(), "{}", table.name);
-            for row in &table.rows {
-                assert_eq!(row.len(), table.columns.len(), "{}", table.name);
-            }
-        }
-    }
-
-    #[test]
     fn the_tables_of_the_examples_by_hand() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
-        let [each, months, break_evens, faster] = &found.tables[..] else { panic!("four tables") };
-        assert_eq!(line(each, 2), "a million page views, 3 ratings | 0.19 | 0.06 | 0.33");
-        assert_eq!(line(each, 5), "a million writes: insert, functions included | 1.25 | 7.63 | 6.10");
-        // 4 million comments of 250 bytes.
-        assert_eq!(line(each, 9), "a GB-month of comments of 250 bytes: storage | 2.00 | 20.00 | 10.00");
-        assert_eq!(line(months, 7), "a month: together | 2.02 | 52.57 | 50.55");
-        assert_eq!(
-            line(break_evens, 1),
-            "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"
-        );
-        // 6.3766668 per write for one view each, and 50.6726668, each minus 0.125.
-        assert_eq!(line(faster, 0), "a month | 1.00 | 6.25 | 50.55 | 700.00");
-        let losses = found.losses.unwrap();
-        assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
-        assert!(losses.contains("with 3 ratings it is cheaper only from 405 page views"), "{losses}");
+        compared(&one_query(), &a_query_a_rating(), workload(1e6, 1e6, 1e6), |compared| {
+            let tables = compared.tables();
+            for (table, row, expected) in [
+                (0, 2, "a million page views, 3 ratings | 0.19 | 0.06 | 0.33"),
+                (0, 5, "a million writes: insert, functions included | 1.25 | 7.63 | 6.10"),
+                // 4 million comments of 250 bytes.
+                (0, 9, "a GB-month of comments of 250 bytes: storage | 2.00 | 20.00 | 10.00"),
+                (1, 7, "a month: together | 2.02 | 52.57 | 50.55"),
+                (2, 1, "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"),
+                // 6.3766668 per write for one view each, and 50.6726668, each minus 0.125.
+                (3, 0, "a month | 1.00 | 6.25 | 50.55 | 700.00"),
+            ] {
+                assert_eq!(line(&tables[table], row), expected);
+            }
+            for table in &tables {
+                assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
+            }
+            let losses = compared.losses().unwrap();
+            assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
+            assert!(losses.contains("with 3 ratings it is cheaper only from 405 page views"), "{losses}");
+        });
     }
 
     #[test]
     fn the_plotted_lines_cross_at_the_break_even() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
-        let [theirs, ours, ..] = &found.plot.series[..] else { panic!("two lines for each scope") };
+        let plot = compared(&one_query(), &a_query_a_rating(), workload(1e6, 1e6, 1e6), |compared| compared.plot());
+        let [theirs, ours, ..] = &plot.series[..] else { panic!("two lines for each scope") };
         // 51 views per write lie between the second and the third point.
         for (place, is_ours_dearer) in [(1, true), (2, false)] {
-            assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{:?}", found.plot);
+            assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{plot:?}");
         }
-        assert!(found.plot.series.iter().flat_map(|series| &series.points).all(|(x, y)| *x > 0.0 && *y > 0.0));
+        assert!(plot.series.iter().flat_map(|series| &series.points).all(|(x, y)| *x > 0.0 && *y > 0.0));
     }
 
     #[test]
     fn a_design_that_is_better_in_all_loses_nowhere_and_has_no_break_even() {
         let worse = one_query();
-        let better = Usage { page_read_units: a_query_a_rating().page_read_units, ..a_query_a_rating() };
-        let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..better };
-        let found = summary(&better, &worse, &[workload(1e6, 1e6, 1e6)]);
-        assert_eq!(found.losses, None);
-        // Always cheaper, but its page takes twice as long, so it is never the faster one.
-        assert!(line(&found.tables[2], 1).starts_with("a month | 3 | always | always | always"));
-        assert!(line(&found.tables[2], 1).ends_with("never"));
+        let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..a_query_a_rating() };
+        compared(&better, &worse, workload(1e6, 1e6, 1e6), |compared| {
+            assert_eq!(compared.losses(), None);
+            // Always cheaper, but its page takes twice as long, so it is never the faster one.
+            let break_even = line(&compared.tables()[2], 1);
+            assert!(break_even.starts_with("a month | 3 | always | always | always"), "{break_even}");
+            assert!(break_even.ends_with("never"), "{break_even}");
+        });
     }
 
     #[test]
     fn without_writes_there_are_no_page_views_a_write() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 0.0, 1e6)]);
-        assert_eq!(line(&found.tables[2], 1), "a month | 3 | always | - | - | 1400.00 | 700.00 | -");
-        assert!(found.tables[3].rows.is_empty());
-        assert!(found.plot.series.is_empty());
+        compared(&one_query(), &a_query_a_rating(), workload(1e6, 0.0, 1e6), |compared| {
+            let [.., break_evens, faster] = compared.tables();
+            assert_eq!(line(&break_evens, 1), "a month | 3 | always | - | - | 1400.00 | 700.00 | -");
+            assert!(faster.rows.is_empty());
+            assert!(compared.plot().series.is_empty());
+        });
     }
 }
