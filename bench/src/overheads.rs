@@ -10,6 +10,7 @@ use std::{
     time::Instant,
 };
 
+use anyhow::Context;
 use strum::{EnumIter, IntoEnumIterator};
 
 use crate::{
@@ -24,8 +25,6 @@ use crate::{
 
 /// Exit code: some ratio has regressed.
 const REGRESSED: u8 = 1;
-/// Exit code: the baseline is missing, or lacks a ratio.
-pub(crate) const NOT_COMPARED: u8 = 2;
 
 /// Ratios that are measured together, because they share the stores that must be filled first.
 #[derive(Debug, Clone, Copy, strum::Display, EnumIter)]
@@ -80,16 +79,12 @@ async fn measure(options: &Options, is_wanted: impl Fn(&str, &[f64]) -> bool) ->
     Ok(of_groups.into_iter().flat_map(|(_, measured)| measured).collect())
 }
 
-/// Measures and compares with the baseline. The exit code is 1 when a ratio has regressed, and 2 when the comparison is
-/// impossible.
+/// Measures and compares with the baseline. The exit code is 1 when a ratio has regressed.
+///
+/// # Errors
+/// When the comparison is impossible.
 pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
-    let baseline = match Baseline::read(&path()) {
-        Ok(baseline) => baseline,
-        Err(error) => {
-            eprintln!("there is no baseline to compare with: {error:#}");
-            return Ok(ExitCode::from(NOT_COMPARED));
-        }
-    };
+    let baseline = Baseline::read(&path()).context("there is no baseline to compare with")?;
     if !baseline.machine.is_like(&Machine::this()) {
         let Machine { processor, cores, .. } = &baseline.machine;
         println!("the baseline is of another machine ({processor}, {cores} cores): write one of this machine's own");
@@ -97,13 +92,7 @@ pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
     let is_undecided =
         |name: &str, values: &[f64]| baseline.ratios.get(name).is_some_and(|was| decided(*was, values).is_none());
     let measured = measure(options, is_undecided).await?;
-    let compared = match compare(&baseline.ratios, &measured) {
-        Ok(compared) => compared,
-        Err(mismatch) => {
-            eprintln!("{mismatch}");
-            return Ok(ExitCode::from(NOT_COMPARED));
-        }
-    };
+    let compared = compare(&baseline.ratios, &measured)?;
     println!("\nratios of our rates to bare ones, beside the baseline of {}; more is better:", baseline.date);
     compared.iter().for_each(|compared| println!("  {compared}"));
     let has_regressed = compared.iter().any(|compared| compared.verdict == Verdict::Regressed);

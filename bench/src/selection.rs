@@ -27,7 +27,7 @@ use crate::{
     dataset::PRODUCT,
     filled_stores::page_start,
     listing::PAGE_SIZE,
-    report::{Cell, Limit, Plot, Report, Series, Table, count, row},
+    report::{Limit, Plot, Report, Row, Series, Table, count, row},
     statistics::{Latencies, as_f64, median, percentile},
     workload::{FIRST_MS, RATING_WEIGHTS, Redis, SPAN_MS},
 };
@@ -98,9 +98,8 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
         }
     }
     redis.stop().await;
-    let columns = ["spread", "comments", "ratings", "page", "p50, us", "p99, us", "commands, p50", "commands, most"];
     let about = "Server time of one call, and commands inside it; pages of 20, newest first.";
-    report.table(Table::new("selection", about, &columns, rows));
+    report.table(Table::new("selection", about, rows));
     let axes = ["comments of the product", "server time p50, us"];
     report.plot(Plot::new("selection", "Finding where a random page starts", axes, series));
     let limit = Limit::AtMost(200.0).only_if(comments_max >= LIMIT_FROM);
@@ -109,16 +108,16 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
 }
 
 impl Costs {
-    fn row(&self, shape: Shape, comments: u32, ratings: &[u64], place: &str) -> Vec<Cell> {
+    fn row(&self, shape: Shape, comments: u32, ratings: &[u64], place: &str) -> Row {
         row![
-            shape.to_string(),
-            u64::from(comments),
-            ratings.len(),
-            place,
-            self.times.p50_us().round(),
-            self.times.p99_us().round(),
-            median(&self.commands),
-            percentile(&self.commands, 1.0),
+            ("spread", shape.to_string()),
+            ("comments", u64::from(comments)),
+            ("ratings", ratings.len()),
+            ("page", place),
+            ("p50, us", self.times.p50_us().round()),
+            ("p99, us", self.times.p99_us().round()),
+            ("commands, p50", median(&self.commands)),
+            ("commands, most", percentile(&self.commands, 1.0)),
         ]
     }
 }

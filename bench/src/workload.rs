@@ -141,18 +141,15 @@ fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyho
         (Some(_), None) => "REMOVE",
     };
     let any = new.or(old).context("a change has an image")?;
-    let mut change = json!({
+    let change = json!({
         "ApproximateCreationDateTime": 1_767_225_600.0,
         "Keys": { "pk": any.get("pk"), "sk": any.get("sk") },
         "SequenceNumber": format!("{sequence_number:021}"),
         "SizeBytes": 400,
         "StreamViewType": "NEW_AND_OLD_IMAGES",
+        "OldImage": old,
+        "NewImage": new,
     });
-    for (name, image) in [("OldImage", old), ("NewImage", new)] {
-        if let (Some(image), Some(change)) = (image, change.as_object_mut()) {
-            change.insert(name.to_owned(), json!(image));
-        }
-    }
     Ok(json!({
         "eventID": format!("{sequence_number:032x}"),
         "eventName": event_name,

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_says_why() {
+    fn an_invalid_cursor_says_why() {
         let query = query("42", None, None);
         let text = cursor(&query, vec![after(5, "c1")]).encode();
         let half: String = text.chars().take(text.len() / 2).collect();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_comments_before_needs_not_walk() {
+    fn a_cursor_can_be_made_from_the_comments_before_it() {
         let query = query("42", None, Some("1.3.5"));
         let cd = |ms, id| match after(ms, id) {
             Position::After(cd) => cd,
@@ -255,15 +255,15 @@ mod tests {
             let to_come = to_come.iter().map(|stars| rating(*stars));
             Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)), to_come)
         };
-        let all_go_on = vec![after(8, "b"), Position::Beginning, after(7, "c")];
-        assert_eq!(following(&[5, 3, 1]), Some(cursor(&query, all_go_on)));
+        let all_continue = vec![after(8, "b"), Position::Beginning, after(7, "c")];
+        assert_eq!(following(&[5, 3, 1]), Some(cursor(&query, all_continue)));
         assert_eq!(following(&[5]), Some(cursor(&query, vec![Position::End, Position::End, after(7, "c")])));
         assert_eq!(following(&[]), None);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_decoding_fail_otherwise(text in "[A-Za-z0-9_-]{0,300}|.{0,50}") {
+        fn random_text_is_not_a_cursor(text in "[A-Za-z0-9_-]{0,300}|.{0,50}") {
             prop_assert!(Cursor::decode(&text, &query("42", None, Some("1.5"))).is_err());
         }
 

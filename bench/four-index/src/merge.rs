@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_with_nothing_on_a_page_goes_on_where_it_stood() {
+    fn a_partition_without_a_comment_on_a_page_resumes_where_it_stood() {
         let fives = newest_first(&[(9, "a9"), (8, "a8"), (7, "a7"), (2, "a2")]);
         let ones = newest_first(&[(6, "b6"), (5, "b5")]);
         let twos = newest_first(&[(4, "c4")]);

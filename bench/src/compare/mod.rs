@@ -32,12 +32,12 @@ use crate::{
     http::address_in,
     index::bytes_in_32_sets,
     money::{Compared, Prices},
-    options::Options,
+    options::{Effort, Options},
     report::{Limit, Report},
 };
 use contestants::{Ask, Comments, Contestants, Reader};
 use costs::Costs;
-use reads::{Depth, Load, Reading};
+use reads::{Depth, Reading};
 use storage::Stored;
 
 /// Round trips of the connections with a delay, to the table and then to Redis. DynamoDB answers within "single-digit
@@ -98,11 +98,10 @@ async fn read_near(
     quick: bool,
 ) -> anyhow::Result<Vec<Reading>> {
     report.step("reading");
-    let load = if quick { Load { rounds: 1, requests: 20 } } else { Load { rounds: 5, requests: 72 } };
+    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 72 } };
     let readings = read_all(&contestants.reader(false), costs, Depth::VARIANTS, load).await?;
-    let about =
-        format!("One client, {load}, pages of 20 of {comments} comments; the engine answers one call at a time");
-    report.table(reads::table("compare: reading", about, &readings));
+    let about = format!(", pages of 20 of {comments} comments; the engine answers one call at a time");
+    report.table(reads::table("compare: reading", load, &about, &readings));
     Ok(readings)
 }
 
@@ -118,18 +117,18 @@ async fn read_far(
     let redis = DelayedProxy::to(address_in(&contestants.stores.redis.url())?, REDIS_ROUND_TRIP)?;
     let (table_url, redis_url) = (format!("http://{}", engine.address()), format!("redis://{}/", redis.address()));
     let reader = contestants.reader_at(&table_url, &redis_url).await?;
-    let load = if quick { Load { rounds: 1, requests: 10 } } else { Load { rounds: 3, requests: 40 } };
+    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 3, a_half: 40 } };
     let readings = read_all(&reader, costs, &[Depth::Deep], load).await?;
     let about = format!(
-        "One client, {load}; {} ms to DynamoDB and back, {} ms to Redis and back, and what both take besides",
+        "; {} ms to DynamoDB and back, {} ms to Redis and back, and what both take besides",
         TABLE_ROUND_TRIP.as_secs_f64() * 1e3,
         REDIS_ROUND_TRIP.as_secs_f64() * 1e3
     );
-    report.table(reads::table("compare: reading over connections with a delay", about, &readings));
+    report.table(reads::table("compare: reading over connections with a delay", load, &about, &readings));
     Ok(readings)
 }
 
-async fn read_all(reader: &Reader, costs: &[Costs], depths: &[Depth], load: Load) -> anyhow::Result<Vec<Reading>> {
+async fn read_all(reader: &Reader, costs: &[Costs], depths: &[Depth], load: Effort) -> anyhow::Result<Vec<Reading>> {
     let mut readings = Vec::new();
     for costs in costs.iter().filter(|costs| depths.contains(&costs.depth)) {
         readings.push(reads::read(reader, &costs.ask, costs.depth, load).await?);

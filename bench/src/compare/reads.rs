@@ -1,6 +1,6 @@
 //! Reads pages: latency and throughput, in rounds in which the designs take turns.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::ensure;
 use model::Comment;
@@ -9,6 +9,7 @@ use strum::VariantArray;
 use super::contestants::{self, Ask, Reader};
 use crate::{
     listing::Listing,
+    options::Effort,
     report::{Table, row},
     statistics::{Latencies, Rounds, timed},
 };
@@ -40,28 +41,15 @@ pub(super) struct Reading {
     pub(super) pagemark: Latencies,
     pub(super) four: Latencies,
     rounds: Rounds,
-    load: Load,
+    load: Effort,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) rounds: u32,
-    /// Requests in a half of a round.
-    pub(super) requests: u32,
-}
-
-impl fmt::Display for Load {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} rounds of {} requests each way in turn", self.rounds, self.requests)
-    }
-}
-
-pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, load: Load) -> anyhow::Result<Reading> {
+pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, load: Effort) -> anyhow::Result<Reading> {
     // The first round warms up.
     let (mut pagemark, mut four, mut is_warm) = (Latencies::new()?, Latencies::new()?, false);
     let rounds = Rounds::run(load.rounds, async || {
-        let ours = latencies(load.requests, async || reader.pagemark(ask).await).await?;
-        let theirs = latencies(load.requests, async || Ok(reader.four_index(ask, false).await?.comments)).await?;
+        let ours = latencies(load.a_half, async || reader.pagemark(ask).await).await?;
+        let theirs = latencies(load.a_half, async || Ok(reader.four_index(ask, false).await?.comments)).await?;
         let sums = (ours.iter().sum(), theirs.iter().sum());
         if is_warm {
             ours.into_iter().for_each(|latency| pagemark.record(latency));
@@ -87,39 +75,27 @@ async fn latencies(
     Ok(latencies)
 }
 
-/// The table: one row per filter and page.
-pub(super) fn table(name: &str, about: String, readings: &[Reading]) -> Table {
-    let columns = [
-        "filter",
-        "ratings",
-        "page",
-        "Pagemark p50, us",
-        "p99, us",
-        "pages/s",
-        "four-index p50, us",
-        "p99, us",
-        "pages/s",
-        "rate of Pagemark / four-index",
-        "lowest",
-        "highest",
-    ];
+/// The table: one row per filter and page, read by one client.
+pub(super) fn table(name: &str, load: Effort, about: &str, readings: &[Reading]) -> Table {
+    let Effort { rounds, a_half } = load;
+    let about = format!("One client, {rounds} rounds of {a_half} requests each way in turn{about}");
     let row = |reading: &Reading| {
         let Reading { listing, depth, pagemark, four, rounds, load } = reading;
         let (lowest, highest) = rounds.ratio_range();
         row![
-            contestants::name(listing),
-            listing.ratings(),
-            depth.to_string(),
-            pagemark.p50_us(),
-            pagemark.p99_us(),
-            rounds.our_rate(load.requests.into()),
-            four.p50_us(),
-            four.p99_us(),
-            rounds.bare_rate(load.requests.into()),
-            rounds.ratio(),
-            lowest,
-            highest,
+            ("filter", contestants::name(listing)),
+            ("ratings", listing.ratings()),
+            ("page", depth.to_string()),
+            ("Pagemark p50, us", pagemark.p50_us()),
+            ("p99, us", pagemark.p99_us()),
+            ("pages/s", rounds.our_rate(load.a_half.into())),
+            ("four-index p50, us", four.p50_us()),
+            ("p99, us", four.p99_us()),
+            ("pages/s", rounds.bare_rate(load.a_half.into())),
+            ("rate of Pagemark / four-index", rounds.ratio()),
+            ("lowest", lowest),
+            ("highest", highest),
         ]
     };
-    Table::new(name, about, &columns, readings.iter().map(row))
+    Table::new(name, about, readings.iter().map(row))
 }

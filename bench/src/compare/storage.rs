@@ -82,17 +82,16 @@ impl Stored {
 
 /// The table: one row per design.
 pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes_in_32_sets: f64) -> Table {
-    let columns = [
-        "design",
-        "items in the table",
-        "bytes in the table",
-        "items in indexes",
-        "bytes in indexes",
-        "bytes in Redis",
-    ];
     let row = |design: &str, stored: Stored| {
         let Stored { items, table_bytes, index_items, index_bytes, redis_bytes } = stored;
-        row![design, items, table_bytes, index_items, index_bytes, redis_bytes]
+        row![
+            ("design", design),
+            ("items in the table", items),
+            ("bytes in the table", table_bytes),
+            ("items in indexes", index_items),
+            ("bytes in indexes", index_bytes),
+            ("bytes in Redis", redis_bytes),
+        ]
     };
     let about = format!(
         "A comment of {comments}, by DynamoDB's rules with the 100 bytes that are billed for each item; Redis as measured \
@@ -103,5 +102,5 @@ pub(super) fn table(comments: usize, pagemark: Stored, four: Stored, redis_bytes
         row("Pagemark with one set a filter key", Stored { redis_bytes: redis_bytes_in_32_sets, ..pagemark }),
         row("four indexes", four),
     ];
-    Table::new("compare: storage", about, &columns, rows)
+    Table::new("compare: storage", about, rows)
 }

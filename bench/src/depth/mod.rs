@@ -34,6 +34,8 @@ mod sqlite;
 
 use anyhow::ensure;
 use futures_util::FutureExt;
+use model::Filter;
+use strum::VariantArray;
 
 use crate::{
     dataset::Dataset,
@@ -61,9 +63,9 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
 
     let stores = Stores { dataset: &dataset, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
     report.step("pages of all comments");
-    let all = stores.all(effort).await?;
+    let all = stores.measure("depth", "all comments", &dataset.all, effort).await?;
     report.step("pages of three ratings");
-    let union = stores.union(effort).await?;
+    let union = stores.measure("depth, three ratings", "three ratings", dataset.union()?, effort).await?;
     let mut figures: Vec<Figure<String>> = Vec::new();
     for result in [&all, &union] {
         result.figures(&mut figures);
@@ -97,33 +99,27 @@ impl Stores<'_> {
     /// Requests pages from all contestants that can jump to any page of a listing.
     async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<ContestantLatencies>> {
         let reader = &self.dataset.stores.reader().with_own_connections();
-        let contestants = [
-            Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local()),
-            self.postgres.contestant(listing, Way::Offset).await?,
-            self.postgres.contestant(listing, Way::Deferred).await?,
-            self.postgres.contestant(listing, Way::Keyset).await?,
-            self.sqlite.contestant(listing, Way::Offset),
-            self.sqlite.contestant(listing, Way::Deferred),
-            self.sqlite.contestant(listing, Way::Keyset),
-        ];
+        let mut contestants = vec![Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local())];
+        for way in Way::VARIANTS {
+            contestants.push(self.postgres.contestant(listing, *way).await?);
+        }
+        contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
         race(listing, &contestants, effort).await
     }
 
-    async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &*self.dataset.all;
+    async fn measure(
+        &self,
+        name: &'static str,
+        of: &'static str,
+        listing: &Listing,
+        effort: Effort,
+    ) -> anyhow::Result<Measured> {
         let jumps = self.race(listing, effort).await?;
-        let by_cursor = self.four_index.walk(listing, effort.walk).await?;
-        let walks = vec![by_cursor, self.postgres.walk(listing, effort.walk).await?];
-        let counts_s = self.counts_s(listing).await?;
-        Ok(Measured { name: "depth", of: "all comments", pages: listing.pages(), jumps, walks, counts_s })
-    }
-
-    async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &**self.dataset.union()?;
-        let jumps = self.race(listing, effort).await?;
-        let walks = vec![self.four_index.walk(listing, effort.walk).await?];
-        let (name, of, counts_s) = ("depth, three ratings", "three ratings", self.counts_s(listing).await?);
-        Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s })
+        let mut walks = vec![self.four_index.walk(listing, effort.walk).await?];
+        if listing.key.filter == Filter::ANY {
+            walks.push(self.postgres.walk(listing, effort.walk).await?);
+        }
+        Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s: self.counts_s(listing).await? })
     }
 
     async fn counts_s(&self, listing: &Listing) -> anyhow::Result<[(&'static str, f64); 2]> {

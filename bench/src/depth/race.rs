@@ -16,13 +16,13 @@ type Page<'store> = LocalBoxFuture<'store, anyhow::Result<Vec<Comment>>>;
 
 /// A contestant that shows any page of a listing by its number, from 1.
 pub(super) struct Contestant<'store> {
-    pub(super) name: &'static str,
+    name: String,
     page: Box<dyn Fn(u64) -> Page<'store> + 'store>,
 }
 
 impl<'store> Contestant<'store> {
-    pub(super) fn new(name: &'static str, page: impl Fn(u64) -> Page<'store> + 'store) -> Self {
-        Self { name, page: Box::new(page) }
+    pub(super) fn new(name: impl Into<String>, page: impl Fn(u64) -> Page<'store> + 'store) -> Self {
+        Self { name: name.into(), page: Box::new(page) }
     }
 }
 
@@ -52,7 +52,7 @@ impl Effort {
 
 #[derive(Debug)]
 pub(super) struct ContestantLatencies {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) by_page: Vec<(u64, Latencies)>,
 }
 
@@ -68,8 +68,8 @@ pub(super) async fn race(
     contestants: &[Contestant<'_>],
     effort: Effort,
 ) -> anyhow::Result<Vec<ContestantLatencies>> {
-    let start = |contestant: &Contestant<'_>| ContestantLatencies { name: contestant.name, by_page: Vec::new() };
-    let mut all: Vec<ContestantLatencies> = contestants.iter().map(start).collect();
+    let names = contestants.iter().map(|contestant| contestant.name.clone());
+    let mut all: Vec<_> = names.map(|name| ContestantLatencies { name, by_page: Vec::new() }).collect();
     for page in depths(listing.pages()) {
         compare(listing, contestants, page).await?;
         let mut turns = Vec::new();
@@ -110,7 +110,7 @@ async fn compare(listing: &Listing, contestants: &[Contestant<'_>], page: u64) -
     let mut first: Option<Vec<Comment>> = None;
     for Contestant { name, page: read } in contestants {
         let comments = read(page).await.with_context(|| format!("{name}, page {page}"))?;
-        expect_page(listing, page, &comments).context(*name)?;
+        expect_page(listing, page, &comments).with_context(|| name.clone())?;
         let first = first.get_or_insert_with(|| comments.clone());
         ensure!(*first == comments, "{name} has other fields on page {page} than the first contestant");
     }

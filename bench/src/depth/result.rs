@@ -8,7 +8,7 @@ use super::{
     race::{ContestantLatencies, Walk},
 };
 use crate::{
-    report::{Cell, Figure, Plot, Report, Series, Table},
+    report::{Figure, Plot, Report, Series, Table, row},
     statistics::{Latencies, as_f64},
 };
 
@@ -40,8 +40,8 @@ impl Measured {
     }
 
     /// All curves, Pagemark's first.
-    fn curves(&self) -> Vec<(&'static str, Curve)> {
-        let jumps = self.jumps.iter().map(|jump| (jump.name, jump.curve_of(Latencies::p50_us)));
+    fn curves(&self) -> Vec<(&str, Curve)> {
+        let jumps = self.jumps.iter().map(|jump| (jump.name.as_str(), jump.curve_of(Latencies::p50_us)));
         jumps.chain(self.walks.iter().map(|walk| (walk.name, walk.curve.clone()))).collect()
     }
 
@@ -55,7 +55,7 @@ impl Measured {
         );
         report.table(self.table(name, about, &curves));
         let p99s: Vec<(&str, Curve)> =
-            self.jumps.iter().map(|jump| (jump.name, jump.curve_of(Latencies::p99_us))).collect();
+            self.jumps.iter().map(|jump| (jump.name.as_str(), jump.curve_of(Latencies::p99_us))).collect();
         let about = format!(
             "time to a page of {of}, 99th percentile; of fewer than 100 requests, the slowest ({fewest} to {most})"
         );
@@ -70,13 +70,12 @@ impl Measured {
 
     /// A table with one row per page and one column per curve.
     fn table(&self, name: &str, about: String, curves: &[(&str, Curve)]) -> Table {
-        let columns = ["page".to_owned()].into_iter().chain(curves.iter().map(|(name, _)| format!("{name}, us")));
         let rows = depths(self.pages).into_iter().map(|page| {
             let latency = |curve: &Curve| curve.iter().find(|(at, _)| *at == page).map(|(_, latency_us)| *latency_us);
-            let cells = curves.iter().map(|(_, curve)| Cell::from(latency(curve)));
-            [Cell::from(page)].into_iter().chain(cells).collect()
+            let cells = curves.iter().map(|(name, curve)| (format!("{name}, us"), latency(curve).into()));
+            row![("page", page)].into_iter().chain(cells).collect()
         });
-        Table::new(name, about, &columns.collect_vec(), rows)
+        Table::new(name, about, rows)
     }
 }
 

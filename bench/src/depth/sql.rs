@@ -8,6 +8,8 @@
 use anyhow::Context;
 use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
 
+use strum::VariantArray;
+
 use crate::listing::PAGE_SIZE;
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
@@ -17,13 +19,16 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
 /// The key, created after loading.
 pub(super) const CREATE_KEY: &str = "CREATE UNIQUE INDEX comment_id ON comment (id)";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 pub(super) enum Way {
     /// `LIMIT` and `OFFSET`, as in most programs: page N from its number.
+    #[strum(to_string = "OFFSET")]
     Offset,
     /// `LIMIT` and `OFFSET` on the index alone, which yields 20 ids, and then their rows: page N from its number.
+    #[strum(to_string = "OFFSET on the index")]
     Deferred,
     /// The rows after a known comment: page N from the last comment of page N-1. Only a reader of that page knows it.
+    #[strum(to_string = "keyset, start known")]
     Keyset,
 }
 

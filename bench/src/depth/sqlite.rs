@@ -56,13 +56,8 @@ impl Sqlite {
 
     /// A reader that finds the listing's pages this way.
     pub(super) fn contestant<'store>(&'store self, listing: &'store Listing, way: Way) -> Contestant<'store> {
-        let name = match way {
-            Way::Offset => "SQLite OFFSET",
-            Way::Deferred => "SQLite OFFSET on the index",
-            Way::Keyset => "SQLite keyset, start known",
-        };
         let sql: Rc<str> = way.statement(&listing.key.filter).into();
-        Contestant::new(name, move |page| {
+        Contestant::new(format!("SQLite {way}"), move |page| {
             let sql = sql.clone();
             async move { self.read(&sql, listing, way, page) }.boxed_local()
         })

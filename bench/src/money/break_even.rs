@@ -36,12 +36,6 @@ impl BreakEven {
         }
     }
 
-    /// The range in which the design is faster and costs no more: the range in which it is cheaper, provided that it is
-    /// faster.
-    pub(crate) fn if_faster(self, is_faster: bool) -> Self {
-        if is_faster { self } else { Self::Never }
-    }
-
     /// As text for a table, such as "from 21.3".
     pub(crate) fn text(self) -> String {
         match self {
@@ -182,7 +176,5 @@ mod tests {
         assert!(lines.more_a_view_usd(views).unwrap().abs() < 1e-12);
         assert!(lines.more_a_view_usd(2.0 * views).unwrap() < 0.0);
         assert_eq!(lines.more_a_view_usd(0.0), None);
-        assert_eq!(lines.break_even().if_faster(false), BreakEven::Never);
-        assert_eq!(lines.break_even().if_faster(true), lines.break_even());
     }
 }

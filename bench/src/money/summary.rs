@@ -2,7 +2,7 @@
 
 use strum::VariantArray;
 
-use crate::report::{Cell, Plot, Series, Table, row};
+use crate::report::{Cell, Plot, Row, Series, Table, row};
 
 use super::{
     bill::{Bill, Scope, functions_usd, page_view_usd, write_usd},
@@ -69,17 +69,14 @@ impl Compared<'_> {
             rows.push(self.row(format!("{what}: point-in-time recovery"), |usage| stored(usage).backup));
             rows.push(self.row(format!("{what}: audits"), |usage| stored(usage).upkeep));
         }
-        self.table("money", about, ["what", "ours by theirs"], rows)
+        Table::new("money", about, rows)
     }
 
     /// One row: the cost in both designs, and ours as a multiple of theirs.
-    fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Vec<Cell> {
+    fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Row {
         let (theirs, ours) = (usd(self.theirs), usd(self.ours));
-        row![what, theirs, ours, (theirs > 0.0).then(|| ours / theirs)]
-    }
-
-    fn table(&self, name: &str, about: String, [what, last]: [&str; 2], rows: Vec<Vec<Cell>>) -> Table {
-        Table::new(name, about, &[what, &self.theirs.design, &self.ours.design, last], rows)
+        let times = (theirs > 0.0).then(|| ours / theirs);
+        row![("what", what), (self.theirs.design, theirs), (self.ours.design, ours), ("ours by theirs", times)]
     }
 
     /// The bill of each month by part.
@@ -88,14 +85,17 @@ impl Compared<'_> {
         for workload in self.workloads {
             let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
             for ((part, ours), (_, theirs)) in ours.parts().into_iter().zip(theirs.parts()) {
-                rows.push(row![format!("{}: {part}", workload.name), theirs, ours, ours - theirs]);
+                rows.push(row![
+                    ("month and part", format!("{}: {part}", workload.name)),
+                    (self.theirs.design, theirs),
+                    (self.ours.design, ours),
+                    ("ours less theirs", ours - theirs),
+                ]);
             }
         }
-        let about =
-            "A month's bill in US dollars by part, without what costs the same in both designs (API, load balancer, \
-                     logs, data to readers). Redis is the smallest pair of nodes that holds the page index."
-                .to_owned();
-        self.table("money-month", about, ["month and part", "ours less theirs"], rows)
+        let about = "A month's bill in US dollars by part, without what costs the same in both designs (API, load balancer, \
+                     logs, data to readers). Redis is the smallest pair of nodes that holds the page index.";
+        Table::new("money-month", about, rows)
     }
 
     fn lines(&self, workload: &Workload, ratings: usize, scope: Scope) -> Lines {
@@ -116,37 +116,29 @@ impl Compared<'_> {
                 let text = |views: BreakEven| {
                     views.per_write(workload.writes()).map_or(Cell::None, |views| Cell::Text(views.text()))
                 };
-                let (ours, theirs) = self.latencies_us(ratings).unzip();
-                let faster = ours.zip(theirs).map(|(ours, theirs)| at(Scope::AndRedis).if_faster(ours < theirs));
+                let latencies_us = self.latencies_us(ratings);
+                let faster = latencies_us
+                    .map(|(ours, theirs)| if ours < theirs { at(Scope::AndRedis) } else { BreakEven::Never });
+                let (ours, theirs) = latencies_us.unzip();
                 rows.push(row![
-                    workload.name.as_str(),
-                    ratings.to_string(),
-                    text(at(Scope::Requests)),
-                    text(at(Scope::AndStorage)),
-                    text(at(Scope::AndRedis)),
-                    theirs,
-                    ours,
-                    faster.map_or(Cell::None, text),
+                    ("month", workload.name.as_str()),
+                    ("ratings", ratings.to_string()),
+                    ("cheaper: page views and writes only", text(at(Scope::Requests))),
+                    ("and storage, recovery, audits", text(at(Scope::AndStorage))),
+                    ("and Redis", text(at(Scope::AndRedis))),
+                    (format!("{}: p50, us", self.theirs.design), theirs),
+                    (format!("{}: p50, us", self.ours.design), ours),
+                    ("faster at equal money", faster.map_or(Cell::None, text)),
                 ]);
             }
         }
-        let columns = [
-            "month",
-            "ratings",
-            "cheaper: page views and writes only",
-            "and storage, recovery, audits",
-            "and Redis",
-            &format!("{}: p50, us", self.theirs.design),
-            &format!("{}: p50, us", self.ours.design),
-            "faster at equal money",
-        ];
         let about = format!(
             "Number of page views with this many ratings per write from which {} is cheaper than {}, with everything else of \
              the month unchanged. And the number from which it is faster at equal money: from there on it costs no more, if \
              its page takes less time over connections with a delay. Spending the difference on a cache is not considered.",
             self.ours.design, self.theirs.design
         );
-        Table::new("break-even", about, &columns, rows)
+        Table::new("break-even", about, rows)
     }
 
     /// The price of being faster, by page views per write.
@@ -157,23 +149,21 @@ impl Compared<'_> {
                 let views = views_a_write * workload.writes();
                 let more = |scope| Some(self.lines(workload, SHOWN_RATINGS, scope).more_a_view_usd(views)? * MILLION);
                 let saved = self.latencies_us(SHOWN_RATINGS).map(|(ours, theirs)| theirs - ours);
-                let name = workload.name.as_str();
-                rows.push(row![name, views_a_write, more(Scope::Requests), more(Scope::AndRedis), saved]);
+                rows.push(row![
+                    ("month", workload.name.as_str()),
+                    (format!("page views of {SHOWN_RATINGS} ratings a write"), views_a_write),
+                    ("dollars more a million of them: page views and writes only", more(Scope::Requests)),
+                    ("all that is billed", more(Scope::AndRedis)),
+                    ("saved by each, p50, us", saved),
+                ]);
             }
         }
-        let columns = [
-            "month",
-            &format!("page views of {SHOWN_RATINGS} ratings a write"),
-            "dollars more a million of them: page views and writes only",
-            "all that is billed",
-            "saved by each, p50, us",
-        ];
         let about = format!(
             "The additional cost of {} over {} for each page view, and the microseconds that each saves; below 0 it is \
              cheaper, or slower.",
             self.ours.design, self.theirs.design
         );
-        Table::new("faster-for-money", about, &columns, rows)
+        Table::new("faster-for-money", about, rows)
     }
 
     /// Dollars for a million writes and their page views of three ratings.

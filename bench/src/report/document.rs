@@ -1,10 +1,12 @@
 //! The report for people. `report.md` and `report.html` (one self-contained file without scripts) have the same parts.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use itertools::Itertools;
 
 use super::{
-    results::{Ratio, Results},
+    results::{Ratio, Results, Section},
     row,
     table::Table,
 };
@@ -12,60 +14,29 @@ use super::{
 /// A report; its template is the HTML.
 #[derive(Template)]
 #[template(path = "report.html")]
-pub(super) struct Document {
+pub(super) struct Document<'results> {
     /// Where this design loses, and the limits that it misses.
     opening: String,
     /// Names and values of the machine, versions and code behind the figures.
     facts: Vec<(&'static str, String)>,
-    /// The ratios, then the measurements by name.
-    parts: Vec<Part>,
+    ratios: Table,
+    measurements: &'results BTreeMap<String, Section>,
 }
 
-struct Part {
-    name: String,
-    /// What it is, or when it was measured.
-    about: String,
-    plots: Vec<Drawing>,
-    tables: Vec<Table>,
-}
-
-struct Drawing {
-    file: String,
-    title: String,
-    svg: String,
-}
-
-impl Document {
-    pub(super) fn of(results: &Results) -> anyhow::Result<Self> {
-        let mut parts = vec![Part {
-            name: "ratios".to_owned(),
-            about: "Of all measurements.".to_owned(),
-            plots: Vec::new(),
-            tables: vec![ratios(results)],
-        }];
-        for (name, section) in &results.measurements {
-            let drawing = |plot: &super::Plot| {
-                anyhow::Ok(Drawing { file: plot.file(), title: plot.title.clone(), svg: plot.svg()? })
-            };
-            parts.push(Part {
-                name: name.clone(),
-                about: format!("{}.", section.run.text()),
-                plots: section.plots.iter().map(drawing).try_collect()?,
-                tables: section.tables.clone(),
-            });
-        }
-        Ok(Self { opening: opening(results), facts: facts(results), parts })
+impl<'results> Document<'results> {
+    pub(super) fn of(results: &'results Results) -> Self {
+        let (opening, facts, ratios) = (opening(results), facts(results), ratios(results));
+        Self { opening, facts, ratios, measurements: &results.measurements }
     }
 
     pub(super) fn markdown(&self) -> String {
         let mut blocks = vec!["# Measurements".to_owned(), escaped(&self.opening)];
         blocks.push(self.facts.iter().map(|(name, value)| format!("- {name}: {}", escaped(value))).join("\n"));
-        for Part { name, about, plots, tables } in &self.parts {
-            blocks.extend([format!("## {}", escaped(name)), about.clone()]);
-            blocks.extend(plots.iter().map(|plot| format!("![{}]({})", escaped(&plot.title), plot.file)));
-            for table in tables {
-                blocks.extend([format!("### {}", escaped(&table.name)), escaped(&table.about), markdown_of(table)]);
-            }
+        blocks.extend(["## ratios".to_owned(), markdown_of(&self.ratios)]);
+        for (name, Section { run, plots, tables, .. }) in self.measurements {
+            blocks.extend([format!("## {}", escaped(name)), format!("{}.", run.text())]);
+            blocks.extend(plots.iter().map(|plot| format!("![{}]({})", escaped(&plot.title), plot.file())));
+            blocks.extend(tables.iter().map(markdown_of));
         }
         blocks.join("\n\n") + "\n"
     }
@@ -76,7 +47,8 @@ fn markdown_of(table: &Table) -> String {
     let head = table.columns.iter().map(|column| escaped(column)).collect();
     let rule = (0..table.columns.len()).map(|column| if table.is_of_figures(column) { "---:" } else { "---" });
     let rows = table.rows.iter().map(|row| line(row.iter().map(|cell| escaped(&cell.to_string())).collect()));
-    [line(head), line(rule.map(str::to_owned).collect())].into_iter().chain(rows).join("\n")
+    let lines = [line(head), line(rule.map(str::to_owned).collect())].into_iter().chain(rows).join("\n");
+    format!("### {}\n\n{}\n\n{lines}", escaped(&table.name), escaped(&table.about))
 }
 
 /// Escapes text so that it cannot end a cell or start a tag.
@@ -86,9 +58,11 @@ fn escaped(text: &str) -> String {
 
 fn ratios(results: &Results) -> Table {
     let all = results.measurements.values().flat_map(|section| &section.ratios);
-    let row = |ratio: &Ratio| row![ratio.name.as_str(), ratio.value, ratio.limit_and_note(), ratio.verdict()];
-    let about = "Figures that have a limit, or could have one.";
-    Table::new("limits", about, &["ratio", "figure", "limit", "verdict"], all.map(row))
+    let row = |ratio: &Ratio| {
+        let (name, limit, verdict) = (ratio.name.as_str(), ratio.limit_and_note(), ratio.verdict());
+        row![("ratio", name), ("figure", ratio.value), ("limit", limit), ("verdict", verdict)]
+    };
+    Table::new("limits", "Figures that have a limit, or could have one.", all.map(row))
 }
 
 fn opening(results: &Results) -> String {
@@ -149,9 +123,9 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::report::{Cell, Limit, Machine, Plot, Report, Run, Series};
+    use crate::report::{Limit, Machine, Plot, Report, Run, Series};
 
-    fn sample() -> Document {
+    fn sample() -> Results {
         let mut report = Report::in_folder("no such folder".into()).unwrap();
         report.section.run = Run {
             began: "2026-11-20T21:04:05.123Z".to_owned(),
@@ -165,8 +139,9 @@ mod tests {
         report.ratio_noted("last_page_vs_page_2_p50", 1.004, Limit::AtMost(1.15), "at each size");
         report.ratio("index_vs_pipeline", 0.56, Limit::AtLeast(0.7));
         report.ratio_noted("bytes_vs_32_sets", 0.136, Limit::None, "the less the better");
-        let rows = [row!["Pagemark", 1_240.4], row!["one | other", Cell::None]];
-        report.table(Table::new("read", "Pages of 20.", &["design", "p50, us"], rows));
+        let row = |design: &str, p50_us: Option<f64>| row![("design", design), ("p50, us", p50_us)];
+        let rows = [row("Pagemark", Some(1_240.4)), row("one | other", None)];
+        report.table(Table::new("read", "Pages of 20.", rows));
         let figures = [("items", 320.0, ""), ("table", 12_345.6, "bytes"), ("nothing", f64::NAN, "s")];
         report.add("storage", "10 comments", &figures);
         let series = Series { name: "walk by <cursor>".to_owned(), points: vec![(1.0, 900.0), (100.0, 90_000.0)] };
@@ -183,7 +158,7 @@ mod tests {
         report.results.measurements.insert("depth".to_owned(), std::mem::take(&mut report.section));
         // Everything survives report.json.
         let json = serde_json::to_string(&report.results).unwrap();
-        Document::of(&serde_json::from_str(&json).unwrap()).unwrap()
+        serde_json::from_str(&json).unwrap()
     }
 
     #[test]
@@ -202,8 +177,6 @@ mod tests {
             - Commands: bench --only depth
 
             ## ratios
-
-            Of all measurements.
 
             ### limits
 
@@ -239,12 +212,13 @@ mod tests {
             | items | 320 |  |
             | table | 12,346 | bytes |
             | nothing | - | s |
-        "#]].assert_eq(&sample().markdown());
+        "#]].assert_eq(&Document::of(&sample()).markdown());
     }
 
     #[test]
     fn the_html_is_well_formed_complete_and_needs_nothing_else() {
-        let text = sample().render().unwrap();
+        let results = sample();
+        let text = Document::of(&results).render().unwrap();
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(&text, options).unwrap();
         let all = |name: &'static str| document.descendants().filter(move |node| node.tag_name().name() == name);
@@ -257,7 +231,7 @@ mod tests {
         assert!(all("th").all(|head| head.attribute("scope").is_some()));
         assert_eq!(all("script").count() + all("link").count() + all("img").count(), 0);
         let first = all("p").next().unwrap();
-        assert_eq!(first.text().unwrap(), sample().opening);
+        assert_eq!(first.text().unwrap(), opening(&results));
         // A measurement's text is escaped, not markup.
         assert!(text.contains("walk by &lt;cursor&gt;"), "{text}");
     }

@@ -16,7 +16,7 @@ pub(crate) use limit::Limit;
 pub(crate) use machine::{Machine, Run};
 pub(crate) use number::count;
 pub(crate) use plot::{Plot, Series};
-pub(crate) use table::{Cell, Table, row};
+pub(crate) use table::{Cell, Row, Table, row};
 
 use std::{
     fs,
@@ -92,8 +92,9 @@ impl Report {
 
     /// Prints and stores figures of different units.
     pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
-        let rows = figures.iter().map(|(what, value, unit)| row![what.as_ref(), *value, *unit]);
-        self.table(Table::new(name, about, &["", "figure", "unit"], rows));
+        let rows =
+            figures.iter().map(|(what, value, unit)| row![("", what.as_ref()), ("figure", *value), ("unit", *unit)]);
+        self.table(Table::new(name, about, rows));
     }
 
     /// Prints and stores a figure that has a limit.
@@ -125,7 +126,7 @@ impl Report {
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        let document = Document::of(&self.results)?;
+        let document = Document::of(&self.results);
         let plots = self.results.measurements.values().flat_map(|section| &section.plots);
         let plots = plots.map(|plot| Ok((plot.file(), plot.svg()?))).collect::<anyhow::Result<Vec<_>>>()?;
         let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);

@@ -32,8 +32,11 @@ pub(crate) enum Cell {
     None,
 }
 
+/// A row: each cell after the name of its column.
+pub(crate) type Row = Vec<(String, Cell)>;
+
 macro_rules! row {
-    ($($cell:expr),* $(,)?) => { vec![$($crate::report::Cell::from($cell)),*] };
+    ($(($column:expr, $cell:expr)),* $(,)?) => { vec![$(($column.to_string(), $crate::report::Cell::from($cell))),*] };
 }
 pub(crate) use row;
 
@@ -84,14 +87,15 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
-    pub(crate) fn new(
-        name: &str,
-        about: impl Into<String>,
-        columns: &[impl AsRef<str>],
-        rows: impl IntoIterator<Item = Vec<Cell>>,
-    ) -> Self {
-        let columns = columns.iter().map(|column| column.as_ref().to_owned()).collect();
-        Self { name: name.to_owned(), about: about.into(), columns, rows: rows.into_iter().collect() }
+    /// A table of rows that have the same columns.
+    pub(crate) fn new(name: &str, about: impl Into<String>, rows: impl IntoIterator<Item = Row>) -> Self {
+        let mut table = Self { name: name.to_owned(), about: about.into(), columns: Vec::new(), rows: Vec::new() };
+        for row in rows {
+            let (columns, cells) = row.into_iter().unzip();
+            table.columns = columns;
+            table.rows.push(cells);
+        }
+        table
     }
 
     /// Whether a column holds only figures and is therefore right-aligned.
@@ -99,9 +103,8 @@ impl Table {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
         cells().all(|cell| !matches!(cell, Cell::Text(_))) && cells().any(|cell| matches!(cell, Cell::Figure(_)))
     }
-}
 
-impl Table {
+    /// The class of a column's cells in HTML.
     pub(super) fn class(&self, column: &usize) -> &'static str {
         if self.is_of_figures(*column) { "figure" } else { "" }
     }
@@ -129,11 +132,18 @@ mod tests {
 
     #[test]
     fn columns_of_figures_are_right_aligned() {
-        let columns = ["design", "p50, us", "read and thrown away, items", "cursor, bytes"];
-        let rows = vec![
-            row!["Pagemark", 1_240.4, 0.0, Cell::None],
-            row!["four indexes", 980.25, 12.5, 1_048_u64],
-            row!["naïve", Cell::None, Cell::None, Cell::None],
+        let row = |design: &str, p50_us: Option<f64>, thrown_away: Option<f64>, cursor_bytes: Option<f64>| {
+            row![
+                ("design", design),
+                ("p50, us", p50_us),
+                ("read and thrown away, items", thrown_away),
+                ("cursor, bytes", cursor_bytes),
+            ]
+        };
+        let rows = [
+            row("Pagemark", Some(1_240.4), Some(0.0), None),
+            row("four indexes", Some(980.25), Some(12.5), Some(1_048.0)),
+            row("naïve", None, None, None),
         ];
         expect![[r"
             read: pages of 20
@@ -142,6 +152,6 @@ mod tests {
             | Pagemark     |   1,240 |                           0 |             - |
             | four indexes |     980 |                        12.5 |         1,048 |
             | naïve        |       - |                           - |             - |"]]
-        .assert_eq(&Table::new("read", "pages of 20", &columns, rows).to_string());
+        .assert_eq(&Table::new("read", "pages of 20", rows).to_string());
     }
 }

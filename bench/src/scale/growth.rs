@@ -55,10 +55,12 @@ impl Growth {
         quantities: [Quantity; N],
         points: &[Point<N>],
     ) -> Table {
-        let columns = ["comments"].into_iter().chain(quantities.map(|(column, ..)| column)).collect_vec();
-        let row =
-            |(comments, values): &Point<N>| [*comments].iter().chain(values).map(|value| (*value).into()).collect();
-        let table = Table::new(table, about, &columns, points.iter().map(row));
+        let row = |(comments, values): &Point<N>| {
+            let values =
+                quantities.iter().zip(values).map(|((column, ..), value)| ((*column).to_owned(), (*value).into()));
+            row![("comments", *comments)].into_iter().chain(values).collect()
+        };
+        let table = Table::new(table, about, points.iter().map(row));
         for (place, (_, name, promise)) in quantities.into_iter().enumerate() {
             let value = |(comments, values): &Point<N>| Some((*comments, *values.get(place)?));
             self.0.push(Curve { name, points: points.iter().filter_map(value).collect(), promise });
@@ -80,15 +82,21 @@ impl Growth {
             };
             let law = PowerLaw::fit(&curve.points);
             let exponent = law.map_or("-".to_owned(), |law| format!("{:.2}", law.exponent));
-            let kept = law.map_or("", |law| if curve.promise.is_broken_by(law) { "worse" } else { "holds" });
-            row![curve.name, sizes, exponent, curve.promise.to_string(), kept, law.map(|law| law.off_by)]
+            let verdict = law.map_or("", |law| if curve.promise.is_broken_by(law) { "worse" } else { "holds" });
+            row![
+                ("quantity", curve.name),
+                ("comments", sizes),
+                ("exponent", exponent),
+                ("promised", curve.promise.to_string()),
+                ("verdict", verdict),
+                ("worst point is off by, times", law.map(|law| law.off_by)),
+            ]
         };
         let about = format!(
             "How each quantity grows with the number of comments n: as n to the power of the exponent, by least squares of \
              logarithms. An exponent may be {EXPONENT_TOLERANCE} worse than what is promised."
         );
-        let columns = ["quantity", "comments", "exponent", "promised", "kept", "worst point is off by, times"];
-        Table::new("scale", about, &columns, self.0.iter().map(row))
+        Table::new("scale", about, self.0.iter().map(row))
     }
 
     /// Plots of the quantities that should be level and of those that grow in proportion, each relative to its value at

@@ -2,7 +2,9 @@
 //!
 //! Each comment is added to its four base sets in the order of time, as a product grows, by `ZADD`s of many members in
 //! pipelines. (In random order, like in a rebuild's scan, the server misses its caches once the sets are large: ten
-//! million comments take minutes.) One thread draws comments while the server adds those drawn before.
+//! million comments take minutes.)
+
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use model::{BaseSet, Language, ProductId, Rating, Revision, Timestamp};
@@ -17,7 +19,7 @@ use crate::{
     dataset::PRODUCT,
     report::{Report, count},
     selection::{Subject, TABLE_ID, zadd},
-    statistics::{as_f64, timed},
+    statistics::as_f64,
     workload::{FIRST_MS, LANGUAGES, RATING_WEIGHTS, Redis},
 };
 
@@ -51,8 +53,7 @@ pub(super) async fn measure(report: &Report, sizes: &[u32], is_quick: bool) -> a
     let (mut points, mut filled) = (Vec::new(), 0);
     for size in sizes.iter().copied() {
         report.step(&format!("the page index, {} comments", count(size)));
-        let took;
-        (drawing, took) = timed(fill(&mut redis, drawing, size - filled)).await?;
+        let took = fill(&mut redis, &mut drawing, size - filled).await?;
         let comments_per_s = f64::from(size - filled) / took.as_secs_f64();
         filled = size;
         let (size, bytes) = (f64::from(size), as_f64(redis.memory_bytes().await?.saturating_sub(before_bytes)));
@@ -70,23 +71,18 @@ async fn server_us(redis: &mut Redis, ratings: &[u64], is_quick: bool) -> anyhow
     Ok((times.p50_us(), times.p99_us()))
 }
 
-async fn fill(redis: &mut Redis, mut drawing: Drawing, count: u32) -> anyhow::Result<Drawing> {
-    let (mut left, mut drawn) = (count, redis::pipe());
-    loop {
+/// Adds `count` comments. Returns the time without drawing them.
+async fn fill(redis: &mut Redis, drawing: &mut Drawing, count: u32) -> anyhow::Result<Duration> {
+    let (mut left, mut took) = (count, Duration::ZERO);
+    while left > 0 {
         let chunk = left.min(CHUNK);
+        let pipeline = drawing.draw(chunk)?;
+        let began = Instant::now();
+        pipeline.exec_async(&mut redis.connection).await?;
+        took += began.elapsed();
         left -= chunk;
-        let next = tokio::task::spawn_blocking(move || {
-            let pipeline = drawing.draw(chunk)?;
-            anyhow::Ok((drawing, pipeline))
-        });
-        if !drawn.is_empty() {
-            drawn.query_async::<()>(&mut redis.connection).await?;
-        }
-        (drawing, drawn) = next.await??;
-        if drawn.is_empty() {
-            return Ok(drawing);
-        }
     }
+    Ok(took)
 }
 
 /// Draws comments of one product as members of base sets.

@@ -78,13 +78,8 @@ impl Postgres {
         listing: &'store Listing,
         way: Way,
     ) -> anyhow::Result<Contestant<'store>> {
-        let name = match way {
-            Way::Offset => "PostgreSQL OFFSET",
-            Way::Deferred => "PostgreSQL OFFSET on the index",
-            Way::Keyset => "PostgreSQL keyset, start known",
-        };
         let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
-        Ok(Contestant::new(name, move |page| {
+        Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
             let statement = statement.clone();
             async move {
                 match way {
