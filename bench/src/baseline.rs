@@ -6,23 +6,17 @@
 //! lucky measurement hides no regression. A ratio within the limit at first is not measured again. So a regression of
 //! about the limit's size is found about every other time, and one of twice its size practically always.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use anyhow::{Context, ensure};
 use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    report::{Machine, Table, row},
-    statistics::median,
-};
+use crate::{report::Machine, statistics::median};
 
-/// The fraction of a ratio that may be lost.
 const LOSS_MAX: f64 = 0.15;
-/// Maximum number of measurements of a ratio.
 pub(crate) const MEASUREMENTS_MAX: usize = 3;
 
-/// `bench/baseline.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Baseline {
     /// RFC 3339, UTC.
@@ -48,11 +42,13 @@ impl Baseline {
     }
 }
 
-/// How a ratio compares with its baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub(crate) enum Verdict {
-    Kept,
+    #[strum(to_string = "")]
+    Unchanged,
+    #[strum(to_string = ", REGRESSION")]
     Regressed,
+    #[strum(to_string = ", improved")]
     Improved,
 }
 
@@ -64,15 +60,7 @@ impl Verdict {
         } else if measured > baseline * (1.0 + LOSS_MAX) {
             Self::Improved
         } else {
-            Self::Kept
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Kept => "",
-            Self::Regressed => "REGRESSION",
-            Self::Improved => "improved",
+            Self::Unchanged
         }
     }
 }
@@ -89,7 +77,6 @@ pub(crate) fn decided(baseline: f64, measured: &[f64]) -> Option<f64> {
     }
 }
 
-/// A ratio beside its baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Compared {
     pub(crate) name: String,
@@ -99,18 +86,13 @@ pub(crate) struct Compared {
     pub(crate) verdict: Verdict,
 }
 
-impl Compared {
-    /// The change in percent.
-    fn change(&self) -> f64 {
-        100.0 * (self.measured / self.baseline - 1.0)
-    }
-
-    /// As one line, such as "api_json_vs_sdk: baseline 0.890, measured 0.700 (-21.3 %), in 3 measurements".
-    pub(crate) fn line(&self) -> String {
-        let Self { name, baseline, measured, measurements, .. } = self;
-        let times =
-            if *measurements == 1 { "1 measurement".to_owned() } else { format!("{measurements} measurements") };
-        format!("{name}: baseline {baseline:.3}, measured {measured:.3} ({:+.1} %), in {times}", self.change())
+/// As one line, such as "api_json_vs_sdk: baseline 0.890, measured 0.700 (-21.3 %) in 3 measurements, REGRESSION".
+impl fmt::Display for Compared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, baseline, measured, measurements, verdict } = self;
+        let change = 100.0 * (measured / baseline - 1.0);
+        let times = if *measurements == 1 { "1 measurement" } else { &format!("{measurements} measurements") };
+        write!(formatter, "{name}: baseline {baseline:.3}, measured {measured:.3} ({change:+.1} %) in {times}{verdict}")
     }
 }
 
@@ -138,18 +120,6 @@ pub(crate) fn compare(
     Ok(compared.collect())
 }
 
-/// A table of all ratios and their baselines.
-pub(crate) fn table(compared: &[Compared], baseline: &Baseline) -> Table {
-    let row = |compared: &Compared| {
-        let Compared { name, baseline, measured, measurements, verdict } = compared;
-        row![name.as_str(), *baseline, *measured, format!("{:+.1} %", compared.change()), *measurements, verdict.word()]
-    };
-    let of = baseline.date.split('T').next().unwrap_or_default();
-    let about = format!("ratios of our rates to bare ones, beside the baseline of {of}; more is better.");
-    let columns = ["ratio", "baseline", "measured", "change", "measurements", ""];
-    Table::new("check", about, &columns, compared.iter().map(row))
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -170,10 +140,7 @@ mod tests {
             }
         }
         let said = match compare(&baseline, &measured) {
-            Ok(compared) => {
-                let line = |compared: &Compared| format!("{} {}", compared.line(), compared.verdict.word());
-                compared.iter().map(|compared| line(compared).trim_end().to_owned() + "\n").collect()
-            }
+            Ok(compared) => compared.iter().map(|compared| format!("{compared}\n")).collect(),
             Err(mismatch) => mismatch.to_string(),
         };
         expected.assert_eq(&said);
@@ -191,14 +158,14 @@ mod tests {
              exactly_15_percent_less 1.0 0.85
              no_number 0.8 NaN NaN",
             expect![[r#"
-                disturbed_once: baseline 0.800, measured 0.790 (-1.2 %), in 3 measurements
-                exactly_15_percent_less: baseline 1.000, measured 0.850 (-15.0 %), in 1 measurement
-                improved: baseline 0.800, measured 0.930 (+16.3 %), in 1 measurement improved
-                less: baseline 0.800, measured 0.690 (-13.8 %), in 1 measurement
-                lucky_once: baseline 0.800, measured 0.670 (-16.2 %), in 3 measurements REGRESSION
-                no_number: baseline 0.800, measured NaN (NaN %), in 2 measurements REGRESSION
-                regressed: baseline 0.800, measured 0.670 (-16.2 %), in 2 measurements REGRESSION
-                same: baseline 0.800, measured 0.800 (+0.0 %), in 1 measurement
+                disturbed_once: baseline 0.800, measured 0.790 (-1.2 %) in 3 measurements
+                exactly_15_percent_less: baseline 1.000, measured 0.850 (-15.0 %) in 1 measurement
+                improved: baseline 0.800, measured 0.930 (+16.3 %) in 1 measurement, improved
+                less: baseline 0.800, measured 0.690 (-13.8 %) in 1 measurement
+                lucky_once: baseline 0.800, measured 0.670 (-16.2 %) in 3 measurements, REGRESSION
+                no_number: baseline 0.800, measured NaN (NaN %) in 2 measurements, REGRESSION
+                regressed: baseline 0.800, measured 0.670 (-16.2 %) in 2 measurements, REGRESSION
+                same: baseline 0.800, measured 0.800 (+0.0 %) in 1 measurement
             "#]],
         );
     }

@@ -11,7 +11,6 @@ use crate::{
     workload::Comments,
 };
 
-/// The product.
 pub(crate) const PRODUCT: &str = "shop/item-00000";
 /// The ratings of 20 consecutive comments, whose times are random. 15 of them match the union.
 const RATINGS: [u64; PAGE_SIZE] = [5, 1, 5, 4, 5, 3, 5, 4, 5, 1, 5, 2, 5, 3, 5, 4, 5, 1, 5, 4];
@@ -64,7 +63,6 @@ impl Dataset {
         self.union.as_ref().context("the union is loaded")
     }
 
-    /// The listings whose items are loaded.
     pub(crate) fn listings(&self) -> Vec<Arc<Listing>> {
         [Some(&self.all), self.union.as_ref()].into_iter().flatten().cloned().collect()
     }

@@ -15,49 +15,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Maximum number of chunks in transit.
 const CHUNKS_MAX: usize = 64;
 /// Interval between two looks whether a stall has ended.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
-/// Forwards data to a server and back. After a drop it accepts no more connections; existing ones end with their
-/// clients.
+/// Forwards data to a server and back, until the program ends.
 pub(crate) struct DelayedProxy {
     address: SocketAddr,
-    state: Arc<State>,
-}
-
-#[derive(Default)]
-struct State {
-    is_closed: AtomicBool,
-    is_stalled: AtomicBool,
-}
-
-impl State {
-    /// Waits while the proxy is stalled and open.
-    fn wait(&self) {
-        while self.is_stalled.load(Ordering::Relaxed) && !self.is_closed.load(Ordering::Relaxed) {
-            thread::sleep(STALL_POLL);
-        }
-    }
+    is_stalled: Arc<AtomicBool>,
 }
 
 impl DelayedProxy {
     /// Forwards to a server. The way to the server takes the whole round trip.
     pub(crate) fn to(server: SocketAddr, round_trip: Duration) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        let proxy = Self { address: listener.local_addr()?, state: Arc::default() };
-        let state = proxy.state.clone();
+        let proxy = Self { address: listener.local_addr()?, is_stalled: Arc::default() };
+        let is_stalled = proxy.is_stalled.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                if state.is_closed.load(Ordering::Relaxed) {
-                    return;
-                }
-                let state = state.clone();
+                let is_stalled = is_stalled.clone();
                 // If the connection breaks, the caller sees the error.
-                thread::spawn(move || drop(join(&client, server, round_trip, &state)));
+                thread::spawn(move || drop(join(&client, server, round_trip, &is_stalled)));
             }
         });
         Ok(proxy)
@@ -69,40 +48,43 @@ impl DelayedProxy {
 
     /// Stops forwarding in both directions, or continues. Connections are accepted meanwhile.
     pub(crate) fn stall(&self, is_stalled: bool) {
-        self.state.is_stalled.store(is_stalled, Ordering::Relaxed);
+        self.is_stalled.store(is_stalled, Ordering::Relaxed);
     }
 }
 
-impl Drop for DelayedProxy {
-    fn drop(&mut self) {
-        self.state.is_closed.store(true, Ordering::Relaxed);
-        // Wakes the accepting thread.
-        TcpStream::connect(self.address).ok();
+fn wait_while(is_stalled: &AtomicBool) {
+    while is_stalled.load(Ordering::Relaxed) {
+        thread::sleep(STALL_POLL);
     }
 }
 
-fn join(client: &TcpStream, server: SocketAddr, round_trip: Duration, state: &Arc<State>) -> std::io::Result<()> {
+fn join(
+    client: &TcpStream,
+    server: SocketAddr,
+    round_trip: Duration,
+    is_stalled: &Arc<AtomicBool>,
+) -> std::io::Result<()> {
     let server = TcpStream::connect(server)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (mut to_server, mut to_client) = (server.try_clone()?, client.try_clone()?);
     let (sender, in_transit) = mpsc::sync_channel::<(Instant, Vec<u8>)>(CHUNKS_MAX);
-    let stall = state.clone();
+    let stall = is_stalled.clone();
     // Each chunk gets the same delay, however many there are.
     thread::spawn(move || {
         for (due, chunk) in in_transit {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            stall.wait();
+            wait_while(&stall);
             if to_server.write_all(&chunk).is_err() {
                 break;
             }
         }
         to_server.shutdown(Shutdown::Both).ok();
     });
-    let stall = state.clone();
+    let stall = is_stalled.clone();
     thread::spawn(move || {
         for_each_chunk(&server, |chunk| {
-            stall.wait();
+            wait_while(&stall);
             to_client.write_all(chunk).is_ok()
         });
         to_client.shutdown(Shutdown::Both).ok();

@@ -10,8 +10,6 @@
 //! index reduces this, but it still costs more than the write. Both sides would pay the same, which would hide the
 //! handler's cost.
 
-use std::time::{Duration, Instant};
-
 use anyhow::bail;
 use aws_lambda_events::dynamodb::Event;
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
@@ -22,24 +20,20 @@ use stream_writer::{FanOut, StreamWriter, plan_calls};
 use table::Table;
 
 use crate::{
-    filled_stores::{connect, start_engine},
+    filled_stores::TableOnEngine,
     options::Effort,
     report::{Limit, Report},
-    statistics::{Rounds, as_f64},
-    workload::{Comments, EVENT_RECORDS, create_table_without_stream, events, expect_processed, folder},
+    statistics::{Rounds, as_f64, timed},
+    workload::{Comments, EVENT_RECORDS, create_table_without_stream, deadline, events, expect_processed},
 };
 
 /// Calls in parallel: the function's default.
 const WRITE_CONCURRENCY: usize = 8;
 /// Rounds of a full measurement. The caller sets the comments of a half.
 const ROUNDS: u32 = 7;
-/// Sizes of a quick measurement.
 pub(crate) const QUICK: Effort = Effort { rounds: 7, a_half: 100 };
 pub(crate) const RATIO: &str = "fan_out_vs_batch_write";
-/// Time limit far above any half of a round.
-const TIME_MAX: Duration = Duration::from_secs(600);
 
-/// Measures with `comments` comments in total.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     // Whole events, at least one per half.
     let a_half = (comments / (2 * ROUNDS)).next_multiple_of(u32::try_from(EVENT_RECORDS)?).max(1);
@@ -59,32 +53,27 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     Ok(())
 }
 
-/// Runs the handler and the bare calls in turn.
 pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
-    let folder = folder()?;
-    let engine = start_engine(&folder.path().join("table")).await?;
-    let table = connect("bench", &engine.endpoint_url()).await;
-    create_table_without_stream(&table).await?;
+    let store = TableOnEngine::start("bench").await?;
+    let table = &store.table;
+    create_table_without_stream(table).await?;
     let handler = StreamWriter::new(table.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
     let mut workload = Comments::new(1)?;
-    let mut rounds = Rounds::default();
-    // The first round warms up connections and caches.
-    for round in 0..=effort.rounds {
+    let rounds = Rounds::run(effort.rounds, async || {
         let of_handler = events(&workload.take(effort.a_half)?)?;
         let of_bare = bare_calls(&events(&workload.take(effort.a_half)?)?)?;
-        let began = Instant::now();
-        for event in &of_handler {
-            expect_processed(&handler.handle(event, tokio::time::Instant::now() + TIME_MAX).await.response)?;
-        }
-        let ours = began.elapsed();
-        let began = Instant::now();
-        write_bare(&table, of_bare).await?;
-        let bare = began.elapsed();
-        if round > 0 {
-            rounds.add(ours, bare);
-        }
-    }
-    engine.stop().await;
+        let ours = async {
+            for event in &of_handler {
+                expect_processed(&handler.handle(event, deadline()).await.response)?;
+            }
+            Ok(())
+        };
+        let ((), ours) = timed(ours).await?;
+        let ((), bare) = timed(write_bare(table, of_bare)).await?;
+        Ok((ours, bare))
+    });
+    let rounds = rounds.await?;
+    store.engine.stop().await;
     Ok(rounds)
 }
 

@@ -1,6 +1,6 @@
 //! Stores that are filled with many comments in little time, and readers of their pages.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue as SdkValue};
@@ -8,22 +8,22 @@ use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
 use four_index::{FourIndexTable, Tally};
 use local_stack::engine::Engine;
 use model::{
-    BlobFormat, Cd, Comment, FilterKey, Order,
-    item::{CommentItem, Image, attribute, comment_pk},
-    plan::{IndexEdit, index_edits},
+    Cd, Comment, FilterKey, Order,
+    item::{Image, attribute, comment_pk},
+    plan::IndexEdit,
 };
-use page_index::{PageIndex, PageStartQuery};
+use page_index::{PageIndex, PageStart, PageStartQuery};
 use serde_dynamo::AttributeValue;
 use table::{GSI, PageQuery, Table, TableConfig};
 use tempfile::TempDir;
 
 use crate::{
+    index::insertion,
     listing::{Listing, PAGE_SIZE},
     statistics::as_f64,
-    workload::{Redis, create_table_without_stream, folder},
+    workload::{Redis, create_table_without_stream, folder, primary_item},
 };
 
-/// The tables' names.
 const TABLE: &str = "bench";
 pub(crate) const FOUR_INDEX: &str = "four-index";
 /// Number of comments generated and loaded at once, so that a million need little memory here.
@@ -31,9 +31,23 @@ const CHUNK: usize = 10_000;
 /// Long time-out, so that a busy machine does not end a measurement.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An engine on a file.
-pub(crate) async fn start_engine(file: &Path) -> anyhow::Result<Engine> {
-    Ok(Engine::start(file, ([127, 0, 0, 1], 0).into()).await?)
+/// An engine on a file in a separate folder, and a client of one of its tables.
+pub(crate) struct TableOnEngine {
+    pub(crate) table: Table,
+    pub(crate) engine: Engine,
+    // Declared last, so that the engine ends before the folder is removed.
+    folder: TempDir,
+}
+
+impl TableOnEngine {
+    pub(crate) async fn start(table: &str) -> anyhow::Result<Self> {
+        Self::start_in(folder()?, table).await
+    }
+
+    async fn start_in(folder: TempDir, table: &str) -> anyhow::Result<Self> {
+        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+        Ok(Self { table: connect(table, &engine.endpoint_url()).await, engine, folder })
+    }
 }
 
 /// A client of a table like the API's, but with long time-outs.
@@ -75,15 +89,12 @@ impl FilledStores {
         mut listings: Vec<Listing>,
         with_four_index: bool,
     ) -> anyhow::Result<(Self, Vec<Arc<Listing>>)> {
-        let folder = folder()?;
-        let file = folder.path().join("table");
-        let engine = start_engine(&file).await?;
-        let table = connect(TABLE, &engine.endpoint_url()).await;
-        create_table_without_stream(&table).await?;
+        let store = TableOnEngine::start(TABLE).await?;
+        create_table_without_stream(&store.table).await?;
         if with_four_index {
-            four_index_table(&table, FOUR_INDEX).create().await?;
+            four_index_table(&store.table, FOUR_INDEX).create().await?;
         }
-        let mut import = Import::into_file_of(engine, &file).await?;
+        let mut import = Import::into(store).await?;
         let mut redis = Redis::start().await?;
         let empty_bytes = redis.memory_bytes().await?;
         let rebuild = redis.index.begin_rebuild().await?;
@@ -97,7 +108,7 @@ impl FilledStores {
                     import.push(FOUR_INDEX, &four_index::comment_item(&comment))?;
                     tally.add(&comment);
                 }
-                edits.extend(index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[]));
+                edits.extend(insertion(&comment));
                 count += 1;
             }
             if edits.is_empty() {
@@ -108,16 +119,13 @@ impl FilledStores {
         }
         tally.items().iter().try_for_each(|item| import.push(FOUR_INDEX, item))?;
         let redis_bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
-        let (engine, items) = import.start_engine(&file).await?;
-        let table = connect(TABLE, &engine.endpoint_url()).await;
-        let table_id = table.describe().await?.id;
+        let (TableOnEngine { table, engine, folder }, items) = import.finish().await?;
+        let table_id: Arc<str> = table.describe().await?.id.into();
         redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
         let listings = listings.into_iter().map(Listing::sorted).collect::<anyhow::Result<_>>()?;
-        let table_id = table_id.into();
         Ok((Self { table, table_id, engine, redis, items, redis_bytes, _folder: folder }, listings))
     }
 
-    /// A reader of pages.
     pub(crate) fn reader(&self) -> PageReader {
         self.reader_through(self.table.clone(), self.redis.index.clone())
     }
@@ -151,23 +159,31 @@ impl PageReader {
 
     /// The comment before a page; `None` for page 1.
     pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
-        let FilterKey { product, filter } = &listing.key;
-        let skip = (page - 1) * PAGE_SIZE as u64;
-        let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
-        let start = match self.index.page_start(&query, &self.table_id, process::now()).await? {
-            Ok(start) => start,
-            Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
-        };
+        let start = page_start(&self.index, &self.table_id, &listing.key, page).await?;
         ensure!(start.total == listing.total(), "{} comments instead of {}", start.total, listing.total());
-        ensure!(start.before.is_some() == (page > 1), "page {page} starts after {:?}", start.before);
         Ok(start.before)
     }
 
-    /// The comments of a page.
     pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
         let start = self.start(listing, page).await?;
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
         Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
+    }
+}
+
+/// Finds the start of a page, counted from 1, in the page index.
+pub(crate) async fn page_start(
+    index: &PageIndex,
+    table_id: &str,
+    FilterKey { product, filter }: &FilterKey,
+    page: u64,
+) -> anyhow::Result<PageStart> {
+    let skip = (page - 1) * PAGE_SIZE as u64;
+    let query = PageStartQuery { product, filter, skip, order: Order::Newest, as_of: None };
+    match index.page_start(&query, table_id, process::now()).await? {
+        Ok(start) if start.before.is_some() == (page > 1) => Ok(start),
+        Ok(start) => bail!("page {page} starts after {:?}", start.before),
+        Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
     }
 }
 
@@ -192,6 +208,8 @@ pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) ->
 /// records.
 pub(crate) struct Import {
     database: Database,
+    folder: TempDir,
+    table: String,
     waiting: BTreeMap<String, Vec<dynoxide::Item>>,
     /// Number of items put so far, in all tables.
     items: u64,
@@ -200,12 +218,12 @@ pub(crate) struct Import {
 impl Import {
     /// Stops an engine and opens its file: the import bypasses the engine's server, and only one process may own the
     /// file.
-    pub(crate) async fn into_file_of(engine: Engine, file: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn into(TableOnEngine { table, engine, folder }: TableOnEngine) -> anyhow::Result<Self> {
         engine.stop().await;
-        let database = Database::new(file.to_str().context("the path is UTF-8")?)?;
+        let database = Database::new(folder.path().join("table").to_str().context("the path is UTF-8")?)?;
         // This setting ends with the connection.
         database.enable_bulk_loading()?;
-        Ok(Self { database, waiting: BTreeMap::new(), items: 0 })
+        Ok(Self { database, folder, table: table.name().to_owned(), waiting: BTreeMap::new(), items: 0 })
     }
 
     /// Queues an item for the next flush.
@@ -216,7 +234,7 @@ impl Import {
 
     /// Adds the comment to the listings that show it. Queues its primary item, and the duplicates of these listings.
     fn push_comment(&mut self, comment: &Comment, listings: &mut [Listing]) -> anyhow::Result<()> {
-        let primary = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+        let primary = primary_item(comment)?;
         let image = Image::of_primary(&primary)?;
         for listing in listings {
             if listing.add(comment) && !listing.key.is_primary() {
@@ -226,7 +244,6 @@ impl Import {
         self.push(TABLE, &primary)
     }
 
-    /// Writes the queued items.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         for (table, items) in std::mem::take(&mut self.waiting) {
             self.items += items.len() as u64;
@@ -236,11 +253,11 @@ impl Import {
     }
 
     /// Writes the queued items and starts an engine on the file. Also returns the number of items put.
-    pub(crate) async fn start_engine(mut self, file: &Path) -> anyhow::Result<(Engine, u64)> {
+    pub(crate) async fn finish(mut self) -> anyhow::Result<(TableOnEngine, u64)> {
         self.flush()?;
-        let items = self.items;
-        drop(self);
-        Ok((start_engine(file).await?, items))
+        let Self { database, folder, table, items, .. } = self;
+        drop(database);
+        Ok((TableOnEngine::start_in(folder, &table).await?, items))
     }
 }
 
@@ -251,7 +268,6 @@ fn engine_item<'item>(
     item.map(|(name, value)| Ok((name.clone(), engine_value(value)?))).collect()
 }
 
-/// Converts a value of the types that occur here.
 fn engine_value(value: &AttributeValue) -> anyhow::Result<EngineValue> {
     Ok(match value {
         AttributeValue::S(text) => EngineValue::S(text.clone()),

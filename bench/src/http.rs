@@ -1,10 +1,15 @@
-//! HTTP requests, each on a new connection, like `ab` without `-k`.
+//! HTTP connections to servers on this machine.
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context;
 use http_body_util::{BodyExt, Empty};
-use hyper::{Request, StatusCode, body::Bytes, client::conn::http1::handshake, header};
+use hyper::{
+    Request, StatusCode,
+    body::Bytes,
+    client::conn::http1::{SendRequest, handshake},
+    header,
+};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -17,19 +22,22 @@ pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
 }
 
-/// Sends one request. Returns status and body.
-pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
-    tokio::time::timeout(ANSWER_WITHIN, ask(address, path)).await.with_context(|| format!("{path} is not answered"))?
-}
-
-async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
+/// Opens a connection. It ends with the caller. If it ends earlier, the next request fails.
+pub(crate) async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<Empty<Bytes>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let (mut connection, driver) = handshake(TokioIo::new(stream)).await?;
-    // It ends with the answer. If it ends earlier, the request fails.
+    let (connection, driver) = handshake(TokioIo::new(stream)).await?;
     tokio::spawn(driver);
+    Ok(connection)
+}
+
+/// Sends one request on a new connection. Returns status and body.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
-    let answer = connection.send_request(request.body(Empty::<Bytes>::new())?).await?;
-    let status = answer.status();
-    Ok((status, answer.into_body().collect().await?.to_bytes()))
+    let request = request.body(Empty::new())?;
+    let answer = async {
+        let answer = connect(address).await?.send_request(request).await?;
+        Ok((answer.status(), answer.into_body().collect().await?.to_bytes()))
+    };
+    tokio::time::timeout(ANSWER_WITHIN, answer).await.with_context(|| format!("{path} is not answered"))?
 }

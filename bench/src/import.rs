@@ -21,7 +21,6 @@ const LIMIT_FROM: u64 = 42_900;
 /// One line in this many may be refused: a few real reviews have no visible character.
 const REFUSED_ONE_IN: u64 = 1_000;
 
-/// Imports into a fresh stack and measures.
 pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: u64) -> anyhow::Result<()> {
     let mut stack = Stack::start(StackSettings::ephemeral("bench".parse().map_err(anyhow::Error::msg)?)).await?;
     stack.wait_until_index_ready().await?;
@@ -42,7 +41,7 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
         bail!("not every line was new and good: {imported:?}");
     }
     let memory = resident_memory().context("resident memory is read from /proc, so this needs Linux")?;
-    let files: u64 = folder_size(stack.data_dir())?;
+    let files = folder_size(stack.data_dir())?;
     let count = as_f64(imported.created);
     report.add(
         "import",
@@ -69,10 +68,6 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
 }
 
 fn folder_size(folder: &Path) -> anyhow::Result<u64> {
-    let mut size = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let metadata = entry?.metadata()?;
-        size += if metadata.is_file() { metadata.len() } else { 0 };
-    }
-    Ok(size)
+    let files = std::fs::read_dir(folder)?.map(|entry| entry?.metadata()).collect::<Result<Vec<_>, _>>()?;
+    Ok(files.iter().filter(|file| file.is_file()).map(|file| file.len()).sum())
 }

@@ -12,11 +12,12 @@
 //! - **32 sets.** One sorted set per filter key, in a second Redis. Both designs get a tenth of the comments (with the
 //!   same share of the top product), because at a million the 32 sets take 3.5 GB and minutes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use functions::Quarantine;
+use itertools::Itertools;
 use model::{
-    Comment, FilterKey,
+    Comment,
     plan::{IndexEdit, index_edits},
 };
 use page_index::PageIndex;
@@ -25,18 +26,14 @@ use page_indexer::PageIndexer;
 use crate::{
     options::Effort,
     report::{Limit, Report, count as number},
-    statistics::{Rounds, as_f64},
-    workload::{Comments, EVENT_RECORDS, Redis, events, expect_processed},
+    statistics::{Rounds, as_f64, timed},
+    workload::{Comments, EVENT_RECORDS, Redis, deadline, events, expect_processed, filter_keys},
 };
 
 /// A half of a round takes some tenths of a second.
 const FULL: Effort = Effort { rounds: 15, a_half: 5_000 };
 pub(crate) const QUICK: Effort = Effort { rounds: 15, a_half: 2_000 };
 pub(crate) const RATIO: &str = "index_vs_pipeline";
-/// Time limit far above any half of a round.
-const TIME_MAX: Duration = Duration::from_secs(600);
-/// Number of comments that are generated and indexed at once, so that a million need little memory in this process.
-const CHUNK: u32 = 20_000;
 /// Number of comments from which the memory limit applies.
 const LIMIT_FROM: u32 = 1_000_000;
 /// The comparison with 32 sets gets one comment in this many.
@@ -50,11 +47,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     let count = u64::from(effort.a_half);
     report.add(
         "index",
-        &format!(
-            "{} rounds of {} comments each way, pipelines of {EVENT_RECORDS} comments",
-            effort.rounds,
-            number(count)
-        ),
+        &format!("{} rounds of {} comments each way, pipelines of {EVENT_RECORDS}", effort.rounds, number(count)),
         &[
             ("handler", rounds.our_rate(count), "comments/s"),
             ("bare pipeline of ZADD", rounds.bare_rate(count), "comments/s"),
@@ -62,13 +55,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     );
     report.ratio(RATIO, rounds.ratio(), Limit::AtLeast(0.7));
 
-    report.step(&format!("putting {} comments into the page index", number(comments.into())));
+    report.step(&format!("putting {} comments into the page index", number(comments)));
     let four_sets = bytes_in_four_sets(comments).await?;
     let fewer = comments / IN_32_SETS_ONE_IN;
-    report.step(&format!("putting {} comments into 4 sets and into 32", number(fewer.into())));
-    let (fewer_in_four_sets, fewer_in_32_sets) = (bytes_in_four_sets(fewer).await?, bytes_in_32_sets(fewer).await?);
-    let fewer_in = |sets: &str| format!("{sets}, {} comments", number(fewer.into()));
-    let comments_text = number(comments.into());
+    report.step(&format!("putting {} comments into 4 sets and into 32", number(fewer)));
+    let (fewer_in_four_sets, fewer_in_32_sets) =
+        (bytes_in_four_sets(fewer).await?, bytes_in_32_sets(drawn(fewer)?).await?);
+    let fewer_in = |sets: &str| format!("{sets}, {} comments", number(fewer));
+    let comments_text = number(comments);
     report.add(
         "index-memory",
         &format!(
@@ -87,42 +81,42 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     Ok(())
 }
 
-/// Runs the handler and the bare pipeline in turn.
 pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
     let mut redis = Redis::start().await?;
     let handler = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
     let mut workload = Comments::new(2)?;
-    let mut rounds = Rounds::default();
-    // The first round loads the script and warms up.
-    for round in 0..=effort.rounds {
+    // The first round also loads the script.
+    let rounds = Rounds::run(effort.rounds, async || {
         let (of_handler, of_bare) = (workload.take(effort.a_half)?, workload.take(effort.a_half)?);
-        let (mut ours, mut bare) = (Duration::ZERO, Duration::ZERO);
+        let mut ours = Duration::ZERO;
         for comments in of_handler.chunks(EVENT_RECORDS) {
             for event in events(comments)? {
-                let began = Instant::now();
-                expect_processed(&handler.handle(&event, tokio::time::Instant::now() + TIME_MAX).await.response)?;
-                ours += began.elapsed();
+                let (handled, took) = timed(async { Ok(handler.handle(&event, deadline()).await) }).await?;
+                expect_processed(&handled.response)?;
+                ours += took;
             }
         }
-        for comments in of_bare.chunks(EVENT_RECORDS) {
-            let members = base_set_members(&redis.index, comments);
-            let began = Instant::now();
-            add_members(&mut redis, &members).await?;
-            bare += began.elapsed();
-        }
-        if round > 0 {
-            rounds.add(ours, bare);
-        }
-    }
+        Ok((ours, time_to_add(&mut redis, &of_bare).await?))
+    });
+    let rounds = rounds.await?;
     redis.stop().await;
     Ok(rounds)
 }
 
-/// A member of a sorted set: key, score, member.
+/// The time that a bare pipeline takes to add the comments to their base sets.
+pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<Duration> {
+    let mut took = Duration::ZERO;
+    for comments in comments.chunks(EVENT_RECORDS) {
+        let members = base_set_members(&redis.index, comments);
+        took += timed(add_members(redis, &members)).await?.1;
+    }
+    Ok(took)
+}
+
 type Member = (String, i64, String);
 
 /// The members that comments have in the page index, under other keys of the same length.
-pub(crate) fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
+fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
     let members = |comment: &Comment| {
         let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
         let key = |set| index.key_name(&set).replacen("pagemark", "barebare", 1);
@@ -131,7 +125,7 @@ pub(crate) fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<M
     comments.iter().flat_map(members).collect()
 }
 
-pub(crate) async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow::Result<()> {
+async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow::Result<()> {
     let mut pipeline = redis::pipe();
     for (key, score, member) in members {
         pipeline.cmd("ZADD").arg(key).arg(score).arg(member).ignore();
@@ -139,50 +133,50 @@ pub(crate) async fn add_members(redis: &mut Redis, members: &[Member]) -> anyhow
     Ok(pipeline.query_async(&mut redis.connection).await?)
 }
 
+fn drawn(count: u32) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
+    let mut workload = Comments::new(3)?;
+    Ok((0..count).map(move |_| workload.draw()))
+}
+
 async fn bytes_in_four_sets(comments: u32) -> anyhow::Result<f64> {
-    bytes_per_comment(comments, async |redis, chunk| {
-        let edits: Vec<IndexEdit> = chunk
-            .iter()
-            .flat_map(|comment| index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[]))
-            .collect();
+    bytes_per_comment(drawn(comments)?, async |redis, comments| {
+        let edits = comments.iter().flat_map(insertion).collect::<Vec<_>>();
         Ok(redis.index.apply(&edits).await?)
     })
     .await
 }
 
-async fn bytes_in_32_sets(comments: u32) -> anyhow::Result<f64> {
-    bytes_per_comment(comments, fill_32_sets).await
+pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
+    index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[])
 }
 
-/// Puts comments into one set for each of their filter keys.
-pub(crate) async fn fill_32_sets(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<()> {
-    for chunk in comments.chunks(EVENT_RECORDS) {
+/// The memory per comment with one sorted set for each of its filter keys.
+pub(crate) async fn bytes_in_32_sets(comments: impl Iterator<Item = anyhow::Result<Comment>>) -> anyhow::Result<f64> {
+    bytes_per_comment(comments, async |redis, comments| {
         let members = |comment: &Comment| {
             let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
-            let placement = comment.placement();
-            let keys = [FilterKey::primary(placement.product.clone())].into_iter().chain(placement.duplicate_keys());
-            keys.map(|key| (format!("pagemark:{key}"), score, member.clone())).collect::<Vec<_>>()
+            let keys = filter_keys(comment).into_iter().map(|key| format!("pagemark:{key}"));
+            keys.map(|key| (key, score, member.clone())).collect::<Vec<_>>()
         };
-        add_members(redis, &chunk.iter().flat_map(members).collect::<Vec<_>>()).await?;
-    }
-    Ok(())
+        add_members(redis, &comments.iter().flat_map(members).collect::<Vec<_>>()).await
+    })
+    .await
 }
 
-/// The memory per comment of a new Redis with `comments` comments, which `fill` adds chunk by chunk.
+/// The memory per comment of a new Redis with these comments, which `fill` adds chunk by chunk.
 async fn bytes_per_comment(
-    comments: u32,
+    comments: impl Iterator<Item = anyhow::Result<Comment>>,
     fill: impl AsyncFn(&mut Redis, &[Comment]) -> anyhow::Result<()>,
 ) -> anyhow::Result<f64> {
     let mut redis = Redis::start().await?;
-    let mut workload = Comments::new(3)?;
     let before = redis.memory_bytes().await?;
-    let mut left = comments;
-    while left > 0 {
-        let chunk = left.min(CHUNK);
-        fill(&mut redis, &workload.take(chunk)?).await?;
-        left -= chunk;
+    let mut count = 0;
+    for chunk in &comments.chunks(EVENT_RECORDS) {
+        let chunk = chunk.collect::<anyhow::Result<Vec<_>>>()?;
+        fill(&mut redis, &chunk).await?;
+        count += chunk.len() as u64;
     }
     let after = redis.memory_bytes().await?;
     redis.stop().await;
-    Ok(as_f64(after.saturating_sub(before)) / f64::from(comments.max(1)))
+    Ok(as_f64(after.saturating_sub(before)) / as_f64(count.max(1)))
 }

@@ -46,7 +46,7 @@ use tokio::task::JoinSet;
 use crate::{
     report::{Figure, Report, count},
     statistics::{Latencies, as_f64},
-    workload::Comments,
+    workload::{Comments, filter_keys},
 };
 
 const TOKEN: &str = "bench";
@@ -82,7 +82,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     posts(workload.take(WARM_UP)?).await?;
     stack.settle().await;
 
-    report.step(&format!("posting {} comments as fast as they are taken", count(comments.into())));
+    report.step(&format!("posting {} comments as fast as they are taken", count(comments)));
     let began = Instant::now();
     posts(workload.take(comments)?).await?;
     let acknowledged_s = began.elapsed().as_secs_f64();
@@ -91,7 +91,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
     let maximum = f64::from(comments) / visible_s;
     report.add(
         "lag: maximum rate",
-        &format!("{} comments by {WRITERS} writers", count(comments.into())),
+        &format!("{} comments by {WRITERS} writers", count(comments)),
         &[("acknowledged", f64::from(comments) / acknowledged_s, "comments/s"), ("visible", maximum, "comments/s")],
     );
 
@@ -164,7 +164,6 @@ struct Seen {
     seen: Duration,
 }
 
-/// The lag of one comment.
 #[derive(Debug, Clone, Copy)]
 struct Lag {
     post: Duration,
@@ -189,35 +188,52 @@ const PARTS: [Part; 7] = [
 ];
 
 fn add(report: &mut Report, name: &str, about: &str, lags: &[Lag], more: &[Figure]) -> anyhow::Result<()> {
-    let (mut figures, mut watched) = (Vec::new(), 0);
+    let watched = as_f64(lags.len() as u64);
+    let mut figures = Vec::new();
     for (what, part) in PARTS {
         let mut latencies = Latencies::new()?;
         lags.iter().for_each(|lag| latencies.record(part(lag)));
         figures.push((format!("{what}, p50"), latencies.p50_us() / 1e3, "ms"));
         figures.push((format!("{what}, p99"), latencies.p99_us() / 1e3, "ms"));
         figures.push((format!("{what}, most"), latencies.max_us() / 1e3, "ms"));
-        watched = latencies.count();
     }
     let looks: u64 = lags.iter().map(|lag| u64::from(lag.looks)).sum();
-    figures.push(("look-ups a comment".to_owned(), as_f64(looks) / as_f64(watched), ""));
-    figures.push(("comments watched".to_owned(), as_f64(watched), ""));
+    figures.push(("look-ups a comment".to_owned(), as_f64(looks) / watched, ""));
+    figures.push(("comments watched".to_owned(), watched, ""));
     figures.extend(more.iter().map(|(what, figure, unit)| ((*what).to_owned(), *figure, *unit)));
     report.add(name, about, &figures);
     Ok(())
 }
 
-/// An acknowledged comment.
 struct Posted {
     at: Instant,
     post: Duration,
-    /// The sort keys of its items.
     keys: Vec<String>,
     cd: String,
     id: CommentId,
     base_sets: Vec<String>,
 }
 
-/// Posts comments and watches them.
+impl Posted {
+    /// Checks repeatedly until something is visible. Also returns the number of checks.
+    async fn first_seen<Check: Future<Output = anyhow::Result<bool>>>(
+        &self,
+        what: &str,
+        is_visible: impl Fn() -> Check,
+    ) -> anyhow::Result<(Seen, u32)> {
+        let (mut missed, mut looks) = (Duration::ZERO, 1);
+        loop {
+            let began = self.at.elapsed();
+            if is_visible().await? {
+                return Ok((Seen { missed, seen: self.at.elapsed() }, looks));
+            }
+            ensure!(began < VISIBLE_WITHIN, "{}: {what} cannot be seen", self.id);
+            (missed, looks) = (began, looks + 1);
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    }
+}
+
 struct Watcher {
     http: Client<HttpConnector, Full<Bytes>>,
     api_url: String,
@@ -265,40 +281,24 @@ impl Watcher {
         let text = |name: &str| created.get(name).and_then(Value::as_str).context("the comment has an id and a time");
         let id = CommentId::parse(text("id")?)?;
         let cd = Cd { created_at: Timestamp::parse(text("created_at")?)?, id: id.clone() }.to_string();
-        let placement = comment.placement();
-        let primary = FilterKey::primary(comment.product.clone());
-        let keys = std::iter::once(primary).chain(placement.duplicate_keys()).map(|key| key.to_string()).collect();
-        let base_sets = placement.base_sets().iter().map(|set| self.index.key_name(set)).collect();
+        let keys = filter_keys(comment).iter().map(FilterKey::to_string).collect();
+        let base_sets = comment.placement().base_sets().iter().map(|set| self.index.key_name(set)).collect();
         Ok(Posted { at, post: at - began, keys, cd, id, base_sets })
     }
 
-    /// Waits until the comment is visible under every filter.
     async fn watch(&self, posted: Posted) -> anyhow::Result<Lag> {
         let ((written, seen, queries), (ranks, scores)) =
-            tokio::try_join!(self.until_seen(&posted), self.until_ranks(&posted))?;
+            tokio::try_join!(self.until_seen(&posted), posted.first_seen("ranks", || self.has_ranks(&posted)))?;
         Ok(Lag { post: posted.post, written, seen, ranks, looks: queries + scores })
     }
 
     /// Counts the comment's items until all exist, then checks each filter key.
     async fn until_seen(&self, posted: &Posted) -> anyhow::Result<(Seen, Duration, u32)> {
-        let (mut missed, mut looks) = (Duration::ZERO, 0);
-        let written = loop {
-            let began = posted.at.elapsed();
-            looks += 1;
-            if self.count_items(&posted.id).await? == posted.keys.len() {
-                break Seen { missed, seen: posted.at.elapsed() };
-            }
-            ensure!(began < VISIBLE_WITHIN, "{} lacks duplicates", posted.id);
-            missed = began;
-            tokio::time::sleep(LOOK_PAUSE).await;
-        };
+        let items = posted.keys.len();
+        let (written, mut looks) =
+            posted.first_seen("all items", || async { Ok(self.count_items(&posted.id).await? == items) }).await?;
         for key in &posted.keys {
-            looks += 1;
-            while !self.is_in_index(key, &posted.cd).await? {
-                ensure!(posted.at.elapsed() < VISIBLE_WITHIN, "{} is not visible under {key}", posted.id);
-                looks += 1;
-                tokio::time::sleep(LOOK_PAUSE).await;
-            }
+            looks += posted.first_seen(key, || self.is_in_index(key, &posted.cd)).await?.1;
         }
         Ok((written, posted.at.elapsed(), looks))
     }
@@ -318,23 +318,12 @@ impl Watcher {
         Ok(query.limit(1).send().await?.count == 1)
     }
 
-    async fn until_ranks(&self, posted: &Posted) -> anyhow::Result<(Seen, u32)> {
-        let (mut missed, mut looks) = (Duration::ZERO, 0);
-        let mut redis = self.redis.clone();
-        loop {
-            let began = posted.at.elapsed();
-            looks += 1;
-            let mut pipeline = redis::pipe();
-            for set in &posted.base_sets {
-                pipeline.zrank(set, posted.id.as_str());
-            }
-            let ranks: Vec<Option<u64>> = pipeline.query_async(&mut redis).await?;
-            if ranks.iter().all(Option::is_some) {
-                return Ok((Seen { missed, seen: posted.at.elapsed() }, looks));
-            }
-            ensure!(began < VISIBLE_WITHIN, "{} has no rank", posted.id);
-            missed = began;
-            tokio::time::sleep(LOOK_PAUSE).await;
+    async fn has_ranks(&self, posted: &Posted) -> anyhow::Result<bool> {
+        let mut pipeline = redis::pipe();
+        for set in &posted.base_sets {
+            pipeline.zrank(set, posted.id.as_str());
         }
+        let ranks: Vec<Option<u64>> = pipeline.query_async(&mut self.redis.clone()).await?;
+        Ok(ranks.iter().all(Option::is_some))
     }
 }

@@ -9,10 +9,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// Everything but unreserved characters. Any other spelling of a page's address redirects to this one.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Comments per page: the default.
 pub(crate) const PAGE_SIZE: usize = 20;
 
-/// A comment of a listing.
 type Listed = (Cd, Rating);
 
 /// Comments of one filter, newest first. Pages count from 1.
@@ -23,7 +21,6 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// A listing without comments.
     pub(crate) fn new(product: &ProductId, filter: Filter) -> Self {
         Self { key: FilterKey { product: product.clone(), filter }, comments: Vec::new() }
     }
@@ -37,7 +34,6 @@ impl Listing {
         is_shown
     }
 
-    /// The complete listing.
     pub(crate) fn sorted(mut self) -> anyhow::Result<Arc<Self>> {
         ensure!(!self.comments.is_empty(), "{} has no comments", self.key);
         self.comments.sort_by(|a, b| b.cmp(a));
@@ -49,12 +45,10 @@ impl Listing {
         self.key.filter.ratings().map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
     }
 
-    /// Number of comments.
     pub(crate) fn total(&self) -> u64 {
         self.comments.len() as u64
     }
 
-    /// Number of pages.
     pub(crate) fn pages(&self) -> u64 {
         self.total().div_ceil(PAGE_SIZE as u64)
     }
@@ -70,7 +64,6 @@ impl Listing {
         self.around(page).1.iter().take(PAGE_SIZE).map(|(cd, _)| cd)
     }
 
-    /// The ids of a page's comments.
     pub(crate) fn ids(&self, page: u64) -> Vec<&str> {
         self.page(page).map(|cd| cd.id.as_str()).collect()
     }
@@ -80,7 +73,6 @@ impl Listing {
         self.around(page).0.last().map(|(cd, _)| cd)
     }
 
-    /// The API's path of a page as JSON.
     pub(crate) fn json_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let mut path = format!("/api/v1/products/{product}/comments?page={page}");
@@ -90,7 +82,6 @@ impl Listing {
         path
     }
 
-    /// The API's path of a page for people.
     pub(crate) fn html_path(&self, page: u64) -> String {
         let product = utf8_percent_encode(self.key.product.as_str(), &RESERVED);
         let filter = self.key.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));

@@ -17,7 +17,6 @@ mod import;
 mod index;
 mod lag;
 mod listing;
-#[cfg_attr(not(test), expect(dead_code, reason = "what prices.json says of its sources is read by people"))]
 mod money;
 mod options;
 mod overheads;
@@ -29,7 +28,7 @@ mod selection;
 mod statistics;
 mod workload;
 
-use std::{fmt, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Parser, ValueEnum};
@@ -37,6 +36,10 @@ use itertools::Itertools;
 
 use options::Options;
 use report::Report;
+
+/// Exit code of a check: the ratios could not be compared, for example because the baseline is missing or lacks one. Exit
+/// code 1 is reserved for regressions.
+const NOT_COMPARED: u8 = 2;
 
 /// Measures Pagemark. Results are merged into target/bench: report.html, report.md, report.json.
 ///
@@ -60,7 +63,8 @@ struct Args {
 }
 
 /// The measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, strum::Display)]
+#[strum(serialize_all = "kebab-case")]
 enum Name {
     /// Pages by the API over HTTP beside the same queries by the bare SDK; the last page beside page 2; memory. 100 s;
     /// with --comments 1000000 some minutes.
@@ -80,9 +84,6 @@ enum Name {
     Compare,
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,
-    /// The memory of the audit at 10,000 and at 100,000 comments, which takes five minutes and is measured only when it is
-    /// named.
-    Memory,
     /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
     Payload,
     /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
@@ -94,21 +95,10 @@ enum Name {
 }
 
 impl Name {
-    /// Whether a run of all measurements includes it.
-    fn is_in_all(self) -> bool {
-        !matches!(self, Self::Memory)
-    }
-
     /// Whether it gives a meaningful result within its few seconds in a quick run.
     fn is_quick(self) -> bool {
         // Watching enough comments takes a minute, and pages differ by depth only in a large product.
         !matches!(self, Self::Lag | Self::Depth)
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_possible_value().map_or(Ok(()), |value| formatter.write_str(value.get_name()))
     }
 }
 
@@ -123,10 +113,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.check {
-        // Exit code 1 is reserved for regressions.
         return Ok(overheads::check(&args.options).await.unwrap_or_else(|error| {
             eprintln!("not checked: {error:?}");
-            ExitCode::from(overheads::NOT_COMPARED)
+            ExitCode::from(NOT_COMPARED)
         }));
     }
     measure_all(&args).await
@@ -135,7 +124,7 @@ async fn main() -> anyhow::Result<ExitCode> {
 /// Runs the selected measurements, and continues after a failure.
 async fn measure_all(args: &Args) -> anyhow::Result<ExitCode> {
     let is_quick = args.options.quick;
-    let all = || Name::value_variants().iter().copied().filter(|name| name.is_in_all());
+    let all = || Name::value_variants().iter().copied();
     let names: Vec<Name> = match args.only.as_slice() {
         [] => all().filter(|name| !is_quick || name.is_quick()).collect(),
         only => only.iter().copied().unique().collect(),
@@ -166,7 +155,6 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Depth => depth::measure(report, options.comments_or(20_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
         Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
-        Name::Memory => repair::measure_memory(report, options.comments_or(1_000, 10_000)).await,
         Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,
         Name::FanOut => fan_out::measure(report, options.comments_or(1_000, 4_000)).await,
         Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,

@@ -7,24 +7,24 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Instant,
 };
 
+use anyhow::Context;
 use strum::{EnumIter, IntoEnumIterator};
 
 use crate::{
     api,
-    baseline::{self, Baseline, MEASUREMENTS_MAX, Verdict, compare, decided},
+    baseline::{Baseline, MEASUREMENTS_MAX, Verdict, compare, decided},
     fan_out, index,
     options::Options,
     repair,
-    report::{Machine, Progress, beginning, seconds},
+    report::{Machine, Run},
     statistics::median,
 };
 
 /// Exit code: some ratio has regressed.
 const REGRESSED: u8 = 1;
-/// Exit code: the baseline is missing, or lacks a ratio.
-pub(crate) const NOT_COMPARED: u8 = 2;
 
 /// Ratios that are measured together, because they share the stores that must be filled first.
 #[derive(Debug, Clone, Copy, strum::Display, EnumIter)]
@@ -56,68 +56,53 @@ type Measured = BTreeMap<String, Vec<f64>>;
 
 /// Measures every ratio once, then repeats it up to `MEASUREMENTS_MAX` times while `is_wanted` holds for its
 /// measurements.
-async fn measure(options: &Options, name: &str, is_wanted: impl Fn(&str, &[f64]) -> bool) -> anyhow::Result<Measured> {
-    let progress = Progress::begin(name, 1, 1);
+async fn measure(options: &Options, is_wanted: impl Fn(&str, &[f64]) -> bool) -> anyhow::Result<Measured> {
+    let began = Instant::now();
     let mut of_groups: Vec<(Group, Measured)> = Group::iter().map(|group| (group, Measured::new())).collect();
     for number in 1..=MEASUREMENTS_MAX {
         for (group, measured) in &mut of_groups {
-            let wanted = |name: &str, measured: &Measured| {
-                number == 1 || measured.get(name).is_some_and(|values| is_wanted(name, values))
-            };
-            if number > 1 && !measured.keys().any(|name| wanted(name, measured)) {
+            let is_wanted = |name: &str, values: &[f64]| number == 1 || is_wanted(name, values);
+            if number > 1 && !measured.iter().any(|(name, values)| is_wanted(name, values)) {
                 continue;
             }
-            let again = if number == 1 { "" } else { ", again" };
-            progress.step(&format!("{group}{again}"));
+            eprintln!("{:.1} s: {group}", began.elapsed().as_secs_f64());
             for (name, ratio) in group.measure(options).await? {
-                progress.print(&format!("  {name:<32} {ratio:.3}{again}"));
-                if wanted(name, measured) {
-                    measured.entry(name.to_owned()).or_default().push(ratio);
+                println!("  {name:<32} {ratio:.3}");
+                let values = measured.entry(name.to_owned()).or_default();
+                if is_wanted(name, values) {
+                    values.push(ratio);
                 }
             }
         }
     }
-    progress.finish();
-    println!("measured in {}", seconds(progress.elapsed().as_secs_f64()));
+    println!("measured in {:.0} s", began.elapsed().as_secs_f64());
     Ok(of_groups.into_iter().flat_map(|(_, measured)| measured).collect())
 }
 
-/// Measures and compares with the baseline. The exit code is 1 when a ratio has regressed, and 2 when the comparison is
-/// impossible.
+/// Measures and compares with the baseline. The exit code is 1 when a ratio has regressed.
+///
+/// # Errors
+/// When the comparison is impossible.
 pub(crate) async fn check(options: &Options) -> anyhow::Result<ExitCode> {
-    let baseline = match Baseline::read(&path()) {
-        Ok(baseline) => baseline,
-        Err(error) => {
-            eprintln!("there is no baseline to compare with: {error:#}");
-            return Ok(ExitCode::from(NOT_COMPARED));
-        }
-    };
+    let baseline = Baseline::read(&path()).context("there is no baseline to compare with")?;
     if !baseline.machine.is_like(&Machine::this()) {
         let Machine { processor, cores, .. } = &baseline.machine;
         println!("the baseline is of another machine ({processor}, {cores} cores): write one of this machine's own");
     }
     let is_undecided =
         |name: &str, values: &[f64]| baseline.ratios.get(name).is_some_and(|was| decided(*was, values).is_none());
-    let measured = measure(options, "check", is_undecided).await?;
-    let compared = match compare(&baseline.ratios, &measured) {
-        Ok(compared) => compared,
-        Err(mismatch) => {
-            eprintln!("{mismatch}");
-            return Ok(ExitCode::from(NOT_COMPARED));
-        }
-    };
-    println!("\n{}\n", baseline::table(&compared, &baseline));
-    let of = |verdict| compared.iter().filter(move |compared| compared.verdict == verdict);
-    of(Verdict::Improved).for_each(|improved| println!("improved: {}", improved.line()));
-    of(Verdict::Regressed).for_each(|regressed| eprintln!("regression: {}", regressed.line()));
-    let has_regressed = of(Verdict::Regressed).next().is_some();
+    let measured = measure(options, is_undecided).await?;
+    let compared = compare(&baseline.ratios, &measured)?;
+    println!("\nratios of our rates to bare ones, beside the baseline of {}; more is better:", baseline.date);
+    compared.iter().for_each(|compared| println!("  {compared}"));
+    let has_regressed = compared.iter().any(|compared| compared.verdict == Verdict::Regressed);
     Ok(if has_regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
 }
 
 /// Measures every ratio `MEASUREMENTS_MAX` times and writes the medians as the baseline.
 pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
-    let run = beginning(true);
-    let measured = measure(options, "baseline", |_, _| true).await?;
+    let run = Run::begin(true);
+    let measured = measure(options, |_, _| true).await?;
     let baseline = Baseline {
         date: run.began,
         command: run.command,
@@ -125,20 +110,12 @@ pub(crate) async fn write_baseline(options: &Options) -> anyhow::Result<()> {
         is_dirty: run.is_dirty,
         load_average: run.load_before,
         machine: Machine::this(),
-        ratios: measured.iter().map(|(name, values)| (name.clone(), rounded(median(values)))).collect(),
+        // Four decimals are meaningful.
+        ratios: measured.iter().map(|(name, values)| (name.clone(), (median(values) * 1e4).round() / 1e4)).collect(),
     };
-    for (name, values) in &measured {
-        let values: Vec<String> = values.iter().map(|value| format!("{value:.3}")).collect();
-        println!("  {name:<32} {}", values.join("  "));
-    }
     baseline.write(&path())?;
     println!("wrote {}", path().display());
     Ok(())
-}
-
-/// Rounds to the digits that are meaningful.
-fn rounded(ratio: f64) -> f64 {
-    (ratio * 1e4).round() / 1e4
 }
 
 fn path() -> PathBuf {

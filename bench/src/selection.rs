@@ -16,8 +16,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use model::{BaseSet, Filter, Order, PageSize, ProductId, Rating, RatingSet, Revision, Timestamp};
-use page_index::PageStartQuery;
+use model::{BaseSet, Filter, FilterKey, ProductId, Rating, RatingSet, Revision, Timestamp};
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
@@ -25,24 +24,21 @@ use rand::{
 };
 
 use crate::{
-    report::{Cell, Limit, Plot, Report, Series, Table, count, row},
+    dataset::PRODUCT,
+    filled_stores::page_start,
+    listing::PAGE_SIZE,
+    report::{Limit, Plot, Report, Row, Series, Table, count, row},
     statistics::{Latencies, as_f64, median, percentile},
     workload::{FIRST_MS, RATING_WEIGHTS, Redis, SPAN_MS},
 };
 
 /// Calls for random pages: enough that 20 of them lie beyond the 99th percentile.
 const RANDOM_PAGES: u32 = 2_000;
-/// Sizes of a quick run.
 const QUICK_PAGES: u32 = 500;
-/// Number of calls for the same page.
 const SAME_PAGE: u32 = 100;
-/// Comments per page.
-const PAGE_SIZE: u64 = 20;
 /// Members of one `ZADD` while filling.
-pub(crate) const ZADD_MEMBERS: usize = 1_000;
-/// Number of bursts in the shape *bursts*.
+const ZADD_MEMBERS: usize = 1_000;
 const BURSTS: usize = 1_000;
-/// Number of comments from which the limit applies.
 const LIMIT_FROM: u32 = 1_000_000;
 /// The table id for which the partitions are marked.
 pub(crate) const TABLE_ID: &str = "bench";
@@ -60,10 +56,8 @@ enum Shape {
     Disjoint,
 }
 
-/// The server's cost of calls.
 pub(crate) struct Costs {
     pub(crate) times: Latencies,
-    /// Commands inside the script.
     commands: Vec<f64>,
 }
 
@@ -78,12 +72,12 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
     let mut p99_us = 0.0_f64;
     let smaller = [10_000, 100_000].into_iter().filter(|comments| *comments < comments_max);
     for comments in smaller.chain([comments_max]) {
-        report.step(&format!("{} comments, evenly spread", count(comments.into())));
+        report.step(&format!("{} comments, evenly spread", count(comments)));
         fill(&mut redis, Shape::Even, comments).await?;
         for (ratings, series) in FILTERS.into_iter().zip(&mut series) {
             let mut subject = Subject::new(&redis, ratings).await?;
-            let last = subject.pages - 1;
-            for (place, page) in [("first", 0), ("middle", last / 2), ("last", last)] {
+            let last = subject.pages;
+            for (place, page) in [("first", 1), ("middle", last.div_ceil(2)), ("last", last)] {
                 let costs = subject.costs(&mut redis, Some(page), SAME_PAGE).await?;
                 rows.push(costs.row(Shape::Even, comments, ratings, place));
             }
@@ -96,7 +90,7 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
         }
     }
     for shape in [Shape::OneMillisecond, Shape::Bursts, Shape::Disjoint] {
-        report.step(&format!("{} comments: {shape}", count(comments_max.into())));
+        report.step(&format!("{} comments: {shape}", count(comments_max)));
         fill(&mut redis, shape, comments_max).await?;
         for ratings in FILTERS.into_iter().skip(1) {
             let costs = Subject::new(&redis, ratings).await?.costs(&mut redis, None, random_pages / 4).await?;
@@ -104,39 +98,39 @@ pub(crate) async fn measure(report: &mut Report, comments_max: u32, is_quick: bo
         }
     }
     redis.stop().await;
-    let columns = ["spread", "comments", "ratings", "page", "p50, us", "p99, us", "commands, p50", "commands, most"];
     let about = "Server time of one call, and commands inside it; pages of 20, newest first.";
-    report.table(Table::new("selection", about, &columns, rows));
-    report.plot(Plot {
-        name: "selection".to_owned(),
-        title: "Finding where a random page starts".to_owned(),
-        x: "comments of the product".to_owned(),
-        y: "server time p50, us".to_owned(),
-        series: series.into(),
-    });
+    report.table(Table::new("selection", about, rows));
+    let axes = ["comments of the product", "server time p50, us"];
+    report.plot(Plot::new("selection", "Finding where a random page starts", axes, series));
     let limit = Limit::AtMost(200.0).only_if(comments_max >= LIMIT_FROM);
     report.ratio_noted("selection_p99_us", p99_us, limit, "at most 200 at 1,000,000 comments, random pages");
     Ok(())
 }
 
 impl Costs {
-    fn row(&self, shape: Shape, comments: u32, ratings: &[u64], place: &str) -> Vec<Cell> {
+    fn row(&self, shape: Shape, comments: u32, ratings: &[u64], place: &str) -> Row {
         row![
-            shape.to_string(),
-            u64::from(comments),
-            ratings.len(),
-            place,
-            self.times.p50_us().round(),
-            self.times.p99_us().round(),
-            median(&self.commands),
-            percentile(&self.commands, 1.0),
+            ("spread", shape.to_string()),
+            ("comments", u64::from(comments)),
+            ("ratings", ratings.len()),
+            ("page", place),
+            ("p50, us", self.times.p50_us().round()),
+            ("p99, us", self.times.p99_us().round()),
+            ("commands, p50", median(&self.commands)),
+            ("commands, most", percentile(&self.commands, 1.0)),
         ]
     }
 }
 
-/// The requested product.
-pub(crate) fn product() -> anyhow::Result<ProductId> {
-    Ok(ProductId::parse("shop/item-00000")?)
+/// `ZADD`s of the sets' members: scores and ids.
+pub(crate) fn zadd(sets: impl IntoIterator<Item = (String, Vec<(i64, String)>)>) -> redis::Pipeline {
+    let mut pipeline = redis::pipe();
+    for (key, members) in sets {
+        for members in members.chunks(ZADD_MEMBERS) {
+            pipeline.zadd_multiple(&key, members).ignore();
+        }
+    }
+    pipeline
 }
 
 /// Empties the page index, puts a product's comments into its sets by rating, and marks it ready.
@@ -165,25 +159,18 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
         let id = Revision::after(None, Timestamp::from_epoch_ms(score)?, rng.random());
         members.get_mut(rating).context("a rating")?.push((score, id.to_string()));
     }
-    for (rating, members) in Rating::ALL.into_iter().zip(members) {
-        let key = redis.index.key_name(&BaseSet { product: product()?, language: None, rating: Some(rating) });
-        for chunk in members.chunks(ZADD_MEMBERS) {
-            let mut add = redis::cmd("ZADD");
-            add.arg(&key);
-            for (score, member) in chunk {
-                add.arg(score).arg(member);
-            }
-            add.query_async::<()>(&mut redis.connection).await?;
-        }
-    }
+    let product = ProductId::parse(PRODUCT)?;
+    let key =
+        |rating| redis.index.key_name(&BaseSet { product: product.clone(), language: None, rating: Some(rating) });
+    let sets = Rating::ALL.map(key).into_iter().zip(members);
+    zadd(sets).exec_async(&mut redis.connection).await?;
     redis.index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
     Ok(())
 }
 
-/// Pages of one filter.
+/// Pages of one filter, counted from 1.
 pub(crate) struct Subject {
-    product: ProductId,
-    filter: Filter,
+    key: FilterKey,
     pages: u64,
     rng: StdRng,
 }
@@ -191,36 +178,18 @@ pub(crate) struct Subject {
 impl Subject {
     pub(crate) async fn new(redis: &Redis, ratings: &[u64]) -> anyhow::Result<Self> {
         let ratings: Vec<Rating> = ratings.iter().map(|rating| Rating::new(*rating)).collect::<Result<_, _>>()?;
-        let filter = Filter::new(None, RatingSet::of(ratings));
-        let mut subject = Self { product: product()?, filter, pages: 1, rng: StdRng::seed_from_u64(5) };
-        let total = subject.ask(redis, 0).await?;
-        subject.pages = PageSize::new(PAGE_SIZE)?.total_pages(total).max(1);
-        Ok(subject)
-    }
-
-    /// Finds the start of a page, counted from 0. Returns how many comments the filter matches.
-    async fn ask(&self, redis: &Redis, page: u64) -> anyhow::Result<u64> {
-        let query = PageStartQuery {
-            product: &self.product,
-            filter: &self.filter,
-            skip: page * PAGE_SIZE,
-            order: Order::Newest,
-            as_of: None,
-        };
-        match redis.index.page_start(&query, TABLE_ID, process::now()).await? {
-            Ok(start) if start.before.is_some() == (page > 0) => Ok(start.total),
-            Ok(_) => bail!("page {page} has no start"),
-            Err(not_ready) => bail!("the page index is not ready: {not_ready}"),
-        }
+        let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter: Filter::new(None, RatingSet::of(ratings)) };
+        let total = page_start(&redis.index, TABLE_ID, &key, 1).await?.total;
+        Ok(Self { key, pages: total.div_ceil(PAGE_SIZE as u64).max(1), rng: StdRng::seed_from_u64(5) })
     }
 
     /// Requests one page repeatedly, or random pages, and reads the cost of each call.
     pub(crate) async fn costs(&mut self, redis: &mut Redis, page: Option<u64>, calls: u32) -> anyhow::Result<Costs> {
         let mut costs = Costs { times: Latencies::new()?, commands: Vec::new() };
         for _ in 0..calls {
-            let page = page.unwrap_or_else(|| self.rng.random_range(0..self.pages));
-            redis::cmd("CONFIG").arg("RESETSTAT").query_async::<()>(&mut redis.connection).await?;
-            self.ask(redis, page).await?;
+            let page = page.unwrap_or_else(|| self.rng.random_range(1..=self.pages));
+            redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis.connection).await?;
+            page_start(&redis.index, TABLE_ID, &self.key, page).await?;
             let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis.connection).await?;
             let (time, commands) = cost_of(&stats)?;
             costs.times.record(time);

@@ -1,6 +1,6 @@
 //! Medians, percentiles and rates.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -19,7 +19,6 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     sorted.get(place).copied().unwrap_or(0.0)
 }
 
-/// The middle value.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 0.5)
 }
@@ -59,6 +58,13 @@ impl Latencies {
     }
 }
 
+/// Runs a call. Returns its result and its duration.
+pub(crate) async fn timed<T>(call: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<(T, Duration)> {
+    let began = Instant::now();
+    let result = call.await?;
+    Ok((result, began.elapsed()))
+}
+
 /// Durations of alternating rounds of two ways to do the same work.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
@@ -66,6 +72,20 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
+    /// Runs one round that warms up and then `count` rounds. A round returns the durations of ours and of the bare one.
+    pub(crate) async fn run(
+        count: u32,
+        mut round: impl AsyncFnMut() -> anyhow::Result<(Duration, Duration)>,
+    ) -> anyhow::Result<Self> {
+        round().await?;
+        let mut rounds = Self::default();
+        for _ in 0..count {
+            let (ours, bare) = round().await?;
+            rounds.add(ours, bare);
+        }
+        Ok(rounds)
+    }
+
     /// Adds a round: ours and the bare one, run directly one after the other.
     pub(crate) fn add(&mut self, ours: Duration, bare: Duration) {
         self.times_s.push((ours.as_secs_f64(), bare.as_secs_f64()));

@@ -1,14 +1,14 @@
 //! The comments of the measurements, the events made from them, and the servers.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use aws_lambda_events::{dynamodb::Event, streams::DynamoDbEventResponse};
 use aws_sdk_dynamodb::types::{AttributeDefinition, BillingMode, GlobalSecondaryIndex};
 use local_stack::{demo::demo_comments, redis_server::RedisServer};
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, Timestamp,
-    item::{CommentItem, attribute},
+    BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, Timestamp,
+    item::{CommentItem, Image, attribute},
 };
 use page_index::{PageIndex, PageIndexConfig};
 use rand::{
@@ -17,6 +17,7 @@ use rand::{
     rngs::StdRng,
 };
 use redis::aio::MultiplexedConnection;
+use serde_dynamo::Item;
 use serde_json::{Value, json};
 use table::{Table, definition};
 use tempfile::TempDir;
@@ -36,7 +37,6 @@ pub(crate) const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
 /// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two years.
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
-/// Number of different texts.
 const TEXTS: u64 = 1_000;
 
 /// An endless generator of comments. Ids are ULIDs. A given seed always gives the same comments.
@@ -96,6 +96,24 @@ impl Comments {
     }
 }
 
+pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
+    Ok(serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?)
+}
+
+/// A comment's 32 items, the primary one first.
+pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
+    let primary = primary_item(comment)?;
+    let image = Image::of_primary(&primary)?;
+    let duplicates: Vec<Item> = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect();
+    Ok([primary].into_iter().chain(duplicates).collect())
+}
+
+/// All filter keys of a comment, the primary one first.
+pub(crate) fn filter_keys(comment: &Comment) -> Vec<FilterKey> {
+    let primary = FilterKey::primary(comment.product.clone());
+    [primary].into_iter().chain(comment.placement().duplicate_keys()).collect()
+}
+
 /// The events that the Lambda service would send for these new comments, in this order.
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
     let mut sequence_number = 0_u64;
@@ -103,7 +121,7 @@ pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
         let mut records = Vec::with_capacity(comments.len());
         for comment in comments {
             sequence_number += 1;
-            let item: serde_dynamo::Item = serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?;
+            let item = primary_item(comment)?;
             records.push(record(None, Some(&item), sequence_number)?);
         }
         Ok(serde_json::from_value(json!({ "Records": records }))?)
@@ -112,39 +130,26 @@ pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
 }
 
 /// The event that the Lambda service would send for one change of a primary item.
-pub(crate) fn event(
-    old: Option<&serde_dynamo::Item>,
-    new: Option<&serde_dynamo::Item>,
-    sequence_number: u64,
-) -> anyhow::Result<Event> {
+pub(crate) fn event(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Event> {
     Ok(serde_json::from_value(json!({ "Records": [record(old, new, sequence_number)?] }))?)
 }
 
-fn record(
-    old: Option<&serde_dynamo::Item>,
-    new: Option<&serde_dynamo::Item>,
-    sequence_number: u64,
-) -> anyhow::Result<Value> {
+fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Value> {
     let event_name = match (old, new) {
         (None, _) => "INSERT",
         (Some(_), Some(_)) => "MODIFY",
         (Some(_), None) => "REMOVE",
     };
-    let image = |item: Option<&serde_dynamo::Item>| item.map(serde_json::to_value).transpose();
-    let (old, new) = (image(old)?, image(new)?);
-    let any = new.as_ref().or(old.as_ref()).context("a change has an image")?;
-    let mut change = json!({
+    let any = new.or(old).context("a change has an image")?;
+    let change = json!({
         "ApproximateCreationDateTime": 1_767_225_600.0,
         "Keys": { "pk": any.get("pk"), "sk": any.get("sk") },
         "SequenceNumber": format!("{sequence_number:021}"),
         "SizeBytes": 400,
         "StreamViewType": "NEW_AND_OLD_IMAGES",
+        "OldImage": old,
+        "NewImage": new,
     });
-    for (name, image) in [("OldImage", old), ("NewImage", new)] {
-        if let (Some(image), Some(change)) = (image, change.as_object_mut()) {
-            change.insert(name.to_owned(), image);
-        }
-    }
     Ok(json!({
         "eventID": format!("{sequence_number:032x}"),
         "eventName": event_name,
@@ -154,6 +159,11 @@ fn record(
         "eventSourceARN": "arn:aws:dynamodb:eu-central-1:000000000000:table/bench/stream/2026-01-01T00:00:00.000",
         "dynamodb": change,
     }))
+}
+
+/// A time limit for a handler, far above any duration.
+pub(crate) fn deadline() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(600)
 }
 
 /// Refuses the answer of a handler that did not process its whole batch.
@@ -204,7 +214,7 @@ impl Redis {
         let folder = folder()?;
         let server = RedisServer::start(folder.path(), &[]).await?;
         // Long time-out, so that a busy machine does not end a measurement.
-        let timeout = std::time::Duration::from_secs(30);
+        let timeout = Duration::from_secs(30);
         let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;
         let connection_config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(timeout));
         let client = redis::Client::open(server.url())?;
@@ -219,7 +229,6 @@ impl Redis {
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
     }
 
-    /// The URL of the server.
     pub(crate) fn url(&self) -> String {
         self.server.url()
     }

@@ -223,7 +223,8 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
 #[tokio::test]
 async fn an_unreadable_journal_entry_is_reported_and_delays_nothing() {
     let stores = start_with_changes(46).await;
-    let entry = all_items(&stores.table).await.into_iter().find(|item| text(item, "pk").starts_with("CHANGE#")).unwrap();
+    let entry =
+        all_items(&stores.table).await.into_iter().find(|item| text(item, "pk").starts_with("CHANGE#")).unwrap();
     let broken = with_attribute(&entry, "revision", data::text_value("none"));
     let sk = data::text_value(format!("{}-broken", text(&entry, "sk")));
     stores.put_raw(with_attribute(&broken, "sk", sk)).await;

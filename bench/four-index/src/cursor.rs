@@ -8,7 +8,11 @@
 //! A cursor belongs to a product and a filter, because no two of them query the same partitions. It does not belong to
 //! a page size. It is not sealed: changing a cursor only reads other comments of the same filter.
 
-use std::{collections::BTreeMap, io::Read, iter::zip};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io::Read,
+    iter::zip,
+};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use flate2::{Compression, read::DeflateDecoder, read::DeflateEncoder};
@@ -32,23 +36,14 @@ const END: &str = "end";
 
 /// Why a text is not a cursor of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum CursorError {
-    /// The text, or its decompressed content, is longer than that of any cursor.
-    #[error("the cursor is too long")]
-    TooLong,
-    /// The text is not base64url.
-    #[error("the cursor is not base64url")]
-    NotBase64,
-    /// The text is not compressed, or cut off.
-    #[error("the cursor cannot be decompressed")]
-    NotCompressed,
-    /// The content is not a map of positions.
-    #[error("the cursor does not hold the positions of partitions")]
-    NoPositions,
-    /// The cursor belongs to another product or filter.
-    #[error("the cursor is another query's")]
-    OfAnotherQuery,
-}
+#[error("the cursor {0}")]
+pub struct CursorError(&'static str);
+
+const TOO_LONG: CursorError = CursorError("is too long");
+const NOT_BASE64: CursorError = CursorError("is not base64url");
+const NOT_COMPRESSED: CursorError = CursorError("cannot be decompressed");
+const NO_POSITIONS: CursorError = CursorError("does not hold the positions of partitions");
+const OF_ANOTHER_QUERY: CursorError = CursorError("is another query's");
 
 /// The position at which each partition of a query resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,33 +67,25 @@ impl Cursor {
     ) -> Option<Self> {
         let plan = Plan::of(&query.product, &query.filter);
         let place = |rating: Rating| plan.partitions.iter().position(|of| of.rating.is_none_or(|of| of == rating));
-        let mut positions = vec![Position::Beginning; plan.partitions.len()];
-        let mut has_more = vec![false; plan.partitions.len()];
-        for (cd, rating) in shown {
-            if let Some(position) = place(rating).and_then(|place| positions.get_mut(place)) {
-                *position = Position::After(cd.clone());
-            }
-        }
-        for rating in to_come {
-            if let Some(has_more) = place(rating).and_then(|place| has_more.get_mut(place)) {
-                *has_more = true;
-            }
-        }
-        for (position, _) in zip(&mut positions, has_more).filter(|(_, has_more)| !has_more) {
-            *position = Position::End;
-        }
-        Self::after(&plan, positions)
+        let last: HashMap<_, _> = shown.into_iter().map(|(cd, rating)| (place(rating), cd)).collect();
+        let continued: HashSet<_> = to_come.into_iter().map(place).collect();
+        let positions = (0..plan.partitions.len()).map(Some).map(|place| match last.get(&place) {
+            _ if !continued.contains(&place) => Position::End,
+            Some(cd) => Position::After((*cd).clone()),
+            None => Position::Beginning,
+        });
+        Self::after(&plan, positions.collect())
     }
 
     /// The position at which each partition of a plan resumes, in the plan's order.
     ///
     /// # Errors
-    /// [`CursorError::OfAnotherQuery`].
+    /// The cursor belongs to another product or filter.
     pub(crate) fn positions(&self, plan: &Plan) -> Result<Vec<Position>, CursorError> {
         if self.0.len() != plan.partitions.len() {
-            return Err(CursorError::OfAnotherQuery);
+            return Err(OF_ANOTHER_QUERY);
         }
-        let position = |key: &String| self.0.get(key).cloned().ok_or(CursorError::OfAnotherQuery);
+        let position = |key: &String| self.0.get(key).cloned().ok_or(OF_ANOTHER_QUERY);
         plan.partitions.iter().map(|partition| position(&partition.key)).collect()
     }
 
@@ -119,18 +106,17 @@ impl Cursor {
     /// When the text is not a cursor, or belongs to another query.
     pub fn decode(text: &str, query: &PageQuery) -> Result<Self, CursorError> {
         if text.len() > TEXT_BYTES_MAX {
-            return Err(CursorError::TooLong);
+            return Err(TOO_LONG);
         }
-        let compressed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError::NotBase64)?;
+        let compressed = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| NOT_BASE64)?;
         let mut json = Vec::new();
         let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX) + 1;
         let read = DeflateDecoder::new(compressed.as_slice()).take(room).read_to_end(&mut json);
-        read.map_err(|_| CursorError::NotCompressed)?;
+        read.map_err(|_| NOT_COMPRESSED)?;
         if json.len() > JSON_BYTES_MAX {
-            return Err(CursorError::TooLong);
+            return Err(TOO_LONG);
         }
-        let positions: BTreeMap<String, String> =
-            serde_json::from_slice(&json).map_err(|_| CursorError::NoPositions)?;
+        let positions: BTreeMap<String, String> = serde_json::from_slice(&json).map_err(|_| NO_POSITIONS)?;
         let positions = positions.into_iter().map(|(key, text)| Ok((key, read_position(&text)?)));
         let cursor = Self(positions.collect::<Result<_, CursorError>>()?);
         cursor.positions(&Plan::of(&query.product, &query.filter))?;
@@ -150,7 +136,7 @@ fn read_position(text: &str) -> Result<Position, CursorError> {
     match text {
         BEGIN => Ok(Position::Beginning),
         END => Ok(Position::End),
-        cd => Ok(Position::After(Cd::parse(cd).map_err(|_| CursorError::NoPositions)?)),
+        cd => Ok(Position::After(Cd::parse(cd).map_err(|_| NO_POSITIONS)?)),
     }
 }
 
@@ -201,14 +187,6 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_cursor_when_all_partitions_have_ended() {
-        let query = query("42", None, Some("1.5"));
-        let plan = Plan::of(&query.product, &query.filter);
-        assert_eq!(Cursor::after(&plan, vec![Position::End, Position::End]), None);
-        assert!(Cursor::after(&plan, vec![Position::End, Position::Beginning]).is_some());
-    }
-
-    #[test]
     fn a_cursor_belongs_to_a_product_and_a_filter() {
         let own = query("42", Some("en"), Some("1.5"));
         let text = cursor(&own, vec![Position::Beginning, after(5, "c1")]).encode();
@@ -223,30 +201,30 @@ mod tests {
             query("42", Some("en"), Some("1.4.5")),
             query("42", Some("en"), None),
         ] {
-            assert_eq!(Cursor::decode(&text, &other), Err(CursorError::OfAnotherQuery), "{other:?}");
+            assert_eq!(Cursor::decode(&text, &other), Err(OF_ANOTHER_QUERY), "{other:?}");
         }
     }
 
     #[test]
-    fn what_is_no_cursor_says_why() {
+    fn an_invalid_cursor_says_why() {
         let query = query("42", None, None);
         let text = cursor(&query, vec![after(5, "c1")]).encode();
         let half: String = text.chars().take(text.len() / 2).collect();
         let bomb = encoded(&vec![b' '; 50 * 1024 * 1024]);
         assert!(bomb.len() > TEXT_BYTES_MAX, "deflate makes it a thousandth");
         for (text, why) in [
-            ("x".repeat(TEXT_BYTES_MAX + 1), CursorError::TooLong),
-            (bomb, CursorError::TooLong),
-            (encoded(&vec![b' '; JSON_BYTES_MAX + 1]), CursorError::TooLong),
-            ("☕".to_owned(), CursorError::NotBase64),
-            ("a+b/".to_owned(), CursorError::NotBase64),
-            ("_____w".to_owned(), CursorError::NotCompressed),
-            (half, CursorError::NotCompressed),
-            (String::new(), CursorError::NotCompressed),
-            (encoded(b"[]"), CursorError::NoPositions),
-            (encoded(br#"{"PRODUCT#42":"middle"}"#), CursorError::NoPositions),
-            (encoded(br#"{"PRODUCT#42":null}"#), CursorError::NoPositions),
-            (encoded(b"{}"), CursorError::OfAnotherQuery),
+            ("x".repeat(TEXT_BYTES_MAX + 1), TOO_LONG),
+            (bomb, TOO_LONG),
+            (encoded(&vec![b' '; JSON_BYTES_MAX + 1]), TOO_LONG),
+            ("☕".to_owned(), NOT_BASE64),
+            ("a+b/".to_owned(), NOT_BASE64),
+            ("_____w".to_owned(), NOT_COMPRESSED),
+            (half, NOT_COMPRESSED),
+            (String::new(), NOT_COMPRESSED),
+            (encoded(b"[]"), NO_POSITIONS),
+            (encoded(br#"{"PRODUCT#42":"middle"}"#), NO_POSITIONS),
+            (encoded(br#"{"PRODUCT#42":null}"#), NO_POSITIONS),
+            (encoded(b"{}"), OF_ANOTHER_QUERY),
         ] {
             assert_eq!(Cursor::decode(&text, &query), Err(why), "{why:?}");
         }
@@ -265,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_comments_before_needs_not_walk() {
+    fn a_cursor_can_be_made_from_the_comments_before_it() {
         let query = query("42", None, Some("1.3.5"));
         let cd = |ms, id| match after(ms, id) {
             Position::After(cd) => cd,
@@ -277,15 +255,15 @@ mod tests {
             let to_come = to_come.iter().map(|stars| rating(*stars));
             Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)), to_come)
         };
-        let all_go_on = vec![after(8, "b"), Position::Beginning, after(7, "c")];
-        assert_eq!(following(&[5, 3, 1]), Some(cursor(&query, all_go_on)));
+        let all_continue = vec![after(8, "b"), Position::Beginning, after(7, "c")];
+        assert_eq!(following(&[5, 3, 1]), Some(cursor(&query, all_continue)));
         assert_eq!(following(&[5]), Some(cursor(&query, vec![Position::End, Position::End, after(7, "c")])));
         assert_eq!(following(&[]), None);
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_decoding_fail_otherwise(text in "[A-Za-z0-9_-]{0,300}|.{0,50}") {
+        fn random_text_is_not_a_cursor(text in "[A-Za-z0-9_-]{0,300}|.{0,50}") {
             prop_assert!(Cursor::decode(&text, &query("42", None, Some("1.5"))).is_err());
         }
 

@@ -49,8 +49,8 @@ pub fn comment_item(comment: &Comment) -> Item {
 /// The part of an item that an index holds.
 pub fn projection(item: &Item, index: Index) -> Item {
     let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
-    let kept = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|kept| kept == name));
-    Item::from(kept.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())
+    let projected = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|one| one == name));
+    Item::from(projected.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())
 }
 
 /// The key of a comment's item.
@@ -119,13 +119,13 @@ impl Entry {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use expect_test::expect;
     use model::{CommentText, Timestamp, size::item_bytes};
 
     use super::*;
 
-    pub(crate) fn comment(id: &str, language: &str, rating: u64) -> Comment {
+    fn comment(id: &str, language: &str, rating: u64) -> Comment {
         let now = Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap();
         Comment {
             id: CommentId::parse(id).unwrap(),

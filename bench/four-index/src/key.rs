@@ -85,25 +85,23 @@ pub struct PageQuery {
 
 /// A partition of an index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Partition {
-    /// Its key.
-    pub key: String,
+pub(crate) struct Partition {
+    pub(crate) key: String,
     /// The rating of its comments; `None` when it holds all ratings.
-    pub rating: Option<Rating>,
+    pub(crate) rating: Option<Rating>,
 }
 
 /// The partitions that a filter queries: disjoint partitions of one index that together hold the matching comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// The index.
-    pub index: Index,
-    /// Its partitions: one, or one per rating in ascending order.
-    pub partitions: Vec<Partition>,
+pub(crate) struct Plan {
+    pub(crate) index: Index,
+    /// One partition, or one per rating in ascending order.
+    pub(crate) partitions: Vec<Partition>,
 }
 
 impl Plan {
     /// The plan for a filter of a product's comments.
-    pub fn of(product: &ProductId, filter: &Filter) -> Self {
+    pub(crate) fn of(product: &ProductId, filter: &Filter) -> Self {
         let (language, ratings) = (filter.language(), filter.ratings());
         let index = match (language, ratings) {
             (None, None) => Index::All,
@@ -161,26 +159,6 @@ mod tests {
             en 1.2.3.4.5: byLang PRODUCT#42/en
         "]]
         .assert_eq(&lines.collect::<String>());
-    }
-
-    #[test]
-    fn a_comment_is_in_one_partition_of_each_plan_that_wants_it_and_in_none_of_others() {
-        let languages = [None, Some("en"), Some("pt-BR")];
-        for language in ["en", "pt-BR", "ja"] {
-            for rating in Rating::ALL {
-                let language = Language::parse(language).unwrap();
-                let placement = Placement { product: product("a/b"), language, rating };
-                for wanted in languages {
-                    for ratings in RatingSet::every() {
-                        let filter = filter(wanted, Some(&ratings.to_string()));
-                        let plan = Plan::of(&placement.product, &filter);
-                        let stands = plan.index.partition_of(&placement);
-                        let found = plan.partitions.iter().filter(|partition| partition.key == stands).count();
-                        assert_eq!(found, usize::from(filter.matches(&placement)), "{filter} {placement:?}");
-                    }
-                }
-            }
-        }
     }
 
     #[test]

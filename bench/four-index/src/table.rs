@@ -8,25 +8,26 @@ use std::{collections::HashMap, iter::zip, time::Duration};
 use ::table::store_error;
 use aws_sdk_dynamodb::{
     Client,
+    client::Waiters,
     error::BuildError,
     types::{
-        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
-        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
+        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, Projection, ProjectionType,
+        ReturnConsumedCapacity, ScalarAttributeType,
     },
 };
 use futures_util::future::try_join_all;
-use model::{Comment, Language, Malformed, PageSize, ProductId};
-use process::{Backoff, Store, StoreError};
+use model::{Comment, Language, PageSize, ProductId};
+use process::{Store, StoreError};
 use serde_dynamo::Item;
-use table::{ItemJson, QueryReader};
+use table::{ItemJson, QueryReader, definition::key_schema};
 
 use crate::{
     cost::ReadCost,
-    counters::{Counters, STATISTICS_PREFIX, StatisticsKey},
+    counters::{Counters, StatisticsKey},
     cursor::Cursor,
     error::Error,
     item::{Entry, PROJECTED, start_key},
-    key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY, partition_key},
+    key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY},
     merge::{Merged, Part, Position, merge},
 };
 
@@ -80,7 +81,6 @@ impl FourIndexTable {
     /// # Errors
     /// The store's; for an existing table of this name, [`StoreError::Refused`].
     pub async fn create(&self) -> Result<(), Error> {
-        let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
         let text = |name: &str| {
             let definition = AttributeDefinition::builder().attribute_name(name);
             definition.attribute_type(ScalarAttributeType::S).build().map_err(refused)
@@ -89,37 +89,25 @@ impl FourIndexTable {
             .client
             .create_table()
             .table_name(&self.name)
-            .key_schema(key(PK, KeyType::Hash).map_err(refused)?)
-            .key_schema(key(SK, KeyType::Range).map_err(refused)?)
+            .set_key_schema(Some(key_schema(PK, SK).map_err(refused)?))
             .billing_mode(BillingMode::PayPerRequest);
-        for name in [PK, SK, SORT_KEY] {
+        for name in [PK, SK, SORT_KEY].into_iter().chain(Index::EVERY.iter().map(|index| index.partition_attribute())) {
             create = create.attribute_definitions(text(name)?);
         }
-        for index in Index::EVERY.iter().copied() {
+        for index in Index::EVERY {
             let projection = Projection::builder()
                 .projection_type(ProjectionType::Include)
                 .set_non_key_attributes(Some(PROJECTED.map(str::to_owned).to_vec()));
             let definition = GlobalSecondaryIndex::builder()
                 .index_name(index.name())
-                .key_schema(key(index.partition_attribute(), KeyType::Hash).map_err(refused)?)
-                .key_schema(key(SORT_KEY, KeyType::Range).map_err(refused)?)
+                .set_key_schema(Some(key_schema(index.partition_attribute(), SORT_KEY).map_err(refused)?))
                 .projection(projection.build());
-            create = create
-                .attribute_definitions(text(index.partition_attribute())?)
-                .global_secondary_indexes(definition.build().map_err(refused)?);
+            create = create.global_secondary_indexes(definition.build().map_err(refused)?);
         }
         create.send().await.map_err(store_error)?;
-        let mut backoff = Backoff::until(tokio::time::Instant::now() + ACTIVE_WITHIN);
-        loop {
-            let described = self.client.describe_table().table_name(&self.name).send().await;
-            let table = described.map_err(store_error)?.table;
-            if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
-                return Ok(());
-            }
-            if !backoff.wait().await {
-                return Err(StoreError::unavailable(Store::Table, "it is not active after 30 s").into());
-            }
-        }
+        let active = self.client.wait_until_table_exists().table_name(&self.name).wait(ACTIVE_WITHIN).await;
+        active.map_err(|error| StoreError::unavailable(Store::Table, error.to_string()))?;
+        Ok(())
     }
 
     /// Reads a page. Queries all partitions that have not ended in parallel.
@@ -213,30 +201,6 @@ impl FourIndexTable {
     /// The store's.
     pub async fn stats(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, Error> {
         Ok(self.counters(product, language).await?.0.unwrap_or_default())
-    }
-
-    /// All statistics of a product, read by one query: for all languages (`None`) and for each language ever counted.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn statistics(&self, product: &ProductId) -> Result<Vec<(Option<Language>, Counters)>, Error> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression("PK = :product AND begins_with(SK, :statistics)")
-            .expression_attribute_values(":product", AttributeValue::S(partition_key(product, None, None)))
-            .expression_attribute_values(":statistics", AttributeValue::S(STATISTICS_PREFIX.to_owned()));
-        let answer = query.send().await.map_err(store_error)?;
-        if answer.last_evaluated_key.is_some() {
-            return Err(StoreError::refused(Store::Table, "a product has more languages than an answer holds").into());
-        }
-        let read = |item: HashMap<String, AttributeValue>| {
-            let item = Item::from(item);
-            Ok((StatisticsKey::language_of(&item)?, Counters::of_item(&item)?))
-        };
-        let statistics = answer.items.unwrap_or_default().into_iter().map(read).collect::<Result<_, Malformed>>();
-        Ok(statistics.map_err(StoreError::from)?)
     }
 
     /// The counters, and the cost of reading them. `None` when the statistics item does not exist.

@@ -4,21 +4,20 @@
 //! concurrent writes. Comment and counters change in one transaction, on condition that the comment is in the state
 //! that was read (`tests/designs`).
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use ::table::store_error;
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     types::{AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update},
 };
-use model::{Comment, item::attribute};
+use model::{Comment, CommentId, item::attribute};
 use process::{Backoff, StoreError};
-use serde_dynamo::Item;
 use table::transaction::{reasons, sort};
 
 use crate::{
     cost::WriteCost,
-    counters::{CounterChange, KeepCounters, counter_changes},
+    counters::{CounterChanges, KeepCounters, StatisticsKey, counter_changes},
     error::Error,
     item::{comment_item, item_key},
     table::{FourIndexTable, refused},
@@ -33,41 +32,13 @@ const ABSENT: &str = "attribute_not_exists(PK)";
 /// The condition that the comment is in the state that was read.
 const UNCHANGED: &str = "#revision = :revision AND #language = :language AND #rating = :rating";
 
-/// Names and values of the condition.
-struct Read {
-    names: HashMap<String, String>,
-    values: HashMap<String, AttributeValue>,
-}
-
-impl Read {
-    fn of(comment: &Comment) -> Self {
-        let names = [attribute::REVISION, attribute::LANGUAGE, attribute::RATING];
-        let values = [
-            (":revision", AttributeValue::S(comment.revision.to_string())),
-            (":language", AttributeValue::S(comment.language.to_string())),
-            (":rating", AttributeValue::N(comment.rating.to_string())),
-        ];
-        Self {
-            names: names.map(|name| (format!("#{name}"), name.to_owned())).into(),
-            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-        }
-    }
-}
-
-/// The change of the comment's item.
-enum Write {
-    Put { item: Item, replaces: Option<Read> },
-    Delete { key: Item, read: Read },
-}
-
 impl FourIndexTable {
     /// Writes a new comment.
     ///
     /// # Errors
     /// [`Error::Exists`]; the store's.
     pub async fn insert(&self, comment: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
-        let write = Write::Put { item: comment_item(comment), replaces: None };
-        match self.write(write, None, Some(comment), counters).await {
+        match self.write(&comment.id, None, Some(comment), counters).await {
             Err(Error::Changed) => Err(Error::Exists),
             done => done,
         }
@@ -87,8 +58,7 @@ impl FourIndexTable {
         if new.revision <= old.revision {
             return Err(Error::NoEdit("its revision must be greater"));
         }
-        let write = Write::Put { item: comment_item(new), replaces: Some(Read::of(old)) };
-        self.write(write, Some(old), Some(new), counters).await
+        self.write(&old.id, Some(old), Some(new), counters).await
     }
 
     /// Deletes a comment.
@@ -96,64 +66,55 @@ impl FourIndexTable {
     /// # Errors
     /// [`Error::Changed`] when the comment is not in the state `old`, or is gone; the store's.
     pub async fn delete(&self, old: &Comment, counters: KeepCounters) -> Result<WriteCost, Error> {
-        let write = Write::Delete { key: item_key(&old.id), read: Read::of(old) };
-        self.write(write, Some(old), None, counters).await
+        self.write(&old.id, Some(old), None, counters).await
     }
 
     async fn write(
         &self,
-        write: Write,
+        id: &CommentId,
         old: Option<&Comment>,
         new: Option<&Comment>,
         counters: KeepCounters,
     ) -> Result<WriteCost, Error> {
+        let action = self.comment_action(id, old, new)?;
         let changes = match counters {
-            KeepCounters::No => Vec::new(),
-            KeepCounters::Yes => {
-                counter_changes(old.map(Comment::placement).as_ref(), new.map(Comment::placement).as_ref())
-            }
+            KeepCounters::No => CounterChanges::new(),
+            KeepCounters::Yes => counter_changes(old, new),
         };
-        if changes.is_empty() { self.send(write).await } else { self.transact(write, changes).await }
+        if changes.is_empty() { self.send(action).await } else { self.transact(action, changes).await }
     }
 
     /// Writes the comment alone. After a lost answer the SDK repeats the write. If the first one arrived, the condition
     /// then fails, and the answer is that the comment has changed.
-    async fn send(&self, write: Write) -> Result<WriteCost, Error> {
-        let consumed = match write {
-            Write::Put { item, replaces } => {
-                let put = self.client.put_item().table_name(&self.name).set_item(Some(item.into()));
-                let put = match replaces {
-                    None => put.condition_expression(ABSENT),
-                    Some(read) => put
-                        .condition_expression(UNCHANGED)
-                        .set_expression_attribute_names(Some(read.names))
-                        .set_expression_attribute_values(Some(read.values)),
-                };
-                let put = put.return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-                put.send().await.map_err(of_conditional)?.consumed_capacity
-            }
-            Write::Delete { key, read } => {
-                let delete = self
-                    .client
-                    .delete_item()
-                    .table_name(&self.name)
-                    .set_key(Some(key.into()))
-                    .condition_expression(UNCHANGED)
-                    .set_expression_attribute_names(Some(read.names))
-                    .set_expression_attribute_values(Some(read.values))
-                    .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
-                delete.send().await.map_err(of_conditional)?.consumed_capacity
-            }
-        };
+    async fn send(&self, TransactWriteItem { put, delete, .. }: TransactWriteItem) -> Result<WriteCost, Error> {
+        let mut consumed = None;
+        if let Some(put) = put {
+            let call = self.client.put_item().table_name(put.table_name).set_item(Some(put.item));
+            let call = call
+                .set_condition_expression(put.condition_expression)
+                .set_expression_attribute_names(put.expression_attribute_names)
+                .set_expression_attribute_values(put.expression_attribute_values)
+                .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+            consumed = call.send().await.map_err(of_conditional)?.consumed_capacity;
+        }
+        if let Some(delete) = delete {
+            let call = self.client.delete_item().table_name(delete.table_name).set_key(Some(delete.key));
+            let call = call
+                .set_condition_expression(delete.condition_expression)
+                .set_expression_attribute_names(delete.expression_attribute_names)
+                .set_expression_attribute_values(delete.expression_attribute_values)
+                .return_consumed_capacity(ReturnConsumedCapacity::Indexes);
+            consumed = call.send().await.map_err(of_conditional)?.consumed_capacity;
+        }
         Ok(WriteCost::reported(consumed.as_ref()))
     }
 
     /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost answer has no
     /// second effect.
-    async fn transact(&self, write: Write, changes: Vec<CounterChange>) -> Result<WriteCost, Error> {
-        let mut actions = vec![self.comment_action(write)?];
-        for change in changes {
-            actions.push(self.counter_action(change)?);
+    async fn transact(&self, action: TransactWriteItem, changes: CounterChanges) -> Result<WriteCost, Error> {
+        let mut actions = vec![action];
+        for (key, add) in changes {
+            actions.push(self.counter_action(&key, &add)?);
         }
         let mut backoff = Backoff::until(tokio::time::Instant::now() + TRIED_WITHIN);
         loop {
@@ -181,38 +142,49 @@ impl FourIndexTable {
         }
     }
 
-    fn comment_action(&self, write: Write) -> Result<TransactWriteItem, StoreError> {
+    /// The change of the comment's item, on condition that the comment is in the state that was read.
+    fn comment_action(
+        &self,
+        id: &CommentId,
+        old: Option<&Comment>,
+        new: Option<&Comment>,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let condition = if old.is_some() { UNCHANGED } else { ABSENT };
+        let names = [attribute::REVISION, attribute::LANGUAGE, attribute::RATING];
+        let names = old.map(|_| names.map(|name| (format!("#{name}"), name.to_owned())).into());
+        let values = old.map(|old| {
+            let values = [
+                (":revision", AttributeValue::S(old.revision.to_string())),
+                (":language", AttributeValue::S(old.language.to_string())),
+                (":rating", AttributeValue::N(old.rating.to_string())),
+            ];
+            values.map(|(name, value)| (name.to_owned(), value)).into()
+        });
         let action = TransactWriteItem::builder();
-        Ok(match write {
-            Write::Put { item, replaces } => {
-                let put = Put::builder().table_name(&self.name).set_item(Some(item.into()));
-                let put = match replaces {
-                    None => put.condition_expression(ABSENT),
-                    Some(read) => put
-                        .condition_expression(UNCHANGED)
-                        .set_expression_attribute_names(Some(read.names))
-                        .set_expression_attribute_values(Some(read.values)),
-                };
-                action.put(put.build().map_err(refused)?).build()
+        Ok(match new {
+            Some(new) => {
+                let put = Put::builder().table_name(&self.name).set_item(Some(comment_item(new).into()));
+                let put = put.condition_expression(condition).set_expression_attribute_names(names);
+                action.put(put.set_expression_attribute_values(values).build().map_err(refused)?).build()
             }
-            Write::Delete { key, read } => {
-                let delete = Delete::builder()
-                    .table_name(&self.name)
-                    .set_key(Some(key.into()))
-                    .condition_expression(UNCHANGED)
-                    .set_expression_attribute_names(Some(read.names))
-                    .set_expression_attribute_values(Some(read.values));
-                action.delete(delete.build().map_err(refused)?).build()
+            None => {
+                let delete = Delete::builder().table_name(&self.name).set_key(Some(item_key(id).into()));
+                let delete = delete.condition_expression(condition).set_expression_attribute_names(names);
+                action.delete(delete.set_expression_attribute_values(values).build().map_err(refused)?).build()
             }
         })
     }
 
-    fn counter_action(&self, change: CounterChange) -> Result<TransactWriteItem, StoreError> {
-        let additions: Vec<String> = change.add.keys().map(|name| format!("{name} :{name}")).collect();
-        let values = change.add.iter().map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())));
+    fn counter_action(
+        &self,
+        key: &StatisticsKey,
+        add: &BTreeMap<String, i64>,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let additions: Vec<String> = add.keys().map(|name| format!("{name} :{name}")).collect();
+        let values = add.iter().map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())));
         let update = Update::builder()
             .table_name(&self.name)
-            .set_key(Some(change.key.item().into()))
+            .set_key(Some(key.item().into()))
             .update_expression(format!("ADD {}", additions.join(", ")))
             .set_expression_attribute_values(Some(values.collect()));
         Ok(TransactWriteItem::builder().update(update.build().map_err(refused)?).build())

@@ -14,27 +14,25 @@ use http_body_util::{BodyExt, Empty};
 use hyper::{
     Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    client::conn::http1::{SendRequest, handshake},
+    client::conn::http1::SendRequest,
     header,
 };
-use hyper_util::rt::TokioIo;
 use model::item::{attribute, comment_id_of_pk};
 use serde_json::Value;
 use table::Table;
-use tokio::{net::TcpStream, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::process::ApiProcess;
 use crate::{
     filled_stores::{FilledStores, bare_query},
+    http,
     listing::{Listing, PAGE_SIZE},
 };
 
 /// SDK callers that share connections. 16 callers then use as many clients as the API has threads on two cores.
 const CALLERS_A_CLIENT: usize = 8;
-/// How often a page is requested at most.
 const TRIES_MAX: usize = 5;
 
-/// A caller that requests one page after another.
 pub(crate) trait Caller: Send + 'static {
     /// Requests a page of the listing, counted from 1.
     fn ask(&mut self, page: u64) -> impl Future<Output = anyhow::Result<()>> + Send;
@@ -69,17 +67,6 @@ pub(super) enum Show {
     Packed,
 }
 
-impl Show {
-    /// The value of the caller's `Accept` header.
-    fn accepted(self) -> &'static str {
-        match self {
-            Self::Json | Self::Html => "identity",
-            Self::Packed => "gzip, deflate, br",
-        }
-    }
-}
-
-/// One connection, kept alive.
 pub(super) struct HttpCaller {
     connection: SendRequest<Empty<Bytes>>,
     host: String,
@@ -90,11 +77,7 @@ pub(super) struct HttpCaller {
 
 impl HttpCaller {
     pub(super) async fn open(api: &ApiProcess, listing: &Arc<Listing>, show: Show) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(api.address()).await?;
-        stream.set_nodelay(true)?;
-        let (connection, driver) = handshake(TokioIo::new(stream)).await?;
-        // It ends with the caller. If it ends earlier, the next request fails.
-        tokio::spawn(driver);
+        let connection = http::connect(api.address()).await?;
         let (host, unavailable) = (api.address().to_string(), api.unavailable.clone());
         Ok(Self { connection, host, listing: listing.clone(), show, unavailable })
     }
@@ -106,9 +89,10 @@ impl HttpCaller {
             Show::Json => self.listing.json_path(page),
             Show::Html | Show::Packed => self.listing.html_path(page),
         };
+        let accepted = if self.show == Show::Packed { "gzip, deflate, br" } else { "identity" };
         for _ in 0..TRIES_MAX {
             let request = Request::get(path.as_str()).header(header::HOST, &self.host);
-            let request = request.header(header::ACCEPT_ENCODING, self.show.accepted()).body(Empty::new())?;
+            let request = request.header(header::ACCEPT_ENCODING, accepted).body(Empty::new())?;
             self.connection.ready().await?;
             let answer = self.connection.send_request(request).await?;
             match answer.status() {
@@ -128,7 +112,6 @@ impl HttpCaller {
         bail!("{path} was answered 503 {TRIES_MAX} times")
     }
 
-    /// The comments that a page shows.
     async fn ids(&mut self, page: u64) -> anyhow::Result<Vec<String>> {
         let body = self.get(page).await?.into_body().collect().await?.to_bytes();
         match self.show {

@@ -39,13 +39,11 @@ use crate::{
     listing::Listing,
     options::Effort,
     report::{Figure, Limit, Report, count as number},
-    statistics::{Latencies, Rounds, as_f64, median},
+    statistics::{Latencies, Rounds, as_f64, median, timed},
 };
 use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
-pub(crate) use process::{ApiProcess, Served};
-use process::{processor_time, resident_bytes};
+use process::{ApiProcess, processor_time, resident_bytes};
 
-/// Number of connections, and of SDK callers.
 const CALLERS: usize = 16;
 /// A half of a round takes half a second.
 const FULL: Effort = Effort { rounds: 9, a_half: 2_000 };
@@ -63,7 +61,6 @@ const MEMORY_REQUESTS: u32 = 100_000;
 const THROUGHPUT_COMMENTS: u32 = 300_000;
 /// Sizes of the products whose last page is measured.
 const SIZES: [u32; 3] = [10_000, THROUGHPUT_COMMENTS, 1_000_000];
-/// Random pages that are compared before the measurement.
 const SAMPLES: u32 = 20;
 const MIB: f64 = 1_048_576.0;
 
@@ -99,7 +96,6 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// Measures the ratios of the API's throughput with a small product.
 pub(crate) async fn overheads(binary: Option<&Path>) -> anyhow::Result<Vec<(&'static str, f64)>> {
     let binary = given_or_built(binary)?;
     let mut subject = Subject::start(&binary, QUICK_COMMENTS, true).await?;
@@ -116,7 +112,6 @@ fn given_or_built(binary: Option<&Path>) -> anyhow::Result<PathBuf> {
     binary.map_or_else(|| binaries::binary("api"), |binary| Ok(binary.to_owned()))
 }
 
-/// A case to measure.
 struct Subject {
     comments: u32,
     dataset: Dataset,
@@ -126,19 +121,17 @@ struct Subject {
 
 /// A kind of request.
 struct Kind {
-    /// The name of its ratio.
     ratio: &'static str,
     limit: Limit,
     listing: Arc<Listing>,
     show: Show,
 }
 
-/// Duration of the rounds of one kind.
-#[derive(Default)]
+/// Durations of the rounds of one kind, and the processor time of each.
 struct Throughput {
     rounds: Rounds,
-    of_api: Spent,
-    of_sdk: Spent,
+    of_api: Vec<Spent>,
+    of_sdk: Vec<Spent>,
 }
 
 /// The last page's latency as a multiple of page 2's.
@@ -151,28 +144,24 @@ impl Subject {
     /// Fills the stores, starts the API, and compares sample pages.
     async fn start(binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
         let dataset = Dataset::fill(comments, with_union).await?;
-        let served = Served {
-            table: dataset.stores.table.name(),
-            dynamodb_url: dataset.stores.engine.endpoint_url(),
-            redis_url: dataset.stores.redis.url(),
-            sample_page: dataset.all.json_path(2),
-        };
-        let api = ApiProcess::start(binary, &served).await?;
+        let (engine_url, redis_url) = (dataset.stores.engine.endpoint_url(), dataset.stores.redis.url());
+        let api = ApiProcess::start(binary, &dataset, &engine_url, &redis_url).await?;
         let mut subject = Self { comments, dataset, api, rng: StdRng::seed_from_u64(7) };
         subject.compare_samples().await?;
         Ok(subject)
     }
 
     async fn reported(report: &mut Report, binary: &Path, comments: u32, with_union: bool) -> anyhow::Result<Self> {
-        let text = number(comments.into());
+        let text = number(comments);
         report.step(&format!("loading {text} comments"));
-        let began = Instant::now();
-        let subject = Self::start(binary, comments, with_union).await?;
-        let filled_s = began.elapsed().as_secs_f64();
+        let (subject, took) = timed(Self::start(binary, comments, with_union)).await?;
         report.add(
             &format!("api: {text} comments loaded"),
             "sample pages are the same by API, SDK and listing",
-            &[("items", as_f64(subject.dataset.stores.items), ""), ("until loaded and compared", filled_s, "s")],
+            &[
+                ("items", as_f64(subject.dataset.stores.items), ""),
+                ("until loaded and compared", took.as_secs_f64(), "s"),
+            ],
         );
         Ok(subject)
     }
@@ -207,7 +196,7 @@ impl Subject {
 
     /// Sends requests of every kind, one part after another.
     async fn memory(&mut self, report: &mut Report) -> anyhow::Result<()> {
-        report.step(&format!("{} requests for the memory", number(MEMORY_REQUESTS.into())));
+        report.step(&format!("{} requests for the memory", number(MEMORY_REQUESTS)));
         let kinds = self.kinds()?;
         let mut resident = Vec::new();
         let began = Instant::now();
@@ -235,19 +224,12 @@ impl Subject {
     async fn stalled_stores(&self, report: &mut Report, binary: &Path) -> anyhow::Result<()> {
         report.step("requests while a store is stalled");
         let longest = stalled::measure(binary, &self.dataset).await?;
-        let s = |duration: Duration| duration.as_secs_f64();
-        let all = [longest.page_1_without_index, longest.page_2_without_index, longest.without_table];
-        report.add(
-            "api: a stalled store",
-            &format!("{CALLERS} callers; page 1 is 200 without the page index, all else 503"),
-            &[
-                ("page index stalled, page 1, longest", s(longest.page_1_without_index), "s"),
-                ("page index stalled, page 2, longest", s(longest.page_2_without_index), "s"),
-                ("table stalled, longest", s(longest.without_table), "s"),
-            ],
-        );
-        let worst = all.into_iter().map(s).fold(0.0, f64::max);
-        report.ratio("stalled_store_vs_time_out", worst / s(api::REQUEST_TIMEOUT), Limit::AtMost(1.0));
+        let figures = longest.map(|(what, longest)| (what, longest.as_secs_f64(), "s"));
+        let about = format!("{CALLERS} callers; page 1 is 200 without the page index, all else 503");
+        report.add("api: a stalled store", &about, &figures);
+        let worst = figures.iter().map(|(_, longest_s, _)| *longest_s).fold(0.0, f64::max);
+        let share = worst / api::REQUEST_TIMEOUT.as_secs_f64();
+        report.ratio("stalled_store_vs_time_out", share, Limit::AtMost(1.0));
         Ok(())
     }
 
@@ -267,25 +249,24 @@ impl Subject {
         ])
     }
 
-    /// Measures the API and the bare SDK in turn.
     async fn rounds(&mut self, kind: &Kind, effort: Effort) -> anyhow::Result<Throughput> {
         let Kind { listing, show, .. } = kind;
-        let mut throughput = Throughput::default();
         // Their connections stay open between rounds, like the API's.
         let bare_callers = SdkCaller::several(&self.dataset.stores, listing, CALLERS);
-        for round in 0..=effort.rounds {
+        let mut spent = Vec::new();
+        let rounds = Rounds::run(effort.rounds, async || {
             let callers = self.open(listing, *show).await?;
             let pages = self.draw(listing, effort.a_half);
             let (ours, spent_by_api) = self.timed(callers, pages).await?;
             let pages = self.draw(listing, effort.a_half);
             let (bare, spent_by_sdk) = self.timed(bare_callers.clone(), pages).await?;
-            if round > 0 {
-                throughput.rounds.add(ours, bare);
-                throughput.of_api.add(spent_by_api);
-                throughput.of_sdk.add(spent_by_sdk);
-            }
-        }
-        Ok(throughput)
+            spent.push((spent_by_api, spent_by_sdk));
+            Ok((ours, bare))
+        });
+        let rounds = rounds.await?;
+        // The first round warms up.
+        let (of_api, of_sdk): (Vec<Spent>, Vec<Spent>) = spent.into_iter().skip(1).unzip();
+        Ok(Throughput { rounds, of_api, of_sdk })
     }
 
     async fn throughput(&mut self, report: &mut Report, kind: &Kind, effort: Effort) -> anyhow::Result<()> {
@@ -296,7 +277,9 @@ impl Subject {
         let count = u64::from(effort.a_half);
         let (lowest, highest) = rounds.ratio_range();
         let unavailable = self.unavailable();
-        let us = |spent: Duration| spent.as_secs_f64() * 1e6 / as_f64(count * u64::from(effort.rounds));
+        let us = |spent: &[Spent], of: fn(&Spent) -> Duration| {
+            spent.iter().map(of).sum::<Duration>().as_secs_f64() * 1e6 / as_f64(count * u64::from(effort.rounds))
+        };
         report.add(
             &format!("api: {name}"),
             &format!(
@@ -304,7 +287,7 @@ impl Subject {
                 effort.rounds,
                 number(count),
                 kind.listing.key.filter,
-                number(self.comments.into())
+                number(self.comments)
             ),
             &[
                 ("API", rounds.our_rate(count), "requests/s"),
@@ -312,10 +295,10 @@ impl Subject {
                 ("ratio, lowest of the rounds", lowest, ""),
                 ("ratio, highest of the rounds", highest, ""),
                 ("answers 503, asked again", unavailable, ""),
-                ("processor time of a request: API", us(of_api.api), "us"),
-                ("processor time of a request: Redis", us(of_api.redis), "us"),
-                ("processor time of a request: the rest", us(of_api.rest), "us"),
-                ("processor time of a bare query", us(of_sdk.rest), "us"),
+                ("processor time of a request: API", us(&of_api, |spent| spent.api), "us"),
+                ("processor time of a request: Redis", us(&of_api, |spent| spent.redis), "us"),
+                ("processor time of a request: the rest", us(&of_api, |spent| spent.rest), "us"),
+                ("processor time of a bare query", us(&of_sdk, |spent| spent.rest), "us"),
             ],
         );
         report.ratio(kind.ratio, rounds.ratio(), kind.limit);
@@ -325,7 +308,10 @@ impl Subject {
     async fn timed<C: Caller>(&self, callers: Vec<C>, pages: Vec<u64>) -> anyhow::Result<(Duration, Spent)> {
         let before = self.spent()?;
         let took = ask_all(callers, pages).await?;
-        Ok((took, self.spent()?.since(before)))
+        let after = self.spent()?;
+        let spent =
+            Spent { api: after.api - before.api, redis: after.redis - before.redis, rest: after.rest - before.rest };
+        Ok((took, spent))
     }
 
     fn spent(&self) -> anyhow::Result<Spent> {
@@ -337,38 +323,33 @@ impl Subject {
     }
 
     async fn last_page(&mut self, report: &mut Report) -> anyhow::Result<LastPage> {
-        report.step(&format!("last page and page 2 of {} comments", number(self.comments.into())));
+        report.step(&format!("last page and page 2 of {} comments", number(self.comments)));
         let listing = self.dataset.all.clone();
         let mut http = HttpCaller::open(&self.api, &listing, Show::Json).await?;
-        let mut blocks: [Vec<f64>; 6] = Default::default();
-        for block in 0..=BLOCKS {
+        let mut blocks = Vec::new();
+        for _ in 0..=BLOCKS {
             let mut times = [Latencies::new()?, Latencies::new()?];
             for _ in 0..A_BLOCK {
                 for (times, page) in times.iter_mut().zip([2, listing.pages()]) {
-                    let began = Instant::now();
-                    http.ask(page).await?;
-                    times.record(began.elapsed());
+                    times.record(timed(http.ask(page)).await?.1);
                 }
             }
-            let [page_2, last] = times.map(|times| [times.p50_us(), times.p99_us()]);
-            let [[page_2_p50, page_2_p99], [last_p50, last_p99]] = [page_2, last];
-            // The first block warms up.
-            if block > 0 {
-                let measured =
-                    [page_2_p50, last_p50, page_2_p99, last_p99, last_p50 / page_2_p50, last_p99 / page_2_p99];
-                blocks.iter_mut().zip(measured).for_each(|(block, value)| block.push(value));
-            }
+            blocks.push(times);
         }
-        let [page_2_p50, last_p50, page_2_p99, last_p99, p50, p99] = blocks.map(|values| median(&values));
+        // The first block warms up.
+        let of_blocks =
+            |figure: fn(&[Latencies; 2]) -> f64| median(&blocks.iter().skip(1).map(figure).collect::<Vec<_>>());
+        let p50 = of_blocks(|[page_2, last]| last.p50_us() / page_2.p50_us());
+        let p99 = of_blocks(|[page_2, last]| last.p99_us() / page_2.p99_us());
         let unavailable = self.unavailable();
         report.add(
-            &format!("api: last page of {}", number(self.comments.into())),
+            &format!("api: last page of {}", number(self.comments)),
             &format!("page {} and page 2, {BLOCKS} blocks of {A_BLOCK} requests each in turn", listing.pages()),
             &[
-                ("page 2, p50", page_2_p50, "us"),
-                ("last page, p50", last_p50, "us"),
-                ("page 2, p99", page_2_p99, "us"),
-                ("last page, p99", last_p99, "us"),
+                ("page 2, p50", of_blocks(|[page_2, _]| page_2.p50_us()), "us"),
+                ("last page, p50", of_blocks(|[_, last]| last.p50_us()), "us"),
+                ("page 2, p99", of_blocks(|[page_2, _]| page_2.p99_us()), "us"),
+                ("last page, p99", of_blocks(|[_, last]| last.p99_us()), "us"),
                 ("last page by page 2, p50", p50, ""),
                 ("last page by page 2, p99", p99, ""),
                 ("answers 503, asked again", unavailable, ""),
@@ -383,23 +364,9 @@ impl Subject {
     }
 }
 
-/// Processor time by process.
-#[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     api: Duration,
     redis: Duration,
     /// Engine and callers.
     rest: Duration,
-}
-
-impl Spent {
-    fn since(self, before: Self) -> Self {
-        Self { api: self.api - before.api, redis: self.redis - before.redis, rest: self.rest - before.rest }
-    }
-
-    fn add(&mut self, more: Self) {
-        self.api += more.api;
-        self.redis += more.redis;
-        self.rest += more.rest;
-    }
 }

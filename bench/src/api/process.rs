@@ -13,47 +13,38 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{http, workload::folder};
+use crate::{dataset::Dataset, http, workload::folder};
 
 /// Maximum time until the API is ready. An engine with a million items takes a second to describe its table. Until then
 /// page 2 is not answered.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Interval between two checks of a starting process.
 const READY_POLL: Duration = Duration::from_millis(50);
 /// Linux counts processor time in hundredths of a second, on any hardware clock.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A running API. Dropping it ends it.
-pub(crate) struct ApiProcess {
+pub(super) struct ApiProcess {
     child: Child,
     address: SocketAddr,
-    /// Number of its 503 answers.
     pub(super) unavailable: Arc<AtomicU64>,
-    /// The folder with its log.
     _folder: TempDir,
 }
 
-/// The stores and settings that the API serves with.
-#[derive(Debug)]
-pub(crate) struct Served<'served> {
-    pub(crate) table: &'served str,
-    pub(crate) dynamodb_url: String,
-    pub(crate) redis_url: String,
-    /// A page that is answered once all required parts are up.
-    pub(crate) sample_page: String,
-}
-
 impl ApiProcess {
-    /// Starts it and waits until it answers the sample page.
-    pub(crate) async fn start(binary: &Path, served: &Served<'_>) -> anyhow::Result<Self> {
+    /// Starts it on the dataset's stores, at these addresses, and waits until it answers page 2: once all required
+    /// parts are up.
+    pub(super) async fn start(
+        binary: &Path,
+        dataset: &Dataset,
+        dynamodb_url: &str,
+        redis_url: &str,
+    ) -> anyhow::Result<Self> {
         let folder = folder()?;
         // A file takes less of the machine than a pipe that must be read.
         let log = folder.path().join("log");
         let child = Command::new(binary)
             .args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"])
-            .args(["--table", served.table])
-            .args(["--dynamodb-url", &served.dynamodb_url])
-            .args(["--redis-url", &served.redis_url])
+            .args(["--table", dataset.stores.table.name(), "--dynamodb-url", dynamodb_url, "--redis-url", redis_url])
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
             .spawn()
@@ -62,7 +53,7 @@ impl ApiProcess {
         let unknown = ([127, 0, 0, 1], 0).into();
         let mut api = Self { child, address: unknown, unavailable: Arc::default(), _folder: folder };
         let began = Instant::now();
-        while !api.answers(&log, &served.sample_page).await? {
+        while !api.answers(&log, &dataset.all.json_path(2)).await? {
             ensure!(began.elapsed() < READY_WITHIN, "the API is not ready:\n{}", fs::read_to_string(&log)?);
             tokio::time::sleep(READY_POLL).await;
         }
@@ -79,7 +70,7 @@ impl ApiProcess {
         Ok(status.is_success())
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 

@@ -14,40 +14,32 @@ use anyhow::ensure;
 use futures_util::future::try_join_all;
 use hyper::StatusCode;
 
-use super::{ApiProcess, CALLERS, Served};
+use super::{CALLERS, process::ApiProcess};
 use crate::{
     dataset::Dataset,
     delayed_proxy::DelayedProxy,
     http::{self, address_in},
 };
 
-/// Duration of the longest requests.
-pub(super) struct Longest {
-    pub(super) page_1_without_index: Duration,
-    pub(super) page_2_without_index: Duration,
-    pub(super) without_table: Duration,
-}
-
-/// Requests pages while each store in turn is stalled.
-pub(super) async fn measure(binary: &Path, dataset: &Dataset) -> anyhow::Result<Longest> {
+/// Requests pages while each store in turn is stalled. Returns the durations of the longest requests.
+pub(super) async fn measure(binary: &Path, dataset: &Dataset) -> anyhow::Result<[(&'static str, Duration); 3]> {
     let engine = DelayedProxy::to(address_in(&dataset.stores.engine.endpoint_url())?, Duration::ZERO)?;
     let redis = DelayedProxy::to(address_in(&dataset.stores.redis.url())?, Duration::ZERO)?;
-    let served = Served {
-        table: dataset.stores.table.name(),
-        dynamodb_url: format!("http://{}", engine.address()),
-        redis_url: format!("redis://{}", redis.address()),
-        sample_page: dataset.all.json_path(2),
-    };
-    let api = ApiProcess::start(binary, &served).await?;
+    let (engine_url, redis_url) = (format!("http://{}", engine.address()), format!("redis://{}", redis.address()));
+    let api = ApiProcess::start(binary, dataset, &engine_url, &redis_url).await?;
     let longest = async |page, expected| longest(api.address(), &dataset.all.json_path(page), expected).await;
     redis.stall(true);
-    let page_1_without_index = longest(1, StatusCode::OK).await?;
-    let page_2_without_index = longest(2, StatusCode::SERVICE_UNAVAILABLE).await?;
+    let page_1 = longest(1, StatusCode::OK).await?;
+    let page_2 = longest(2, StatusCode::SERVICE_UNAVAILABLE).await?;
     redis.stall(false);
     engine.stall(true);
     let without_table = longest(1, StatusCode::SERVICE_UNAVAILABLE).await?;
     engine.stall(false);
-    Ok(Longest { page_1_without_index, page_2_without_index, without_table })
+    Ok([
+        ("page index stalled, page 1, longest", page_1),
+        ("page index stalled, page 2, longest", page_2),
+        ("table stalled, longest", without_table),
+    ])
 }
 
 async fn longest(api: SocketAddr, path: &str, expected: StatusCode) -> anyhow::Result<Duration> {

@@ -44,7 +44,6 @@ pub(super) fn name(listing: &Listing) -> String {
     format!("{language}, {ratings}{product}")
 }
 
-/// A page to request.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) listing: Arc<Listing>,
@@ -64,7 +63,6 @@ impl Ask {
         Ok(ask)
     }
 
-    /// The query for the other design.
     fn four_query(&self, skip_empty: bool) -> anyhow::Result<four_index::PageQuery> {
         let (key, page_size) = (self.listing.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
         Ok(four_index::PageQuery { product: key.product, filter: key.filter, page_size, skip_empty })
@@ -122,7 +120,6 @@ pub(super) struct Contestants {
 }
 
 impl Contestants {
-    /// Starts stores and fills them.
     pub(super) async fn fill(comments: &Comments) -> anyhow::Result<Self> {
         let all = comments.all.iter().cloned().map(Ok);
         let (stores, listings) = FilledStores::fill(all, comments.listings()?, true).await?;
@@ -145,7 +142,6 @@ impl Contestants {
     }
 }
 
-/// Reads pages of both designs.
 #[derive(Clone)]
 pub(super) struct Reader {
     pub(super) pages: PageReader,
@@ -153,7 +149,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads a page by its number.
     pub(super) async fn pagemark(&self, ask: &Ask) -> anyhow::Result<Vec<Comment>> {
         self.pages.page(&ask.listing, ask.number).await
     }

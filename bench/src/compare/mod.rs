@@ -30,24 +30,22 @@ use strum::VariantArray;
 use crate::{
     delayed_proxy::DelayedProxy,
     http::address_in,
-    money::{Compared, Prices, Summary},
-    options::Options,
+    index::bytes_in_32_sets,
+    money::{Compared, Prices},
+    options::{Effort, Options},
     report::{Limit, Report},
 };
 use contestants::{Ask, Comments, Contestants, Reader};
 use costs::Costs;
-use reads::{Depth, Load, Reading};
+use reads::{Depth, Reading};
 use storage::Stored;
 
-/// Numbers of concurrent clients.
-const CLIENTS: [usize; 3] = [1, 4, 16];
 /// Round trips of the connections with a delay, to the table and then to Redis. DynamoDB answers within "single-digit
 /// milliseconds" (AWS: "What is Amazon DynamoDB?"), and Redis in the same zone in much less than one. Both are
 /// assumptions.
 const TABLE_ROUND_TRIP: Duration = Duration::from_millis(4);
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
 
-/// Measures.
 pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
     let quick = options.quick;
     let comments = Comments::new(options.data.as_deref(), options.comments_or(5_000, 100_000))?;
@@ -73,9 +71,10 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     report.table(writes::table(&writings));
 
     report.step("storage");
-    let in_32_sets = storage::redis_bytes_in_32_sets(&comments.all).await?;
+    let some = comments.all.iter().take(storage::IN_32_SETS).cloned().map(Ok);
+    let in_32_sets = bytes_in_32_sets(some).await?;
     let pagemark = Stored { redis_bytes, ..storage::pagemark(&comments.all)? };
-    let four = storage::four_index(&comments.all)?;
+    let four = storage::four_index(&comments.all);
     report.table(storage::table(many, pagemark, four, in_32_sets));
     let ratio = pagemark.all_bytes() / four.all_bytes();
     report.ratio_noted("storage_vs_four_index", ratio, Limit::None, "DynamoDB's bytes, the less the better");
@@ -84,20 +83,13 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
     let theirs = usage::four_index(&costs, &far, &writings, four).context("all numbers of ratings were read")?;
     let (prices, workloads) = (Prices::published()?, usage::workloads(&comments.all));
     let compared = Compared { ours: &ours, theirs: &theirs, prices: &prices, workloads: &workloads };
-    let Summary { tables, plot, losses } = Summary::of(&compared);
-    tables.into_iter().for_each(|table| report.table(table));
-    report.plot(plot);
-    for (name, losses) in [
-        ("money", losses),
-        ("compare", usage::slower(&near, &far)),
-        ("compare, writing", usage::slower_writes(&writings)),
-    ] {
-        losses.iter().for_each(|losses| report.loses(name, losses));
-    }
+    compared.tables().into_iter().for_each(|table| report.table(table));
+    report.plot(compared.plot());
+    let losses = [compared.losses(), usage::slower(&near, &far), usage::slower_writes(&writings)];
+    losses.iter().flatten().for_each(|loss| report.loses(loss));
     Ok(())
 }
 
-/// Reads on loopback with each number of clients. Returns the readings with one client.
 async fn read_near(
     report: &mut Report,
     contestants: &Contestants,
@@ -105,25 +97,12 @@ async fn read_near(
     comments: usize,
     quick: bool,
 ) -> anyhow::Result<Vec<Reading>> {
-    let reader = contestants.reader(false);
-    let mut at_one_client = Vec::new();
-    for clients in CLIENTS {
-        report.step(&format!("reading, {clients} clients"));
-        // Each client sends a few requests in a half of a round.
-        let load =
-            Load { clients, rounds: if quick { 1 } else { 5 }, requests: if quick { 20 } else { 60 + 12 * clients } };
-        let readings = read_all(&reader, costs, Depth::VARIANTS, load).await?;
-        let about = format!(
-            "{clients} clients, {} rounds of {} requests each way in turn, pages of 20 of {comments} comments; the engine answers \
-             one call at a time",
-            load.rounds, load.requests
-        );
-        report.table(reads::table(&format!("compare: reading, {clients} clients"), about, &readings));
-        if clients == 1 {
-            at_one_client = readings;
-        }
-    }
-    Ok(at_one_client)
+    report.step("reading");
+    let load = if quick { Effort { rounds: 1, a_half: 20 } } else { Effort { rounds: 5, a_half: 72 } };
+    let readings = read_all(&contestants.reader(false), costs, Depth::VARIANTS, load).await?;
+    let about = format!(", pages of 20 of {comments} comments; the engine answers one call at a time");
+    report.table(reads::table("compare: reading", load, &about, &readings));
+    Ok(readings)
 }
 
 /// Reads the middle pages over connections with a delay.
@@ -138,25 +117,21 @@ async fn read_far(
     let redis = DelayedProxy::to(address_in(&contestants.stores.redis.url())?, REDIS_ROUND_TRIP)?;
     let (table_url, redis_url) = (format!("http://{}", engine.address()), format!("redis://{}/", redis.address()));
     let reader = contestants.reader_at(&table_url, &redis_url).await?;
-    let load = Load { clients: 1, rounds: if quick { 1 } else { 3 }, requests: if quick { 10 } else { 40 } };
+    let load = if quick { Effort { rounds: 1, a_half: 10 } } else { Effort { rounds: 3, a_half: 40 } };
     let readings = read_all(&reader, costs, &[Depth::Deep], load).await?;
     let about = format!(
-        "One client, {} rounds of {} requests each way in turn; {} ms to DynamoDB and back, {} ms to Redis and back, and what \
-         both take besides",
-        load.rounds,
-        load.requests,
+        "; {} ms to DynamoDB and back, {} ms to Redis and back, and what both take besides",
         TABLE_ROUND_TRIP.as_secs_f64() * 1e3,
         REDIS_ROUND_TRIP.as_secs_f64() * 1e3
     );
-    report.table(reads::table("compare: reading over connections with a delay", about, &readings));
+    report.table(reads::table("compare: reading over connections with a delay", load, &about, &readings));
     Ok(readings)
 }
 
-/// Reads every filter at these depths.
-async fn read_all(reader: &Reader, costs: &[Costs], depths: &[Depth], load: Load) -> anyhow::Result<Vec<Reading>> {
+async fn read_all(reader: &Reader, costs: &[Costs], depths: &[Depth], load: Effort) -> anyhow::Result<Vec<Reading>> {
     let mut readings = Vec::new();
     for costs in costs.iter().filter(|costs| depths.contains(&costs.depth)) {
-        readings.push(reads::read(reader, costs.ask.clone(), costs.depth, load).await?);
+        readings.push(reads::read(reader, &costs.ask, costs.depth, load).await?);
     }
     Ok(readings)
 }

@@ -1,32 +1,19 @@
 //! Reads pages: latency and throughput, in rounds in which the designs take turns.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::ensure;
+use model::Comment;
 use strum::VariantArray;
-use tokio::task::JoinSet;
 
 use super::contestants::{self, Ask, Reader};
 use crate::{
     listing::Listing,
+    options::Effort,
     report::{Table, row},
-    statistics::{Latencies, Rounds},
+    statistics::{Latencies, Rounds, timed},
 };
 
-/// The design to ask.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Design {
-    Pagemark,
-    FourIndex,
-}
-
-/// A position in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Depth {
@@ -53,104 +40,62 @@ pub(super) struct Reading {
     pub(super) depth: Depth,
     pub(super) pagemark: Latencies,
     pub(super) four: Latencies,
-    pub(super) rounds: Rounds,
-    /// Requests in a half of a round.
-    requests: u64,
+    rounds: Rounds,
+    load: Effort,
 }
 
-/// The load of a reading.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) clients: usize,
-    pub(super) rounds: usize,
-    /// Requests in a half of a round.
-    pub(super) requests: usize,
-}
-
-/// Reads the same page repeatedly.
-pub(super) async fn read(reader: &Reader, ask: Ask, depth: Depth, load: Load) -> anyhow::Result<Reading> {
-    let mut reading = Reading {
-        listing: ask.listing.clone(),
-        depth,
-        pagemark: Latencies::new()?,
-        four: Latencies::new()?,
-        rounds: Rounds::default(),
-        requests: load.requests as u64,
-    };
+pub(super) async fn read(reader: &Reader, ask: &Ask, depth: Depth, load: Effort) -> anyhow::Result<Reading> {
     // The first round warms up.
-    for round in 0..=load.rounds {
-        let (ours, took) = ask_all(reader, &ask, Design::Pagemark, load).await?;
-        let (theirs, others_took) = ask_all(reader, &ask, Design::FourIndex, load).await?;
-        if round > 0 {
-            ours.into_iter().for_each(|latency| reading.pagemark.record(latency));
-            theirs.into_iter().for_each(|latency| reading.four.record(latency));
-            reading.rounds.add(took, others_took);
+    let (mut pagemark, mut four, mut is_warm) = (Latencies::new()?, Latencies::new()?, false);
+    let rounds = Rounds::run(load.rounds, async || {
+        let ours = latencies(load.a_half, async || reader.pagemark(ask).await).await?;
+        let theirs = latencies(load.a_half, async || Ok(reader.four_index(ask, false).await?.comments)).await?;
+        let sums = (ours.iter().sum(), theirs.iter().sum());
+        if is_warm {
+            ours.into_iter().for_each(|latency| pagemark.record(latency));
+            theirs.into_iter().for_each(|latency| four.record(latency));
         }
-    }
-    Ok(reading)
+        is_warm = true;
+        Ok(sums)
+    });
+    let rounds = rounds.await?;
+    Ok(Reading { listing: ask.listing.clone(), depth, pagemark, four, rounds, load })
 }
 
-/// Sends the requests of a half of a round. Each client sends the next one as soon as it has an answer.
-async fn ask_all(reader: &Reader, ask: &Ask, design: Design, load: Load) -> anyhow::Result<(Vec<Duration>, Duration)> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let mut clients = JoinSet::new();
-    let began = Instant::now();
-    for _ in 0..load.clients {
-        let (reader, ask, asked) = (reader.clone(), ask.clone(), asked.clone());
-        clients.spawn(async move {
-            let mut latencies = Vec::new();
-            while asked.fetch_add(1, Ordering::Relaxed) < load.requests {
-                let began = Instant::now();
-                let shown = match design {
-                    Design::Pagemark => reader.pagemark(&ask).await?.len(),
-                    Design::FourIndex => reader.four_index(&ask, false).await?.comments.len(),
-                };
-                latencies.push(began.elapsed());
-                ensure!(shown > 0, "a page of {} is empty", ask.listing.key);
-            }
-            Ok(latencies)
-        });
+async fn latencies(
+    requests: u32,
+    page: impl AsyncFn() -> anyhow::Result<Vec<Comment>>,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut latencies = Vec::new();
+    for _ in 0..requests {
+        let (comments, took) = timed(page()).await?;
+        ensure!(!comments.is_empty(), "an empty page");
+        latencies.push(took);
     }
-    let mut latencies = Vec::with_capacity(load.requests);
-    while let Some(done) = clients.join_next().await {
-        latencies.extend(done??);
-    }
-    Ok((latencies, began.elapsed()))
+    Ok(latencies)
 }
 
-/// The table for one number of clients.
-pub(super) fn table(name: &str, about: String, readings: &[Reading]) -> Table {
-    let columns = [
-        "filter",
-        "ratings",
-        "page",
-        "Pagemark p50, us",
-        "p99, us",
-        "pages/s",
-        "four-index p50, us",
-        "p99, us",
-        "pages/s",
-        "rate of Pagemark / four-index",
-        "lowest",
-        "highest",
-    ];
+/// The table: one row per filter and page, read by one client.
+pub(super) fn table(name: &str, load: Effort, about: &str, readings: &[Reading]) -> Table {
+    let Effort { rounds, a_half } = load;
+    let about = format!("One client, {rounds} rounds of {a_half} requests each way in turn{about}");
     let row = |reading: &Reading| {
-        let Reading { listing, depth, pagemark, four, rounds, requests } = reading;
+        let Reading { listing, depth, pagemark, four, rounds, load } = reading;
         let (lowest, highest) = rounds.ratio_range();
         row![
-            contestants::name(listing),
-            listing.ratings(),
-            depth.to_string(),
-            pagemark.p50_us(),
-            pagemark.p99_us(),
-            rounds.our_rate(*requests),
-            four.p50_us(),
-            four.p99_us(),
-            rounds.bare_rate(*requests),
-            rounds.ratio(),
-            lowest,
-            highest,
+            ("filter", contestants::name(listing)),
+            ("ratings", listing.ratings()),
+            ("page", depth.to_string()),
+            ("Pagemark p50, us", pagemark.p50_us()),
+            ("p99, us", pagemark.p99_us()),
+            ("pages/s", rounds.our_rate(load.a_half.into())),
+            ("four-index p50, us", four.p50_us()),
+            ("p99, us", four.p99_us()),
+            ("pages/s", rounds.bare_rate(load.a_half.into())),
+            ("rate of Pagemark / four-index", rounds.ratio()),
+            ("lowest", lowest),
+            ("highest", highest),
         ]
     };
-    Table::new(name, about, &columns, readings.iter().map(row))
+    Table::new(name, about, readings.iter().map(row))
 }

@@ -18,7 +18,6 @@ use crate::{
     statistics::{Latencies, as_f64},
 };
 
-/// Bytes of one read unit.
 const READ_UNIT_BYTES: f64 = 4096.0;
 /// The job audits and sweeps each comment once a week. A month has 730 hours, a week 168.
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;

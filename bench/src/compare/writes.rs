@@ -5,41 +5,29 @@
 //! polling (`lag` measures those). A write of the four-index design is done when it is acknowledged: the engine updates
 //! indexes together with the table, DynamoDB a moment later.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, bail};
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use four_index::{FourIndexTable, KeepCounters};
 use functions::Quarantine;
-use local_stack::engine::Engine;
-use model::{
-    BlobFormat, Comment, CommentText, Rating, Revision,
-    item::{CommentItem, comment_pk},
-    record::decode_batch,
-};
+use model::{Comment, CommentText, Rating, Revision, item::comment_pk, record::decode_batch};
 use page_indexer::PageIndexer;
-use serde_dynamo::Item;
 use stream_writer::{FanOut, StreamWriter, plan_calls};
 use strum::VariantArray;
 use table::{CommentPatch, Created, NewComment, Table, capacity::Meter};
 
 use crate::{
-    filled_stores::{connect, four_index_table, start_engine},
+    filled_stores::{TableOnEngine, four_index_table},
     money::Write,
     report::{Table as ReportTable, row},
     statistics::{Latencies, as_f64},
-    workload::{Comments, Redis, create_table_without_stream, event, expect_processed, folder},
+    workload::{Comments, Redis, create_table_without_stream, deadline, event, expect_processed, primary_item},
 };
 
 /// Calls in parallel: the function's default.
 const WRITE_CONCURRENCY: usize = 8;
-/// Time limit far above any invocation.
-const TIME_MAX: Duration = Duration::from_secs(600);
 
-/// The cost of one kind of write in one design.
 pub(super) struct Writing {
     pub(super) writes: u64,
     pub(super) units: f64,
@@ -56,18 +44,15 @@ impl Writing {
         Ok(Self { writes: 0, units: 0.0, items: 0, acknowledged, derived })
     }
 
-    /// Write units per write.
     pub(super) fn units_each(&self) -> f64 {
         self.units / as_f64(self.writes.max(1))
     }
 
-    /// Items per write.
     pub(super) fn items_each(&self) -> f64 {
         as_f64(self.items) / as_f64(self.writes.max(1))
     }
 }
 
-/// One kind of write in all designs.
 pub(super) struct Writings {
     pub(super) write: Write,
     pub(super) pagemark: Writing,
@@ -77,10 +62,9 @@ pub(super) struct Writings {
 
 /// Writes, edits and deletes `comments` comments.
 pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
-    let folder = folder()?;
-    let engine = start_engine(&folder.path().join("table")).await?;
+    let store = TableOnEngine::start("pagemark").await?;
     let redis = Redis::start().await?;
-    let pagemark = Pagemark::start(&engine, &redis).await?;
+    let pagemark = Pagemark::new(&store.table, &redis).await?;
     let four = four_index_table(&pagemark.writer, "four-index");
     let four_with_counters = four_index_table(&pagemark.writer, "four-index-counters");
     let client = pagemark.writer.client();
@@ -105,7 +89,7 @@ pub(super) async fn measure(comments: u32) -> anyhow::Result<Vec<Writings>> {
         }
     }
     redis.stop().await;
-    engine.stop().await;
+    store.engine.stop().await;
     Ok(all)
 }
 
@@ -142,9 +126,9 @@ struct Pagemark {
 }
 
 impl Pagemark {
-    async fn start(engine: &Engine, redis: &Redis) -> anyhow::Result<Self> {
+    async fn new(table: &Table, redis: &Redis) -> anyhow::Result<Self> {
         let meter = Arc::new(Meter::default());
-        let writer = connect("pagemark", &engine.endpoint_url()).await.metered(meter.clone());
+        let writer = table.clone().metered(meter.clone());
         create_table_without_stream(&writer).await?;
         let stream_writer = StreamWriter::new(writer.clone(), Quarantine::Mapping, FanOut::Batch, WRITE_CONCURRENCY);
         let page_indexer = PageIndexer::new(redis.index.clone(), Quarantine::Mapping);
@@ -164,14 +148,12 @@ impl Pagemark {
         let new = self.acknowledge(write, comment, old.as_ref()).await?;
         writing.acknowledged.record(began.elapsed());
         let acknowledged = began.elapsed();
-        let item = |comment: &Comment| serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map));
-        let (old_image, new_image): (Option<Item>, Option<Item>) =
-            (old.as_ref().map(item).transpose()?, new.as_ref().map(item).transpose()?);
+        let image = |comment: &Option<Comment>| comment.as_ref().map(primary_item).transpose();
+        let (old_image, new_image) = (image(&old)?, image(&new)?);
         let event = event(old_image.as_ref(), new_image.as_ref(), sequence_number)?;
         let began = Instant::now();
-        let deadline = tokio::time::Instant::now() + TIME_MAX;
         let (duplicates, ranks) =
-            tokio::join!(self.stream_writer.handle(&event, deadline), self.page_indexer.handle(&event, deadline));
+            tokio::join!(self.stream_writer.handle(&event, deadline()), self.page_indexer.handle(&event, deadline()));
         writing.derived.record(acknowledged + began.elapsed());
         expect_processed(&duplicates.response)?;
         expect_processed(&ranks.response)?;
@@ -246,29 +228,19 @@ async fn write_four(
 
 /// The table: one row per kind of write and design.
 pub(super) fn table(writings: &[Writings]) -> ReportTable {
-    let columns = [
-        "write",
-        "design",
-        "write units",
-        "items written",
-        "acknowledged p50, us",
-        "p99, us",
-        "all written p50, us",
-        "p99, us",
-    ];
     let rows = writings.iter().flat_map(|Writings { write, pagemark, four, four_with_counters }| {
         let designs = [("Pagemark", pagemark), ("four-index", four), ("four-index, counters", four_with_counters)];
         designs.map(|(design, writing)| {
             let Writing { acknowledged, derived, .. } = writing;
             row![
-                write.to_string(),
-                design,
-                writing.units_each(),
-                writing.items_each(),
-                acknowledged.p50_us(),
-                acknowledged.p99_us(),
-                derived.p50_us(),
-                derived.p99_us(),
+                ("write", write.to_string()),
+                ("design", design),
+                ("write units", writing.units_each()),
+                ("items written", writing.items_each()),
+                ("acknowledged p50, us", acknowledged.p50_us()),
+                ("p99, us", acknowledged.p99_us()),
+                ("all written p50, us", derived.p50_us()),
+                ("p99, us", derived.p99_us()),
             ]
         })
     });
@@ -278,5 +250,5 @@ pub(super) fn table(writings: &[Writings]) -> ReportTable {
          included. Until all is written: the handlers' time for a batch of one record, without the stream and its polling, \
          which `lag` has"
     );
-    ReportTable::new("compare: writing", about, &columns, rows)
+    ReportTable::new("compare: writing", about, rows)
 }

@@ -12,26 +12,17 @@ pub(super) fn depths(last: u64) -> Vec<u64> {
 /// A contestant's latencies: page and median in microseconds, by page.
 pub(super) type Curve = Vec<(u64, f64)>;
 
-/// Where one curve starts to stay below another, within their common range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crossing {
-    /// From this page on: the first measured page from which it stays below.
-    From(u64),
-    /// It is not below at the last page.
-    Never,
-}
-
-/// The page from which `ours` stays below `theirs`.
+/// The first measured page from which `ours` stays below `theirs`, within their common range; `None` if it is not below
+/// at the last page.
 ///
 /// # Errors
 /// When they have no page in common.
-pub(super) fn crossing(ours: &Curve, theirs: &Curve) -> anyhow::Result<Crossing> {
+pub(super) fn crossing(ours: &Curve, theirs: &Curve) -> anyhow::Result<Option<u64>> {
     let latency = |of: &u64| theirs.iter().find(|(page, _)| page == of).map(|(_, latency)| *latency);
     let both: Vec<(u64, bool)> =
         ours.iter().filter_map(|(page, latency_us)| Some((*page, *latency_us < latency(page)?))).collect();
     ensure!(!both.is_empty(), "the curves have no page in common");
-    let below = both.iter().rev().take_while(|(_, is_below)| *is_below);
-    Ok(below.last().map_or(Crossing::Never, |(page, _)| Crossing::From(*page)))
+    Ok(both.iter().rev().take_while(|(_, is_below)| *is_below).last().map(|(page, _)| *page))
 }
 
 #[cfg(test)]
@@ -50,17 +41,17 @@ mod tests {
     #[test]
     fn curves_cross_where_one_stays_below() {
         let ours = vec![(1, 5.0), (2, 5.0), (5, 5.0), (10, 5.0)];
-        let of = |latencies: [f64; 4]| -> Curve { [1, 2, 5, 10].into_iter().zip(latencies).collect() };
-        assert_eq!(crossing(&ours, &of([9.0, 9.0, 9.0, 9.0])).unwrap(), Crossing::From(1));
-        assert_eq!(crossing(&ours, &of([1.0, 9.0, 1.0, 9.0])).unwrap(), Crossing::From(10));
-        assert_eq!(crossing(&ours, &of([1.0, 2.0, 9.0, 9.0])).unwrap(), Crossing::From(5));
-        assert_eq!(crossing(&ours, &of([9.0, 9.0, 9.0, 5.0])).unwrap(), Crossing::Never);
-    }
-
-    #[test]
-    fn a_curve_that_ends_early_is_judged_as_far_as_it_goes() {
-        let ours = vec![(1, 5.0), (2, 5.0), (5, 5.0)];
-        assert_eq!(crossing(&ours, &vec![(1, 1.0), (2, 9.0)]).unwrap(), Crossing::From(2));
+        for (theirs, from) in [
+            (&[9.0, 9.0, 9.0, 9.0][..], Some(1)),
+            (&[1.0, 9.0, 1.0, 9.0], Some(10)),
+            (&[1.0, 2.0, 9.0, 9.0], Some(5)),
+            (&[9.0, 9.0, 9.0, 5.0], None),
+            // A curve that ends early is judged as far as it goes.
+            (&[1.0, 9.0], Some(2)),
+        ] {
+            let theirs: Curve = [1, 2, 5, 10].into_iter().zip(theirs.iter().copied()).collect();
+            assert_eq!(crossing(&ours, &theirs).unwrap(), from, "{theirs:?}");
+        }
         assert!(crossing(&ours, &Curve::new()).is_err());
     }
 }

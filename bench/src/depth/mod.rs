@@ -26,27 +26,26 @@
 
 mod curve;
 mod four_index;
-mod pagemark;
 mod postgres;
-mod published;
 mod race;
 mod result;
 mod sql;
 mod sqlite;
 
-use std::time::Instant;
-
 use anyhow::ensure;
+use futures_util::FutureExt;
+use model::Filter;
+use strum::VariantArray;
 
 use crate::{
     dataset::Dataset,
     listing::{Listing, PAGE_SIZE},
     report::{Figure, Report},
+    statistics::timed,
 };
 use four_index::FourIndex;
-use pagemark::Pagemark;
 use postgres::Postgres;
-use race::{Contestant, Effort, Lane, Walk, race, walk};
+use race::{Contestant, ContestantLatencies, Effort, race};
 use result::{Measured, losses};
 use sql::Way;
 use sqlite::Sqlite;
@@ -64,15 +63,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
 
     let stores = Stores { dataset: &dataset, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
     report.step("pages of all comments");
-    let all = stores.all(effort).await?;
+    let all = stores.measure("depth", "all comments", &dataset.all, effort).await?;
     report.step("pages of three ratings");
-    let union = stores.union(effort).await?;
+    let union = stores.measure("depth, three ratings", "three ratings", dataset.union()?, effort).await?;
     let mut figures: Vec<Figure<String>> = Vec::new();
     for result in [&all, &union] {
         result.figures(&mut figures);
         result.add_to(report);
     }
-    report.table(published::table());
     let about = format!(
         "a product of {comments} comments in pages of {PAGE_SIZE}; counting and walking. The four-index design has the newest \
          {}. {}. SQLite {}",
@@ -82,7 +80,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     );
     report.add("depth, counts", &about, &figures);
     if let Some(losses) = losses(&[&all, &union])? {
-        report.loses("depth", &losses);
+        report.loses(&losses);
     }
     drop(postgres);
     four_index.close().await;
@@ -90,7 +88,6 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     Ok(())
 }
 
-/// All contestants' stores.
 struct Stores<'stores> {
     dataset: &'stores Dataset,
     postgres: &'stores Postgres,
@@ -99,59 +96,40 @@ struct Stores<'stores> {
 }
 
 impl Stores<'_> {
-    /// All contestants that can jump to any page of a listing.
-    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<Lane>> {
-        let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![
-            Box::new(Pagemark::new(self.dataset, listing)),
-            Box::new(self.postgres.caller(listing, Way::Offset).await?),
-            Box::new(self.postgres.caller(listing, Way::Deferred).await?),
-            Box::new(self.postgres.caller(listing, Way::Keyset).await?),
-            Box::new(self.sqlite.caller(listing, Way::Offset)),
-            Box::new(self.sqlite.caller(listing, Way::Deferred)),
-            Box::new(self.sqlite.caller(listing, Way::Keyset)),
-        ];
-        race(listing, &mut contestants, effort).await
+    /// Requests pages from all contestants that can jump to any page of a listing.
+    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<ContestantLatencies>> {
+        let reader = &self.dataset.stores.reader().with_own_connections();
+        let mut contestants = vec![Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local())];
+        for way in Way::VARIANTS {
+            contestants.push(self.postgres.contestant(listing, *way).await?);
+        }
+        contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
+        race(listing, &contestants, effort).await
     }
 
-    async fn all(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &*self.dataset.all;
-        let lanes = self.race(listing, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing).await?;
-        let mut by_keyset = self.postgres.walker(listing).await?;
-        let walks = vec![
-            walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?,
-            walk(listing, &mut by_keyset, listing.pages(), effort.walk).await?,
-        ];
-        self.measured("depth", "all comments", listing, lanes, walks).await
-    }
-
-    async fn union(&self, effort: Effort) -> anyhow::Result<Measured> {
-        let listing = &**self.dataset.union()?;
-        let lanes = self.race(listing, effort).await?;
-        let mut by_cursor = self.four_index.walker(listing).await?;
-        let walks = vec![walk(listing, &mut by_cursor, self.four_index.pages(listing), effort.walk).await?];
-        self.measured("depth, three ratings", "three ratings", listing, lanes, walks).await
-    }
-
-    async fn measured(
+    async fn measure(
         &self,
         name: &'static str,
         of: &'static str,
         listing: &Listing,
-        lanes: Vec<Lane>,
-        walks: Vec<Walk>,
+        effort: Effort,
     ) -> anyhow::Result<Measured> {
-        let began = Instant::now();
-        let by_postgres = self.postgres.count(listing).await?;
-        let postgres_s = began.elapsed().as_secs_f64();
-        let began = Instant::now();
-        let by_sqlite = self.sqlite.count(listing)?;
-        let sqlite_s = began.elapsed().as_secs_f64();
-        let (pages, comments) = (listing.pages(), listing.total());
+        let jumps = self.race(listing, effort).await?;
+        let mut walks = vec![self.four_index.walk(listing, effort.walk).await?];
+        if listing.key.filter == Filter::ANY {
+            walks.push(self.postgres.walk(listing, effort.walk).await?);
+        }
+        Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s: self.counts_s(listing).await? })
+    }
+
+    async fn counts_s(&self, listing: &Listing) -> anyhow::Result<[(&'static str, f64); 2]> {
+        let (by_postgres, postgres) = timed(self.postgres.count(listing)).await?;
+        let (by_sqlite, sqlite) = timed(async { self.sqlite.count(listing) }).await?;
+        let comments = listing.total();
         ensure!(
             [by_postgres, by_sqlite] == [comments; 2],
             "{comments} comments are counted as {by_postgres}, {by_sqlite}"
         );
-        Ok(Measured { name, of, pages, lanes, walks, counts_s: [("PostgreSQL", postgres_s), ("SQLite", sqlite_s)] })
+        Ok([("PostgreSQL", postgres.as_secs_f64()), ("SQLite", sqlite.as_secs_f64())])
     }
 }

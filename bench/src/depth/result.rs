@@ -4,22 +4,21 @@ use anyhow::Context;
 use itertools::Itertools;
 
 use super::{
-    curve::{Crossing, Curve, crossing, depths},
-    race::{Lane, Walk},
+    curve::{Curve, crossing, depths},
+    race::{ContestantLatencies, Walk},
 };
 use crate::{
-    report::{Cell, Figure, Plot, Report, Series, Table},
+    report::{Figure, Plot, Report, Series, Table, row},
     statistics::{Latencies, as_f64},
 };
 
-/// The results for a listing.
 pub(super) struct Measured {
     pub(super) name: &'static str,
     /// Which comments the listing has.
     pub(super) of: &'static str,
     pub(super) pages: u64,
-    /// Pagemark's lane is the first.
-    pub(super) lanes: Vec<Lane>,
+    /// The contestants that jump to a page, Pagemark first.
+    pub(super) jumps: Vec<ContestantLatencies>,
     pub(super) walks: Vec<Walk>,
     pub(super) counts_s: [(&'static str, f64); 2],
 }
@@ -41,14 +40,13 @@ impl Measured {
     }
 
     /// All curves, Pagemark's first.
-    fn curves(&self) -> Vec<(&'static str, Curve)> {
-        let lanes = self.lanes.iter().map(|lane| (lane.name, lane.curve_of(Latencies::p50_us)));
-        lanes.chain(self.walks.iter().map(|walk| (walk.name, walk.curve.clone()))).collect()
+    fn curves(&self) -> Vec<(&str, Curve)> {
+        let jumps = self.jumps.iter().map(|jump| (jump.name.as_str(), jump.curve_of(Latencies::p50_us)));
+        jumps.chain(self.walks.iter().map(|walk| (walk.name, walk.curve.clone()))).collect()
     }
 
-    /// Adds tables and a plot to the report.
     pub(super) fn add_to(&self, report: &mut Report) {
-        let requests = self.lanes.iter().flat_map(|lane| &lane.latencies).map(|(_, latencies)| latencies.count());
+        let requests = self.jumps.iter().flat_map(|jump| &jump.by_page).map(|(_, latencies)| latencies.count());
         let (fewest, most) = requests.minmax().into_option().unwrap_or_default();
         let (name, of) = (self.name, self.of);
         let curves = self.curves();
@@ -57,7 +55,7 @@ impl Measured {
         );
         report.table(self.table(name, about, &curves));
         let p99s: Vec<(&str, Curve)> =
-            self.lanes.iter().map(|lane| (lane.name, lane.curve_of(Latencies::p99_us))).collect();
+            self.jumps.iter().map(|jump| (jump.name.as_str(), jump.curve_of(Latencies::p99_us))).collect();
         let about = format!(
             "time to a page of {of}, 99th percentile; of fewer than 100 requests, the slowest ({fewest} to {most})"
         );
@@ -66,24 +64,18 @@ impl Measured {
             name: name.to_owned(),
             points: curve.into_iter().map(|(page, latency_us)| (as_f64(page), latency_us)).collect(),
         });
-        report.plot(Plot {
-            name: name.to_owned(),
-            title: format!("Time to page N of {of}"),
-            x: "page number".to_owned(),
-            y: "latency p50, us".to_owned(),
-            series: series.collect(),
-        });
+        let axes = ["page number", "latency p50, us"];
+        report.plot(Plot::new(name, format!("Time to page N of {of}"), axes, series));
     }
 
     /// A table with one row per page and one column per curve.
     fn table(&self, name: &str, about: String, curves: &[(&str, Curve)]) -> Table {
-        let columns = ["page".to_owned()].into_iter().chain(curves.iter().map(|(name, _)| format!("{name}, us")));
         let rows = depths(self.pages).into_iter().map(|page| {
             let latency = |curve: &Curve| curve.iter().find(|(at, _)| *at == page).map(|(_, latency_us)| *latency_us);
-            let cells = curves.iter().map(|(_, curve)| Cell::from(latency(curve)));
-            [Cell::from(page)].into_iter().chain(cells).collect()
+            let cells = curves.iter().map(|(name, curve)| (format!("{name}, us"), latency(curve).into()));
+            row![("page", page)].into_iter().chain(cells).collect()
         });
-        Table::new(name, about, &columns.collect_vec(), rows)
+        Table::new(name, about, rows)
     }
 }
 
@@ -97,9 +89,9 @@ pub(super) fn losses(measured: &[&Measured]) -> anyhow::Result<Option<String>> {
         let mut of_others = Vec::new();
         for (name, theirs) in others {
             let until = match crossing(ours, theirs)? {
-                Crossing::From(1) => continue,
-                Crossing::From(page) => format!("before page {page}"),
-                Crossing::Never => "on the last page, too".to_owned(),
+                Some(1) => continue,
+                Some(page) => format!("before page {page}"),
+                None => "on the last page, too".to_owned(),
             };
             of_others.push(format!("{name} ({:.0} us) {until}", first_us(theirs)));
         }

@@ -8,9 +8,10 @@
 use anyhow::Context;
 use model::{Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, Timestamp};
 
+use strum::VariantArray;
+
 use crate::listing::PAGE_SIZE;
 
-/// The table.
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
     id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
     created_ms bigint NOT NULL, revision text NOT NULL, title text, body text NOT NULL, author text)";
@@ -18,14 +19,16 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
 /// The key, created after loading.
 pub(super) const CREATE_KEY: &str = "CREATE UNIQUE INDEX comment_id ON comment (id)";
 
-/// A way to find a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 pub(super) enum Way {
     /// `LIMIT` and `OFFSET`, as in most programs: page N from its number.
+    #[strum(to_string = "OFFSET")]
     Offset,
     /// `LIMIT` and `OFFSET` on the index alone, which yields 20 ids, and then their rows: page N from its number.
+    #[strum(to_string = "OFFSET on the index")]
     Deferred,
     /// The rows after a known comment: page N from the last comment of page N-1. Only a reader of that page knows it.
+    #[strum(to_string = "keyset, start known")]
     Keyset,
 }
 
@@ -72,7 +75,6 @@ pub(super) fn after(before: Option<&Cd>) -> (i64, &str) {
     before.map_or((i64::MAX, ""), |cd| (cd.created_at.epoch_ms(), cd.id.as_str()))
 }
 
-/// A row's columns, in the order of the statements.
 #[derive(Debug)]
 pub(super) struct Row<'row> {
     pub(super) id: &'row str,

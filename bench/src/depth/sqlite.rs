@@ -1,7 +1,9 @@
 //! SQLite: a separate file, queried in the measuring thread, without server or network.
 
+use std::rc::Rc;
+
 use anyhow::Context;
-use futures_util::future::LocalBoxFuture;
+use futures_util::FutureExt;
 use model::Comment;
 use rusqlite::{CachedStatement, Connection, Rows, params};
 use tempfile::TempDir;
@@ -17,7 +19,6 @@ const CREATE_INDEX: &str = "CREATE INDEX comment_newest ON comment (product, cre
 /// A cache that holds everything, in KiB. The other settings only speed up loading.
 const SETTINGS: &str = "PRAGMA cache_size = -2097152; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
 
-/// The file with the comments.
 pub(super) struct Sqlite {
     connection: Connection,
     // Declared last, so that the file is closed before it is removed.
@@ -25,7 +26,6 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Creates a file and loads it.
     pub(super) fn fill(comments: u32) -> anyhow::Result<Self> {
         let folder = folder()?;
         let mut connection = Connection::open(folder.path().join("comments"))?;
@@ -55,8 +55,25 @@ impl Sqlite {
     }
 
     /// A reader that finds the listing's pages this way.
-    pub(super) fn caller<'store>(&'store self, listing: &'store Listing, way: Way) -> SqliteCaller<'store> {
-        SqliteCaller { store: self, statement: way.statement(&listing.key.filter), listing, way }
+    pub(super) fn contestant<'store>(&'store self, listing: &'store Listing, way: Way) -> Contestant<'store> {
+        let sql: Rc<str> = way.statement(&listing.key.filter).into();
+        Contestant::new(format!("SQLite {way}"), move |page| {
+            let sql = sql.clone();
+            async move { self.read(&sql, listing, way, page) }.boxed_local()
+        })
+    }
+
+    fn read(&self, sql: &str, listing: &Listing, way: Way, page: u64) -> anyhow::Result<Vec<Comment>> {
+        let mut statement: CachedStatement<'_> = self.connection.prepare_cached(sql)?;
+        let product = listing.key.product.as_str();
+        let rows = match way {
+            Way::Offset | Way::Deferred => statement.query(params![product, skip(page)?])?,
+            Way::Keyset => {
+                let (created_ms, id) = after(listing.before(page));
+                statement.query(params![product, created_ms, id])?
+            }
+        };
+        comments(rows)
     }
 
     /// The number of comments in the listing, as a page bar needs it.
@@ -64,43 +81,6 @@ impl Sqlite {
         let product = listing.key.product.as_str();
         let count: i64 = self.connection.query_row(&count(&listing.key.filter), [product], |row| row.get(0))?;
         Ok(u64::try_from(count)?)
-    }
-}
-
-/// A reader of pages.
-pub(super) struct SqliteCaller<'store> {
-    store: &'store Sqlite,
-    statement: String,
-    listing: &'store Listing,
-    way: Way,
-}
-
-impl SqliteCaller<'_> {
-    fn read(&self, page: u64) -> anyhow::Result<Vec<Comment>> {
-        let mut statement: CachedStatement<'_> = self.store.connection.prepare_cached(&self.statement)?;
-        let product = self.listing.key.product.as_str();
-        let rows = match self.way {
-            Way::Offset | Way::Deferred => statement.query(params![product, skip(page)?])?,
-            Way::Keyset => {
-                let (created_ms, id) = after(self.listing.before(page));
-                statement.query(params![product, created_ms, id])?
-            }
-        };
-        comments(rows)
-    }
-}
-
-impl Contestant for SqliteCaller<'_> {
-    fn name(&self) -> &'static str {
-        match self.way {
-            Way::Offset => "SQLite OFFSET",
-            Way::Deferred => "SQLite OFFSET on the index",
-            Way::Keyset => "SQLite keyset, start known",
-        }
-    }
-
-    fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
-        Box::pin(async move { self.read(page) })
     }
 }
 

@@ -34,7 +34,6 @@ pub(crate) enum Scope {
 }
 
 impl Bill {
-    /// The bill of a month.
     pub(crate) fn of(usage: &Usage, workload: &Workload, prices: &Prices) -> Self {
         let mut bill = Self {
             storage: workload.comments * (usage.table_bytes + usage.index_bytes) / GB * prices.storage_gb_month.usd,
@@ -53,7 +52,6 @@ impl Bill {
         bill
     }
 
-    /// The sum of the parts of a scope.
     pub(crate) fn total(&self, scope: Scope) -> f64 {
         let requests = self.page_views + self.writes + self.functions;
         let storage = self.storage + self.backup + self.upkeep;
@@ -64,7 +62,6 @@ impl Bill {
         }
     }
 
-    /// All parts with their names.
     pub(crate) fn parts(&self) -> [(&'static str, f64); 8] {
         [
             ("page views", self.page_views),
@@ -79,12 +76,10 @@ impl Bill {
     }
 }
 
-/// The cost of one page view that takes `read_units` units.
 pub(super) fn page_view_usd(read_units: f64, prices: &Prices) -> f64 {
     read_units / MILLION * prices.million_read_units.usd
 }
 
-/// The cost of the read and write units of one write.
 pub(super) fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
     let units = write.write_units * prices.million_write_units.usd + write.read_units * prices.million_read_units.usd;
     units / MILLION

@@ -19,7 +19,6 @@ use super::{
 pub(crate) enum BreakEven {
     /// At any number; at zero page views both may cost the same.
     Always,
-    /// Above this number.
     From(f64),
     /// Below this number: its writes or its storage are cheaper, and its page views dearer.
     Below(f64),
@@ -35,12 +34,6 @@ impl BreakEven {
             Self::Below(views) if writes > 0.0 => Some(Self::Below(views / writes)),
             Self::From(_) | Self::Below(_) => None,
         }
-    }
-
-    /// The range in which the design is faster and costs no more: the range in which it is cheaper, provided that it is
-    /// faster.
-    pub(crate) fn if_faster(self, is_faster: bool) -> Self {
-        if is_faster { self } else { Self::Never }
     }
 
     /// As text for a table, such as "from 21.3".
@@ -183,7 +176,5 @@ mod tests {
         assert!(lines.more_a_view_usd(views).unwrap().abs() < 1e-12);
         assert!(lines.more_a_view_usd(2.0 * views).unwrap() < 0.0);
         assert_eq!(lines.more_a_view_usd(0.0), None);
-        assert_eq!(lines.break_even().if_faster(false), BreakEven::Never);
-        assert_eq!(lines.break_even().if_faster(true), lines.break_even());
     }
 }

@@ -39,5 +39,5 @@ mod summary;
 mod usage;
 
 pub(crate) use prices::Prices;
-pub(crate) use summary::{Compared, Summary};
+pub(crate) use summary::Compared;
 pub(crate) use usage::{PerRatings, PerWrite, Usage, Workload, Write, WriteUsage};

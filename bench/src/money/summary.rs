@@ -2,7 +2,7 @@
 
 use strum::VariantArray;
 
-use crate::report::{Cell, Plot, Series, Table, row};
+use crate::report::{Cell, Plot, Row, Series, Table, row};
 
 use super::{
     bill::{Bill, Scope, functions_usd, page_view_usd, write_usd},
@@ -30,29 +30,12 @@ pub(crate) struct Compared<'compared> {
     pub(crate) workloads: &'compared [Workload],
 }
 
-/// The parts of the report.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Summary {
-    /// "money", "money-month", "break-even", "faster-for-money".
-    pub(crate) tables: Vec<Table>,
-    /// "break-even".
-    pub(crate) plot: Plot,
-    /// A sentence about where ours is dearer; `None` if nowhere.
-    pub(crate) losses: Option<String>,
-}
-
-impl Summary {
-    /// Compares.
-    pub(crate) fn of(compared: &Compared<'_>) -> Self {
-        Self {
-            tables: vec![compared.each(), compared.months(), compared.break_evens(), compared.faster()],
-            plot: compared.plot(),
-            losses: compared.losses(),
-        }
-    }
-}
-
 impl Compared<'_> {
+    /// "money", "money-month", "break-even", "faster-for-money".
+    pub(crate) fn tables(&self) -> [Table; 4] {
+        [self.each(), self.months(), self.break_evens(), self.faster()]
+    }
+
     /// Per million page views, per million writes, per GB-month.
     fn each(&self) -> Table {
         let Prices { region, looked_up, million_read_units, million_write_units, storage_gb_month, .. } = self.prices;
@@ -68,11 +51,8 @@ impl Compared<'_> {
                 5 => "a million page views, any rating".to_owned(),
                 several => format!("a million page views, {several} ratings"),
             };
-            rows.push(
-                self.row(what, |usage| {
-                    MILLION * page_view_usd(of_ratings(usage.page_read_units, ratings), self.prices)
-                }),
-            );
+            let views_usd = |usage: &Usage| page_view_usd(of_ratings(usage.page_read_units, ratings), self.prices);
+            rows.push(self.row(what, |usage| MILLION * views_usd(usage)));
         }
         for kind in Write::VARIANTS {
             rows.push(self.row(format!("a million writes: {kind}, functions included"), |usage| {
@@ -89,17 +69,14 @@ impl Compared<'_> {
             rows.push(self.row(format!("{what}: point-in-time recovery"), |usage| stored(usage).backup));
             rows.push(self.row(format!("{what}: audits"), |usage| stored(usage).upkeep));
         }
-        self.table("money", about, ["what", "ours by theirs"], rows)
+        Table::new("money", about, rows)
     }
 
     /// One row: the cost in both designs, and ours as a multiple of theirs.
-    fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Vec<Cell> {
+    fn row(&self, what: String, usd: impl Fn(&Usage) -> f64) -> Row {
         let (theirs, ours) = (usd(self.theirs), usd(self.ours));
-        row![what, theirs, ours, (theirs > 0.0).then(|| ours / theirs)]
-    }
-
-    fn table(&self, name: &str, about: String, [what, last]: [&str; 2], rows: Vec<Vec<Cell>>) -> Table {
-        Table::new(name, about, &[what, &self.theirs.design, &self.ours.design, last], rows)
+        let times = (theirs > 0.0).then(|| ours / theirs);
+        row![("what", what), (self.theirs.design, theirs), (self.ours.design, ours), ("ours by theirs", times)]
     }
 
     /// The bill of each month by part.
@@ -108,14 +85,17 @@ impl Compared<'_> {
         for workload in self.workloads {
             let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
             for ((part, ours), (_, theirs)) in ours.parts().into_iter().zip(theirs.parts()) {
-                rows.push(row![format!("{}: {part}", workload.name), theirs, ours, ours - theirs]);
+                rows.push(row![
+                    ("month and part", format!("{}: {part}", workload.name)),
+                    (self.theirs.design, theirs),
+                    (self.ours.design, ours),
+                    ("ours less theirs", ours - theirs),
+                ]);
             }
         }
-        let about =
-            "A month's bill in US dollars by part, without what costs the same in both designs (API, load balancer, \
-                     logs, data to readers). Redis is the smallest pair of nodes that holds the page index."
-                .to_owned();
-        self.table("money-month", about, ["month and part", "ours less theirs"], rows)
+        let about = "A month's bill in US dollars by part, without what costs the same in both designs (API, load balancer, \
+                     logs, data to readers). Redis is the smallest pair of nodes that holds the page index.";
+        Table::new("money-month", about, rows)
     }
 
     fn lines(&self, workload: &Workload, ratings: usize, scope: Scope) -> Lines {
@@ -136,37 +116,29 @@ impl Compared<'_> {
                 let text = |views: BreakEven| {
                     views.per_write(workload.writes()).map_or(Cell::None, |views| Cell::Text(views.text()))
                 };
-                let (ours, theirs) = self.latencies_us(ratings).unzip();
-                let faster = ours.zip(theirs).map(|(ours, theirs)| at(Scope::AndRedis).if_faster(ours < theirs));
+                let latencies_us = self.latencies_us(ratings);
+                let faster = latencies_us
+                    .map(|(ours, theirs)| if ours < theirs { at(Scope::AndRedis) } else { BreakEven::Never });
+                let (ours, theirs) = latencies_us.unzip();
                 rows.push(row![
-                    workload.name.as_str(),
-                    ratings.to_string(),
-                    text(at(Scope::Requests)),
-                    text(at(Scope::AndStorage)),
-                    text(at(Scope::AndRedis)),
-                    theirs,
-                    ours,
-                    faster.map_or(Cell::None, text),
+                    ("month", workload.name.as_str()),
+                    ("ratings", ratings.to_string()),
+                    ("cheaper: page views and writes only", text(at(Scope::Requests))),
+                    ("and storage, recovery, audits", text(at(Scope::AndStorage))),
+                    ("and Redis", text(at(Scope::AndRedis))),
+                    (format!("{}: p50, us", self.theirs.design), theirs),
+                    (format!("{}: p50, us", self.ours.design), ours),
+                    ("faster at equal money", faster.map_or(Cell::None, text)),
                 ]);
             }
         }
-        let columns = [
-            "month",
-            "ratings",
-            "cheaper: page views and writes only",
-            "and storage, recovery, audits",
-            "and Redis",
-            &format!("{}: p50, us", self.theirs.design),
-            &format!("{}: p50, us", self.ours.design),
-            "faster at equal money",
-        ];
         let about = format!(
             "Number of page views with this many ratings per write from which {} is cheaper than {}, with everything else of \
              the month unchanged. And the number from which it is faster at equal money: from there on it costs no more, if \
              its page takes less time over connections with a delay. Spending the difference on a cache is not considered.",
             self.ours.design, self.theirs.design
         );
-        Table::new("break-even", about, &columns, rows)
+        Table::new("break-even", about, rows)
     }
 
     /// The price of being faster, by page views per write.
@@ -177,27 +149,25 @@ impl Compared<'_> {
                 let views = views_a_write * workload.writes();
                 let more = |scope| Some(self.lines(workload, SHOWN_RATINGS, scope).more_a_view_usd(views)? * MILLION);
                 let saved = self.latencies_us(SHOWN_RATINGS).map(|(ours, theirs)| theirs - ours);
-                let name = workload.name.as_str();
-                rows.push(row![name, views_a_write, more(Scope::Requests), more(Scope::AndRedis), saved]);
+                rows.push(row![
+                    ("month", workload.name.as_str()),
+                    (format!("page views of {SHOWN_RATINGS} ratings a write"), views_a_write),
+                    ("dollars more a million of them: page views and writes only", more(Scope::Requests)),
+                    ("all that is billed", more(Scope::AndRedis)),
+                    ("saved by each, p50, us", saved),
+                ]);
             }
         }
-        let columns = [
-            "month",
-            &format!("page views of {SHOWN_RATINGS} ratings a write"),
-            "dollars more a million of them: page views and writes only",
-            "all that is billed",
-            "saved by each, p50, us",
-        ];
         let about = format!(
             "The additional cost of {} over {} for each page view, and the microseconds that each saves; below 0 it is \
              cheaper, or slower.",
             self.ours.design, self.theirs.design
         );
-        Table::new("faster-for-money", about, &columns, rows)
+        Table::new("faster-for-money", about, rows)
     }
 
     /// Dollars for a million writes and their page views of three ratings.
-    fn plot(&self) -> Plot {
+    pub(crate) fn plot(&self) -> Plot {
         let mut series = Vec::new();
         if let Some(workload) = self.workloads.first().filter(|workload| workload.writes() > 0.0) {
             for (scope, about) in [(Scope::Requests, "page views and writes only"), (Scope::AndRedis, "all")] {
@@ -214,17 +184,12 @@ impl Compared<'_> {
             }
         }
         let month = self.workloads.first().map_or("", |workload| workload.name.as_str());
-        Plot {
-            name: "break-even".to_owned(),
-            title: format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})"),
-            x: "page views for each write".to_owned(),
-            y: "US dollars for a million writes".to_owned(),
-            series,
-        }
+        let title = format!("What a million writes and their page views of {SHOWN_RATINGS} ratings cost ({month})");
+        Plot::new("break-even", title, ["page views for each write", "US dollars for a million writes"], series)
     }
 
-    /// Where ours is dearer in the first month.
-    fn losses(&self) -> Option<String> {
+    /// A sentence about where ours is dearer in the first month; `None` if nowhere.
+    pub(crate) fn losses(&self) -> Option<String> {
         let workload = self.workloads.first()?;
         let [ours, theirs] = [self.ours, self.theirs].map(|usage| Bill::of(usage, workload, self.prices));
         let times = |ours: f64, theirs: f64| (ours > theirs && theirs > 0.0).then(|| ours / theirs);
@@ -258,8 +223,8 @@ mod tests {
     use super::*;
     use crate::money::bill::tests::{a_query_a_rating, one_query, workload};
 
-    fn summary(ours: &Usage, theirs: &Usage, workloads: &[Workload]) -> Summary {
-        Summary::of(&Compared { ours, theirs, prices: &Prices::published().unwrap(), workloads })
+    fn compared<R>(ours: &Usage, theirs: &Usage, month: Workload, check: impl Fn(&Compared<'_>) -> R) -> R {
+        check(&Compared { ours, theirs, prices: &Prices::published().unwrap(), workloads: &[month] })
     }
 
     fn line(table: &Table, row: usize) -> String {
@@ -271,66 +236,61 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_a_cell_for_each_column() {
-        let months = [workload(1e6, 1e6, 1e6), workload(0.0, 0.0, 1e6)];
-        let summary = summary(&one_query(), &a_query_a_rating(), &months);
-        assert_eq!(summary.tables.len(), 4);
-        for table in &summary.tables {
-            assert!(!table.rows.is_empty(), "{}", table.name);
-            for row in &table.rows {
-                assert_eq!(row.len(), table.columns.len(), "{}", table.name);
-            }
-        }
-    }
-
-    #[test]
     fn the_tables_of_the_examples_by_hand() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
-        let [each, months, break_evens, faster] = &found.tables[..] else { panic!("four tables") };
-        assert_eq!(line(each, 2), "a million page views, 3 ratings | 0.19 | 0.06 | 0.33");
-        assert_eq!(line(each, 5), "a million writes: insert, functions included | 1.25 | 7.63 | 6.10");
-        // 4 million comments of 250 bytes.
-        assert_eq!(line(each, 9), "a GB-month of comments of 250 bytes: storage | 2.00 | 20.00 | 10.00");
-        assert_eq!(line(months, 7), "a month: together | 2.02 | 52.57 | 50.55");
-        assert_eq!(
-            line(break_evens, 1),
-            "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"
-        );
-        // 6.3766668 per write for one view each, and 50.6726668, each minus 0.125.
-        assert_eq!(line(faster, 0), "a month | 1.00 | 6.25 | 50.55 | 700.00");
-        let losses = found.losses.unwrap();
-        assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
-        assert!(losses.contains("with 3 ratings it is cheaper only from 405 page views"), "{losses}");
+        compared(&one_query(), &a_query_a_rating(), workload(1e6, 1e6, 1e6), |compared| {
+            let tables = compared.tables();
+            for (table, row, expected) in [
+                (0, 2, "a million page views, 3 ratings | 0.19 | 0.06 | 0.33"),
+                (0, 5, "a million writes: insert, functions included | 1.25 | 7.63 | 6.10"),
+                // 4 million comments of 250 bytes.
+                (0, 9, "a GB-month of comments of 250 bytes: storage | 2.00 | 20.00 | 10.00"),
+                (1, 7, "a month: together | 2.02 | 52.57 | 50.55"),
+                (2, 1, "a month | 3 | from 51.0 | from 106.4 | from 405.4 | 1400.00 | 700.00 | from 405.4"),
+                // 6.3766668 per write for one view each, and 50.6726668, each minus 0.125.
+                (3, 0, "a month | 1.00 | 6.25 | 50.55 | 700.00"),
+            ] {
+                assert_eq!(line(&tables[table], row), expected);
+            }
+            for table in &tables {
+                assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
+            }
+            let losses = compared.losses().unwrap();
+            assert!(losses.contains("6.1 times as much as those of a query a rating"), "{losses}");
+            assert!(losses.contains("with 3 ratings it is cheaper only from 405 page views"), "{losses}");
+        });
     }
 
     #[test]
     fn the_plotted_lines_cross_at_the_break_even() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 1e6, 1e6)]);
-        let [theirs, ours, ..] = &found.plot.series[..] else { panic!("two lines for each scope") };
+        let plot = compared(&one_query(), &a_query_a_rating(), workload(1e6, 1e6, 1e6), |compared| compared.plot());
+        let [theirs, ours, ..] = &plot.series[..] else { panic!("two lines for each scope") };
         // 51 views per write lie between the second and the third point.
         for (place, is_ours_dearer) in [(1, true), (2, false)] {
-            assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{:?}", found.plot);
+            assert_eq!(ours.points[place].1 > theirs.points[place].1, is_ours_dearer, "{plot:?}");
         }
-        assert!(found.plot.series.iter().flat_map(|series| &series.points).all(|(x, y)| *x > 0.0 && *y > 0.0));
+        assert!(plot.series.iter().flat_map(|series| &series.points).all(|(x, y)| *x > 0.0 && *y > 0.0));
     }
 
     #[test]
     fn a_design_that_is_better_in_all_loses_nowhere_and_has_no_break_even() {
         let worse = one_query();
-        let better = Usage { page_read_units: a_query_a_rating().page_read_units, ..a_query_a_rating() };
-        let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..better };
-        let found = summary(&better, &worse, &[workload(1e6, 1e6, 1e6)]);
-        assert_eq!(found.losses, None);
-        // Always cheaper, but its page takes twice as long, so it is never the faster one.
-        assert!(line(&found.tables[2], 1).starts_with("a month | 3 | always | always | always"));
-        assert!(line(&found.tables[2], 1).ends_with("never"));
+        let better = Usage { page_read_units: worse.page_read_units, redis_bytes: 0.0, ..a_query_a_rating() };
+        compared(&better, &worse, workload(1e6, 1e6, 1e6), |compared| {
+            assert_eq!(compared.losses(), None);
+            // Always cheaper, but its page takes twice as long, so it is never the faster one.
+            let break_even = line(&compared.tables()[2], 1);
+            assert!(break_even.starts_with("a month | 3 | always | always | always"), "{break_even}");
+            assert!(break_even.ends_with("never"), "{break_even}");
+        });
     }
 
     #[test]
     fn without_writes_there_are_no_page_views_a_write() {
-        let found = summary(&one_query(), &a_query_a_rating(), &[workload(1e6, 0.0, 1e6)]);
-        assert_eq!(line(&found.tables[2], 1), "a month | 3 | always | - | - | 1400.00 | 700.00 | -");
-        assert!(found.tables[3].rows.is_empty());
-        assert!(found.plot.series.is_empty());
+        compared(&one_query(), &a_query_a_rating(), workload(1e6, 0.0, 1e6), |compared| {
+            let [.., break_evens, faster] = compared.tables();
+            assert_eq!(line(&break_evens, 1), "a month | 3 | always | - | - | 1400.00 | 700.00 | -");
+            assert!(faster.rows.is_empty());
+            assert!(compared.plot().series.is_empty());
+        });
     }
 }

@@ -8,7 +8,6 @@ pub(crate) type PerRatings<T> = [T; 5];
 /// One value for each kind of write.
 pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
 
-/// A kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
 pub(crate) enum Write {
     #[strum(to_string = "insert")]
@@ -34,12 +33,10 @@ pub(crate) struct WriteUsage {
     pub(crate) function_ms: f64,
 }
 
-/// The usage of a design.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Usage {
     /// The design's name, such as "four indexes".
     pub(crate) design: String,
-    /// Read units of a page view.
     pub(crate) page_read_units: PerRatings<f64>,
     /// Median latency of a page in microseconds, measured the same way for all designs.
     pub(crate) page_latency_us: PerRatings<Option<f64>>,
@@ -56,7 +53,6 @@ pub(crate) struct Usage {
     pub(crate) upkeep_read_units: f64,
 }
 
-/// The load of a month.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Workload {
     /// The month's name, such as "1 million comments, 100,000 writes".
@@ -70,7 +66,6 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Writes of all kinds.
     pub(crate) fn writes(&self) -> f64 {
         self.writes.iter().sum()
     }

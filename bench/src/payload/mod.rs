@@ -16,23 +16,19 @@ use local_stack::{
     demo::demo_comments,
     import::{LineReader, parse_line},
 };
-use model::{
-    BlobFormat, Comment, CommentBlob, CommentText, Revision,
-    item::{CommentItem, attribute},
-};
-use serde_dynamo::Item;
+use model::{BlobFormat, Comment, CommentBlob, CommentText, FilterKey, Revision, item::attribute};
 use table::NewComment;
 
 use crate::{
+    listing::PAGE_SIZE,
     report::{Report, Table, count, row},
     statistics::{Latencies, as_f64},
+    workload::{filter_keys, primary_item},
 };
 use encodings::Dictionaries;
 pub(crate) use size::STORAGE_OVERHEAD_BYTES;
 use size::{item_bytes, query_units, write_units};
 
-/// Comments per page.
-const PAGE: usize = 20;
 /// The compared levels of zstd.
 const LEVELS: [i32; 4] = [1, 3, 9, 19];
 /// The level of the other rows, which is the product's.
@@ -169,25 +165,20 @@ impl Corpus {
             Self { texts: Vec::new(), rest_bytes: Vec::new(), key_bytes: Vec::new(), filter_keys: Vec::new() };
         let mut comments: Vec<Comment> = comments.into_iter().map(stored).collect();
         comments.sort_by_cached_key(|comment| std::cmp::Reverse(comment.cd()));
-        let mut filter_keys: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+        let mut by_key: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         for (place, comment) in comments.into_iter().enumerate() {
-            let item: Item = serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map))?;
-            let primary = model::FilterKey::primary(comment.product.clone());
-            let keys: Vec<String> = std::iter::once(primary)
-                .chain(comment.placement().duplicate_keys())
-                .map(|key| key.to_string())
-                .collect();
+            let keys = filter_keys(&comment).iter().map(FilterKey::to_string).collect_vec();
             let blob = encodings::product(&comment.text, BlobFormat::Map)?;
             let primary_key = keys.first().map_or(0, String::len);
-            corpus.rest_bytes.push(item_bytes(&item) - primary_key - blob);
+            corpus.rest_bytes.push(item_bytes(&primary_item(&comment)?) - primary_key - blob);
             let saved = |key: &String| key.rsplit('/').next().map_or(0, |ratings| ratings.len() - 1);
             corpus.key_bytes.push(keys.iter().map(|key| (key.len(), saved(key))).collect());
             for (number, key) in keys.into_iter().enumerate() {
-                filter_keys.entry(key).or_default().push((place, number));
+                by_key.entry(key).or_default().push((place, number));
             }
             corpus.texts.push(comment.text);
         }
-        corpus.filter_keys = filter_keys.into_values().collect();
+        corpus.filter_keys = by_key.into_values().collect();
         Ok(corpus)
     }
 
@@ -220,7 +211,7 @@ impl Corpus {
         }
         let (mut pages, mut page_units) = (0_u64, 0.0);
         for comments in &self.filter_keys {
-            for page in comments.chunks_exact(PAGE) {
+            for page in comments.chunks_exact(PAGE_SIZE) {
                 let bytes = page.iter().map(|(place, number)| {
                     let blob = blobs.get(*place).copied().unwrap_or_default();
                     self.item_bytes(*place, *number, blob, *keys, *names_saved)
@@ -249,35 +240,25 @@ fn stored(new: NewComment) -> Comment {
 }
 
 fn costs_table(about: &str, corpus: &Corpus, ways: &[Way]) -> Table {
-    let columns = [
-        "comment_blob",
-        "its value, bytes",
-        "32 items, bytes",
-        "beside the map, %",
-        "stored, bytes",
-        "write units a comment",
-        "read units a page",
-    ];
     let of_map = ways.first().map_or(f64::NAN, |map| corpus.cost(map).items_bytes);
     let row = |way: &Way| {
         let Cost { blob_bytes, items_bytes, stored_bytes, write_units, page_units } = corpus.cost(way);
         let share = 100.0 * items_bytes / of_map;
-        row![way.name.as_str(), blob_bytes, items_bytes, share, stored_bytes, write_units, page_units]
+        row![
+            ("comment_blob", way.name.as_str()),
+            ("its value, bytes", blob_bytes),
+            ("32 items, bytes", items_bytes),
+            ("beside the map, %", share),
+            ("stored, bytes", stored_bytes),
+            ("write units a comment", write_units),
+            ("read units a page", page_units),
+        ]
     };
-    Table::new("payload", about, &columns, ways.iter().map(row))
+    Table::new("payload", about, ways.iter().map(row))
 }
 
 /// The sizes by the length of the text, which show the comments that gain.
 fn groups_table(about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>); 3]) -> Table {
-    let columns = [
-        "bytes of text",
-        "way",
-        "comments",
-        "its value, bytes",
-        "compressed, %",
-        "primary item, bytes",
-        "write units an item",
-    ];
     let mut rows = Vec::new();
     let [(_, maps), ..] = ways;
     for (from, to) in GROUPS {
@@ -291,20 +272,25 @@ fn groups_table(about: &str, corpus: &Corpus, ways: &[(&str, &Vec<usize>); 3]) -
             let of = |place: &usize| blobs.get(*place).copied().unwrap_or_default();
             let mean = |sum: usize| as_f64(sum as u64) / as_f64(places.len().max(1) as u64);
             let item = |place: &usize| corpus.item_bytes(*place, 0, of(place), Keys::Design, 0);
-            let value = mean(places.iter().map(of).sum());
-            let primary = mean(places.iter().map(item).sum());
-            let units = mean(places.iter().map(|place| write_units(item(place))).sum());
             let smaller = places.iter().filter(|place| maps.get(**place).is_some_and(|map| of(place) < *map));
-            let compressed = 100.0 * mean(smaller.count());
-            rows.push(row![name.as_str(), *way, places.len(), value, compressed, primary, units]);
+            rows.push(row![
+                ("bytes of text", name.as_str()),
+                ("way", *way),
+                ("comments", places.len()),
+                ("its value, bytes", mean(places.iter().map(of).sum())),
+                ("compressed, %", 100.0 * mean(smaller.count())),
+                ("primary item, bytes", mean(places.iter().map(item).sum())),
+                ("write units an item", mean(places.iter().map(|place| write_units(item(place))).sum())),
+            ]);
         }
     }
-    Table::new("payload by length", about, &columns, rows)
+    Table::new("payload by length", about, rows)
 }
 
 /// The time for one text, with the product's setting and at each level.
 fn times_table(about: &str, texts: &[CommentText]) -> anyhow::Result<Table> {
-    let row = |what: &str, times: &Latencies| row![what, times.p50_us(), times.p99_us()];
+    let row =
+        |what: &str, times: &Latencies| row![("what", what), ("p50, us", times.p50_us()), ("p99, us", times.p99_us())];
     let mut rows = Vec::new();
     let contents: Vec<Vec<u8>> = texts.iter().map(encodings::content).collect();
     for level in LEVELS {
@@ -314,7 +300,7 @@ fn times_table(about: &str, texts: &[CommentText]) -> anyhow::Result<Table> {
     let blobs = texts.iter().map(|text| CommentBlob::new(text, BlobFormat::Zstd));
     let compressed: Vec<CommentBlob> = blobs.filter(|blob| matches!(blob, CommentBlob::Binary(_))).collect();
     rows.push(row("reading a compressed text", &timed(&compressed, |blob| Ok(blob.clone().into_text()?))?));
-    Ok(Table::new("payload times", about, &["what", "p50, us", "p99, us"], rows))
+    Ok(Table::new("payload times", about, rows))
 }
 
 fn timed<T, R>(inputs: &[T], mut run: impl FnMut(&T) -> anyhow::Result<R>) -> anyhow::Result<Latencies> {

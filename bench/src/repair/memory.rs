@@ -15,42 +15,32 @@ use crate::{
     statistics::as_f64,
 };
 
-/// Interval between two checks of a process.
 const PROCESS_POLL: Duration = Duration::from_millis(10);
-/// The second size as a multiple of the first; then the multiple for a separate measurement.
-pub(super) const TIMES: u32 = 5;
-const TIMES_LONG: u32 = 10;
+/// The second size as a multiple of the first.
+const TIMES: u32 = 5;
 /// The allocator does not return memory, so even a constant need varies by some percent.
 const GROWTH_MAX: f64 = 1.2;
 
-/// Measures the memory of an audit of `comments` comments, and of ten times as many.
-pub(crate) async fn measure_memory(report: &mut Report, comments: u32) -> anyhow::Result<()> {
-    memory_of(report, "memory", comments, TIMES_LONG).await
-}
-
-/// The largest resident set of the binary during an audit, at two sizes.
-pub(super) async fn memory_of(report: &mut Report, name: &str, comments: u32, times: u32) -> anyhow::Result<()> {
+/// Measures the memory of an audit of `comments` comments, and of five times as many.
+pub(super) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     let binary = binary("repair-job")?;
     let mut peaks = Vec::new();
-    for count in [comments, comments * times] {
-        report.step(&format!("the memory of an audit of {} comments", number(count.into())));
+    for count in [comments, comments * TIMES] {
+        let count_text = number(count);
+        report.step(&format!("the memory of an audit of {count_text} comments"));
         let world = World::new(count).await?;
-        let audit = audit_by_binary(&binary, &world).await?;
-        peaks.push((count, audit.peak_mib));
+        peaks.push((
+            format!("audit of {count_text} comments"),
+            audit_by_binary(&binary, &world).await?.peak_mib,
+            "MiB",
+        ));
         world.stop().await;
     }
-    let figures: Vec<(String, f64, &'static str)> = peaks
-        .iter()
-        .map(|(count, peak)| (format!("audit of {} comments", number((*count).into())), *peak, "MiB"))
-        .collect();
-    report.add(
-        &format!("{name}-memory"),
-        "the largest resident set of the binary, dry run with the sweep, one segment",
-        &figures,
-    );
-    if let [(_, few), (_, many)] = peaks.as_slice() {
-        let note = format!("about 1 with {times} times the comments");
-        report.ratio_noted(&format!("{name}_memory_growth"), many / few, Limit::AtMost(GROWTH_MAX), &note);
+    let about = "the largest resident set of the binary, dry run with the sweep, one segment";
+    report.add("audit-memory", about, &peaks);
+    if let [(_, few, _), (_, many, _)] = peaks.as_slice() {
+        let note = format!("about 1 with {TIMES} times the comments");
+        report.ratio_noted("audit_memory_growth", many / few, Limit::AtMost(GROWTH_MAX), &note);
     }
     Ok(())
 }
@@ -67,8 +57,8 @@ pub(crate) struct AuditRun {
 pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
     let began = Instant::now();
     let mut child = tokio::process::Command::new(binary)
-        .env("PAGEMARK_TABLE", world.table.name())
-        .env("PAGEMARK_DYNAMODB_URL", world.engine.endpoint_url())
+        .env("PAGEMARK_TABLE", world.store.table.name())
+        .env("PAGEMARK_DYNAMODB_URL", world.store.engine.endpoint_url())
         .env("PAGEMARK_REDIS_URL", world.redis.url())
         .args(["audit", "--segments", "1", "--json"])
         .stdin(Stdio::null())

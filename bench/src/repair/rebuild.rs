@@ -3,8 +3,6 @@
 //! A rebuild asks for the table's id once, with `DescribeTable`. For that call the engine counts all items of the table
 //! (0.7 s per million); DynamoDB does not. So the table holds only the items that a rebuild reads: the primary ones.
 
-use std::time::{Duration, Instant};
-
 use anyhow::ensure;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{Comment, ProductId, primaries::PRIMARIES_SHARDS};
@@ -12,10 +10,9 @@ use table::Table;
 
 use super::{ROUNDS, World, drawn};
 use crate::{
-    index::{add_members, base_set_members},
+    index::time_to_add,
     report::{Limit, Report, count as number},
-    statistics::{Rounds, median},
-    workload::EVENT_RECORDS,
+    statistics::{Rounds, median, timed},
 };
 
 pub(super) const RATIO: &str = "rebuild_vs_queries_and_pipeline";
@@ -26,11 +23,9 @@ const SHARDS_AT_ONCE: u32 = 4;
 /// Entries that a query reads in one call, like the rebuild.
 const READ_LIMIT: u32 = 4_000;
 
-/// The result of rebuild rounds.
-#[derive(Default)]
 pub(super) struct RebuildRounds {
-    against_pipeline: Rounds,
     pub(super) against_reading_and_pipeline: Rounds,
+    against_pipeline: Rounds,
     reading_s: Vec<f64>,
     /// Read units of the last rebuild.
     read_units: f64,
@@ -38,32 +33,24 @@ pub(super) struct RebuildRounds {
 
 /// Alternates a rebuild, bare queries of the same entries, and a bare pipeline.
 pub(super) async fn rounds(world: &mut World) -> anyhow::Result<RebuildRounds> {
-    let mut rounds = RebuildRounds::default();
-    for round in 0..=ROUNDS {
-        let job = world.job(true);
-        let began = Instant::now();
-        let rebuilt = job.rebuild(SHARDS_AT_ONCE).await;
-        let ours = began.elapsed();
+    let (mut times, mut read_units) = (Vec::new(), 0.0);
+    let against_reading_and_pipeline = Rounds::run(ROUNDS, async || {
+        let (rebuilt, ours) = timed(async { Ok(world.job(true).rebuild(SHARDS_AT_ONCE).await) }).await?;
         ensure!(rebuilt.exit_code() == 0 && rebuilt.checked == world.comments.len() as u64, "{rebuilt}");
-        let began = Instant::now();
-        let found = bare_queries(&world.table).await?;
-        let reading = began.elapsed();
+        let (found, reading) = timed(bare_queries(&world.store.table)).await?;
         ensure!(found == world.comments.len(), "{found} primary items read");
-        let mut pipeline = Duration::ZERO;
-        for comments in world.comments.chunks(EVENT_RECORDS) {
-            let members = base_set_members(&world.redis.index, comments);
-            let began = Instant::now();
-            add_members(&mut world.redis, &members).await?;
-            pipeline += began.elapsed();
-        }
-        if round > 0 {
-            rounds.against_pipeline.add(ours, pipeline);
-            rounds.against_reading_and_pipeline.add(ours, reading + pipeline);
-            rounds.reading_s.push(reading.as_secs_f64());
-            rounds.read_units = rebuilt.read_units;
-        }
-    }
-    Ok(rounds)
+        let pipeline = time_to_add(&mut world.redis, &world.comments).await?;
+        times.push((ours, reading, pipeline));
+        read_units = rebuilt.read_units;
+        Ok((ours, reading + pipeline))
+    });
+    let against_reading_and_pipeline = against_reading_and_pipeline.await?;
+    // The first round warms up.
+    let times = times.get(1..).unwrap_or_default();
+    let mut against_pipeline = Rounds::default();
+    times.iter().for_each(|(ours, _, pipeline)| against_pipeline.add(*ours, *pipeline));
+    let reading_s = times.iter().map(|(_, reading, _)| reading.as_secs_f64()).collect();
+    Ok(RebuildRounds { against_reading_and_pipeline, against_pipeline, reading_s, read_units })
 }
 
 /// Measures the rebuild of the page index of `comments` comments: for products with few comments, and for products with
@@ -113,7 +100,6 @@ fn drawn_by_product(count: u32) -> anyhow::Result<Vec<Comment>> {
     Ok(comments)
 }
 
-/// Returns the number of entries.
 async fn bare_queries(table: &Table) -> anyhow::Result<usize> {
     let queries = (0..PRIMARIES_SHARDS).map(|shard| async move {
         let (mut found, mut position) = (0, None);

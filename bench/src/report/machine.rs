@@ -1,15 +1,15 @@
 //! The machine, the versions and the code behind the figures.
 
-use std::{env, fs, path::Path, process::Command};
+use std::{env, fs, process::Command};
 
+use itertools::Itertools;
 use local_stack::redis_server;
 use serde::{Deserialize, Serialize};
 
 /// The file with the versions of dependencies.
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
-const GIB: f64 = 1_048_576.0;
+const KIB_A_GIB: f64 = 1_048_576.0;
 
-/// The measuring machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
@@ -29,13 +29,13 @@ impl Machine {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             Some(line.trim_start_matches([' ', '\t', ':', '=']).trim_matches('"').to_owned())
         };
+        let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let kib = field("/proc/meminfo", "MemTotal").and_then(|text| text.strip_suffix(" kB")?.parse::<f64>().ok());
-        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         Self {
             processor: known(field("/proc/cpuinfo", "model name")),
             cores: std::thread::available_parallelism().map_or(0, Into::into),
-            memory_gib: kib.map_or(0.0, |kib| (kib / GIB * 10.0).round() / 10.0),
-            kernel: known(kernel.map(|text| text.trim().to_owned())),
+            memory_gib: kib.map_or(0.0, |kib| (kib / KIB_A_GIB * 10.0).round() / 10.0),
+            kernel: known(field("/proc/sys/kernel/osrelease", "")),
             system: known(field("/etc/os-release", "PRETTY_NAME")),
             versions: versions(),
         }
@@ -45,6 +45,36 @@ impl Machine {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (&self.processor, self.cores) == (&other.processor, other.cores)
     }
+}
+
+/// The versions that are known. `depth` reports that of PostgreSQL.
+fn versions() -> Vec<(String, String)> {
+    let redis = env::var(redis_server::PROGRAM_VARIABLE).unwrap_or_else(|_| "redis-server".to_owned());
+    let versions = [
+        ("bench", Some(env!("CARGO_PKG_VERSION").to_owned())),
+        ("dynoxide-rs (the engine)", locked("dynoxide-rs")),
+        // "rustc 1.95.0 (59807616e 2026-04-14)"
+        ("rustc", first_line("rustc", &["--version"]).and_then(|line| Some(line.split(' ').nth(1)?.to_owned()))),
+        // "Redis server v=7.0.15 sha=..."
+        (
+            "redis-server",
+            first_line(&redis, &["--version"])
+                .and_then(|line| Some(line.split("v=").nth(1)?.split(' ').next()?.to_owned())),
+        ),
+    ];
+    versions.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
+}
+
+fn locked(name: &str) -> Option<String> {
+    let mut lines = CARGO_LOCK.lines().skip_while(|line| *line != format!("name = \"{name}\""));
+    Some(lines.nth(1)?.strip_prefix("version = ")?.trim_matches('"').to_owned())
+}
+
+/// The first line that a program prints; `None` if it fails or prints nothing.
+fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    text.lines().next().map(str::to_owned)
 }
 
 /// The time, settings and code of a measurement.
@@ -64,100 +94,53 @@ pub(crate) struct Run {
     /// Whether the code had uncommitted changes.
     pub(crate) is_dirty: bool,
     /// Why it ended early, if it did.
-    #[serde(default)]
     pub(crate) failure: Option<String>,
 }
 
-fn known(text: Option<String>) -> String {
-    text.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned())
-}
-
-fn versions() -> Vec<(String, String)> {
-    let mut versions = vec![("bench".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-    let mut add = |name: &str, version: Option<String>| {
-        if let Some(version) = version {
-            versions.push((name.to_owned(), version));
+impl Run {
+    /// The record of a run that starts now.
+    pub(crate) fn begin(is_quick: bool) -> Self {
+        Self {
+            began: process::now().to_string(),
+            load_before: load_average(),
+            is_quick,
+            command: ["bench".to_owned()].into_iter().chain(env::args().skip(1)).join(" "),
+            commit: first_line("git", &["rev-parse", "HEAD"]).unwrap_or_default(),
+            is_dirty: first_line("git", &["status", "--porcelain"]).is_some(),
+            ..Self::default()
         }
-    };
-    add("dynoxide-rs (the engine)", locked("dynoxide-rs"));
-    add("rustc", first_line("rustc", &["--version"]).map(|line| word(&line, 1)));
-    // "Redis server v=7.0.15 sha=..."
-    let redis = env::var(redis_server::PROGRAM_VARIABLE).unwrap_or_else(|_| "redis-server".to_owned());
-    let version = first_line(&redis, &["--version"]);
-    add("redis-server", version.and_then(|line| Some(line.split("v=").nth(1)?.split(' ').next()?.to_owned())));
-    // "postgres (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)"
-    add("PostgreSQL", postgres().and_then(|line| Some(line.split(") ").nth(1)?.split(' ').next()?.to_owned())));
-    versions
-}
+    }
 
-fn word(line: &str, place: usize) -> String {
-    line.split(' ').nth(place).unwrap_or(line).to_owned()
-}
+    /// For example "2026-11-20 21:04 UTC, 42 s; load average 0.31 when it began and 1.87 when it ended".
+    pub(super) fn text(&self) -> String {
+        let minute: String = self.began.replacen('T', " ", 1).chars().take("2026-11-20 21:04".len()).collect();
+        let load = |load: Option<f64>| load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
+        let quick = if self.is_quick { ", a quick run" } else { "" };
+        let (before, after) = (load(self.load_before), load(self.load_after));
+        format!(
+            "{minute} UTC, {:.0} s{quick}; load average {before} when it began and {after} when it ended",
+            self.took_s
+        )
+    }
 
-/// The version of a dependency.
-fn locked(name: &str) -> Option<String> {
-    let mut lines = CARGO_LOCK.lines().skip_while(|line| *line != format!("name = \"{name}\""));
-    Some(lines.nth(1)?.strip_prefix("version = ")?.trim_matches('"').to_owned())
-}
-
-/// Debian keeps the server off the PATH, with one folder per version.
-fn postgres() -> Option<String> {
-    first_line("postgres", &["--version"]).or_else(|| {
-        let folders = fs::read_dir("/usr/lib/postgresql").ok()?;
-        let mut programs: Vec<_> = folders.flatten().map(|folder| folder.path().join("bin/postgres")).collect();
-        programs.sort();
-        first_line(programs.last()?.to_str()?, &["--version"])
-    })
-}
-
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    if output.status.success() { Some(text.lines().next().unwrap_or_default().to_owned()) } else { None }
-}
-
-/// The record of a run that starts now.
-pub(crate) fn beginning(is_quick: bool) -> Run {
-    Run {
-        began: process::now().to_string(),
-        took_s: 0.0,
-        load_before: load_average(),
-        load_after: None,
-        is_quick,
-        command: command(env::args()),
-        commit: first_line("git", &["rev-parse", "HEAD"]).unwrap_or_default(),
-        is_dirty: first_line("git", &["status", "--porcelain"]).is_some_and(|line| !line.is_empty()),
-        failure: None,
+    /// The commit, and whether there were uncommitted changes.
+    pub(super) fn commit_text(&self) -> String {
+        let short: String = self.commit.chars().take(12).collect();
+        match (short.is_empty(), self.is_dirty) {
+            (true, _) => "unknown".to_owned(),
+            (false, true) => format!("{short} with changes that are not committed"),
+            (false, false) => short,
+        }
     }
 }
 
-/// The load average of the last minute.
-pub(crate) fn load_average() -> Option<f64> {
+pub(super) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
-}
-
-/// A command as typed, with only the name of the program.
-fn command(mut arguments: impl Iterator<Item = String>) -> String {
-    let program = arguments.next().unwrap_or_default();
-    let program = Path::new(&program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
-    let plain = |text: &str| text.chars().all(|character| character.is_alphanumeric() || "-_./,=:".contains(character));
-    let quoted = arguments.map(|text| match !text.is_empty() && plain(&text) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    });
-    std::iter::once(program).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_can_be_typed_again() {
-        let typed = |arguments: &[&str]| command(arguments.iter().map(|text| (*text).to_owned()));
-        assert_eq!(typed(&["target/release/bench", "--only", "api,lag"]), "bench --only api,lag");
-        assert_eq!(typed(&["bench", "--data", "a file", "it's", ""]), r"bench --data 'a file' 'it'\''s' ''");
-    }
 
     #[test]
     fn the_engines_version_is_the_locked_one() {

@@ -5,46 +5,40 @@
 //! (`begin`), which is a section of the report.
 
 mod document;
-mod html;
-mod kept;
 mod limit;
 mod machine;
-mod markdown;
 mod number;
 mod plot;
-mod progress;
-#[cfg(test)]
-mod sample;
+mod results;
 mod table;
 
-pub(crate) use kept::Ratio;
 pub(crate) use limit::Limit;
-pub(crate) use machine::{Machine, beginning};
-pub(crate) use number::{count, figure, seconds};
+pub(crate) use machine::{Machine, Run};
+pub(crate) use number::count;
 pub(crate) use plot::{Plot, Series};
-pub(crate) use progress::Progress;
-pub(crate) use table::{Cell, Table, row};
+pub(crate) use table::{Cell, Row, Table, row};
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use anyhow::Context;
+use askama::Template;
 
-use document::anchor;
-use kept::{Kept, Loss, Of};
-use limit::verdict;
-use machine::Run;
+use document::Document;
+use results::{Ratio, Results, Section};
 
 /// All results so far, including earlier runs.
 pub(crate) struct Report {
     folder: PathBuf,
-    kept: Kept,
-    /// The current measurement and its run.
-    of: String,
-    run: Run,
-    progress: Progress,
+    results: Results,
+    /// The current measurement: its name, its position in the run such as "[2/9] api", and its results.
+    name: String,
+    place: String,
+    began: Instant,
+    section: Section,
 }
 
 /// One line of a result: its name, the figure, its unit.
@@ -55,47 +49,52 @@ impl Report {
     pub(crate) fn open() -> anyhow::Result<Self> {
         // The workspace's folder, independent of the current directory.
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-        let folder = root.join("target/bench");
+        Self::in_folder(root.join("target/bench"))
+    }
+
+    fn in_folder(folder: PathBuf) -> anyhow::Result<Self> {
         let path = folder.join("report.json");
-        let kept: Kept = match fs::read(&path) {
+        let results = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .with_context(|| format!("{} is broken, or of another version of bench: delete it", path.display()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Results::default(),
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
-        Ok(Self { folder, kept, of: String::new(), run: Run::default(), progress: Progress::none() })
+        let (name, place, section) = (String::new(), String::new(), Section::default());
+        Ok(Self { folder, results, name, place, began: Instant::now(), section })
     }
 
     /// Begins a measurement, the `number`th of `total` in this run of the program. Removes its earlier results.
     pub(crate) fn begin(&mut self, measurement: &str, number: usize, total: usize, is_quick: bool) {
-        measurement.clone_into(&mut self.of);
-        self.kept.forget(measurement);
-        self.kept.machine = Machine::this();
-        self.run = beginning(is_quick);
+        measurement.clone_into(&mut self.name);
+        self.place = format!("[{number}/{total}] {measurement}");
+        self.began = Instant::now();
+        self.results.machine = Machine::this();
+        self.section = Section { run: Run::begin(is_quick), ..Section::default() };
         println!("\n=== {measurement} ({number} of {total})");
-        self.progress = Progress::begin(measurement, number, total);
     }
 
     /// Ends the current measurement and writes the report. The first paragraph of the report names a failure.
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
-        self.progress.finish();
-        let took_s = self.progress.elapsed().as_secs_f64();
-        let load_after = machine::load_average();
-        let run = Run { took_s, load_after, failure, ..std::mem::take(&mut self.run) };
-        println!("\n{} took {}", self.of, seconds(took_s));
-        self.kept.runs.insert(std::mem::take(&mut self.of), run);
-        self.progress = Progress::none();
+        let mut section = std::mem::take(&mut self.section);
+        section.run.took_s = self.began.elapsed().as_secs_f64();
+        section.run.load_after = machine::load_average();
+        section.run.failure = failure;
+        println!("\n{} took {:.0} s", self.name, section.run.took_s);
+        self.results.measurements.insert(self.name.clone(), section);
         self.write()
     }
 
-    /// Sets the current step, such as "loading 1,000,000 comments".
+    /// Prints the current step, such as "loading 1,000,000 comments", to standard error.
     pub(crate) fn step(&self, what: &str) {
-        self.progress.step(what);
+        eprintln!("{}, {:.1} s: {what}", self.place, self.began.elapsed().as_secs_f64());
     }
 
     /// Prints and stores figures of different units.
-    pub(crate) fn add(&mut self, name: &str, about: &str, named: &[Figure<impl AsRef<str>>]) {
-        self.table(figures(name, about, named));
+    pub(crate) fn add(&mut self, name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) {
+        let rows =
+            figures.iter().map(|(what, value, unit)| row![("", what.as_ref()), ("figure", *value), ("unit", *unit)]);
+        self.table(Table::new(name, about, rows));
     }
 
     /// Prints and stores a figure that has a limit.
@@ -105,70 +104,42 @@ impl Report {
 
     /// Like [`Self::ratio`], with an additional note such as "at each size".
     pub(crate) fn ratio_noted(&mut self, name: &str, value: f64, limit: Limit, note: &str) {
-        let ratio = Ratio {
-            of: self.of.clone(),
-            name: name.to_owned(),
-            value: value.is_finite().then_some(value),
-            limit,
-            holds: limit.holds(value),
-            note: note.to_owned(),
-        };
-        let note = if note.is_empty() { String::new() } else { format!("; {note}") };
-        let verdict = verdict(ratio.holds).to_uppercase();
-        let said = format!("  {name:<44} {:>12} (limit: {limit}{note}) {verdict}", figure(value));
-        self.progress.print(said.trim_end());
-        replace(&mut self.kept.ratios, ratio, |kept| &kept.name);
+        let (name, value, note) = (name.to_owned(), value.is_finite().then_some(value), note.to_owned());
+        let ratio = Ratio { name, value, limit, note };
+        println!("  {:<44} {:>12} (limit: {}) {}", ratio.name, ratio.text(), ratio.limit_and_note(), ratio.verdict());
+        self.section.ratios.push(ratio);
     }
 
-    /// Prints a table and stores it under its name.
     pub(crate) fn table(&mut self, table: Table) {
-        self.progress.print(&format!("\n{table}"));
-        let table = Of { of: self.of.clone(), it: table };
-        replace(&mut self.kept.tables, table, |kept| &kept.it.name);
+        println!("\n{table}");
+        self.section.tables.push(table);
     }
 
-    /// Stores a plot under its name.
     pub(crate) fn plot(&mut self, plot: Plot) {
-        let plot = Of { of: self.of.clone(), it: plot };
-        replace(&mut self.kept.plots, plot, |kept| &kept.it.name);
+        self.section.plots.push(plot);
     }
 
-    /// Stores a sentence about where this design loses. It replaces an earlier sentence of the same name.
-    pub(crate) fn loses(&mut self, name: &str, sentence: &str) {
-        self.progress.print(&format!("  {sentence}"));
-        let loss = Loss { of: self.of.clone(), name: name.to_owned(), sentence: sentence.to_owned() };
-        replace(&mut self.kept.losses, loss, |kept| &kept.name);
+    /// Prints and stores a sentence about where this design loses.
+    pub(crate) fn loses(&mut self, sentence: &str) {
+        println!("  {sentence}");
+        self.section.losses.push(sentence.to_owned());
     }
 
-    /// Writes the whole report.
     fn write(&self) -> anyhow::Result<()> {
-        let plots = self.folder.join(markdown::PLOTS);
-        fs::create_dir_all(&plots).with_context(|| plots.display().to_string())?;
-        let write = |path: PathBuf, text: String| fs::write(&path, text).with_context(|| path.display().to_string());
-        write(self.folder.join("report.json"), format!("{}\n", serde_json::to_string_pretty(&self.kept)?))?;
-        for Of { it: plot, .. } in &self.kept.plots {
-            write(plots.join(format!("{}.svg", anchor(&plot.name))), plot.svg()?)?;
+        let document = Document::of(&self.results);
+        let plots = self.results.measurements.values().flat_map(|section| &section.plots);
+        let plots = plots.map(|plot| Ok((plot.file(), plot.svg()?))).collect::<anyhow::Result<Vec<_>>>()?;
+        let json = format!("{}\n", serde_json::to_string_pretty(&self.results)?);
+        fs::create_dir_all(self.folder.join("plots")).with_context(|| self.folder.display().to_string())?;
+        let texts = [("report.json", json), ("report.md", document.markdown()), ("report.html", document.render()?)];
+        for (file, text) in texts.map(|(file, text)| (file.to_owned(), text)).into_iter().chain(plots) {
+            let path = self.folder.join(file);
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
         }
-        write(self.folder.join("report.md"), markdown::markdown(&self.kept)?)?;
-        write(self.folder.join("report.html"), html::html(&self.kept)?)
+        Ok(())
     }
 
-    /// Prints the path of the report.
     pub(crate) fn print_path(&self) {
         println!("\nmerged into {}, report.md and report.json", self.folder.join("report.html").display());
-    }
-}
-
-/// The table of figures with different units.
-fn figures(name: &str, about: &str, figures: &[Figure<impl AsRef<str>>]) -> Table {
-    let rows = figures.iter().map(|(what, value, unit)| row![what.as_ref(), *value, *unit]);
-    Table::new(name, about, &["", table::OF_ANY_UNIT, "unit"], rows)
-}
-
-/// Replaces the element of the same name, or appends the new one.
-fn replace<T>(all: &mut Vec<T>, new: T, name: impl Fn(&T) -> &String) {
-    match all.iter_mut().find(|old| name(old) == name(&new)) {
-        Some(old) => *old = new,
-        None => all.push(new),
     }
 }

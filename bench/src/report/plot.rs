@@ -1,6 +1,7 @@
 //! Plots of a result: lines over logarithmic axes, drawn by plotters.
 
 use anyhow::anyhow;
+use itertools::Itertools;
 use plotters::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -19,20 +20,17 @@ const FONT: (&str, u32) = ("sans-serif", 14);
 /// Radius of the circle at each measured point.
 const POINT: u32 = 3;
 
-/// A plot of lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
     /// A name that is unique in the report, such as "depth".
-    pub(crate) name: String,
-    /// The title of the plot.
-    pub(crate) title: String,
+    pub(super) name: String,
+    pub(super) title: String,
     /// The measured quantity of each axis with its unit, such as "page number" and "latency p50, us".
-    pub(crate) x: String,
-    pub(crate) y: String,
+    x: String,
+    y: String,
     pub(crate) series: Vec<Series>,
 }
 
-/// A line of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Series {
     /// The name of the line, such as "four indexes, walk by cursor".
@@ -49,6 +47,23 @@ impl Series {
 }
 
 impl Plot {
+    /// A plot; `x` and `y` name the axes.
+    pub(crate) fn new(
+        name: &str,
+        title: impl Into<String>,
+        [x, y]: [&str; 2],
+        series: impl IntoIterator<Item = Series>,
+    ) -> Self {
+        let (name, x, y) = (name.to_owned(), x.to_owned(), y.to_owned());
+        Self { name, title: title.into(), x, y, series: series.into_iter().collect() }
+    }
+
+    /// The plot's file, beside the report.
+    pub(super) fn file(&self) -> String {
+        let words = self.name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+        format!("plots/{}.svg", words.map(str::to_lowercase).join("-"))
+    }
+
     /// The plot as SVG, on a white ground.
     pub(super) fn svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
@@ -109,13 +124,8 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64)]) -> Plot {
-        Plot {
-            name: "depth".to_owned(),
-            title: "Latency by depth".to_owned(),
-            x: "page number".to_owned(),
-            y: "latency p50, us".to_owned(),
-            series: vec![Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() }],
-        }
+        let series = Series { name: "walk by <cursor>".to_owned(), points: points.to_vec() };
+        Plot::new("depth", "Latency by depth", ["page number", "latency p50, us"], [series])
     }
 
     #[test]
@@ -126,11 +136,9 @@ mod tests {
         for text in ["page number", "latency p50, us", "walk by <cursor>", "1,000"] {
             assert!(texts.contains(&text), "{text} is missing: {texts:?}");
         }
-        assert_eq!(
-            document.descendants().filter(|node| node.has_tag_name("circle")).count(),
-            2,
-            "a point without a place"
-        );
+        let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
+        assert_eq!(circles.count(), 2, "a point without a place");
+        assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
     }
 
     #[test]
@@ -148,10 +156,5 @@ mod tests {
                 "{found:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_plot_without_points_is_drawn_empty() {
-        assert!(plot(&[]).svg().unwrap().contains("page number"));
     }
 }

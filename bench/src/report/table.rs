@@ -5,16 +5,12 @@ use std::fmt;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use serde::{Deserialize, Serialize};
 
-use super::number::{column, figure};
+use super::number::figure;
 use crate::statistics::as_f64;
 
 /// Width of a table on a terminal. Longer headings and texts take several lines.
 const TERMINAL_WIDTH: u16 = 140;
 
-/// The heading of a column whose figures have different units, so each has digits of its own.
-pub(super) const OF_ANY_UNIT: &str = "figure";
-
-/// A table with one row per case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
     /// A name that is unique in the report, such as "read".
@@ -23,25 +19,24 @@ pub(crate) struct Table {
     pub(crate) about: String,
     /// The content of each column with its unit, such as "p50, us".
     pub(crate) columns: Vec<String>,
-    /// Rows with one cell per column.
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
-/// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Cell {
     /// A figure, in the column's unit.
     Figure(f64),
-    /// A word.
     Text(String),
     /// No measurement exists for this cell.
     None,
 }
 
-/// A row of cells from figures, counts and texts.
+/// A row: each cell after the name of its column.
+pub(crate) type Row = Vec<(String, Cell)>;
+
 macro_rules! row {
-    ($($cell:expr),* $(,)?) => { vec![$($crate::report::Cell::from($cell)),*] };
+    ($(($column:expr, $cell:expr)),* $(,)?) => { vec![$(($column.to_string(), $crate::report::Cell::from($cell))),*] };
 }
 pub(crate) use row;
 
@@ -92,39 +87,26 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
-    pub(crate) fn new(
-        name: &str,
-        about: impl Into<String>,
-        columns: &[impl AsRef<str>],
-        rows: impl IntoIterator<Item = Vec<Cell>>,
-    ) -> Self {
-        let columns = columns.iter().map(|column| column.as_ref().to_owned()).collect();
-        Self { name: name.to_owned(), about: about.into(), columns, rows: rows.into_iter().collect() }
-    }
-
-    /// The cells as text, row by row.
-    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
-        let mut texts: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
-        let is_of_one_unit =
-            |(place, heading): &(usize, &String)| *heading != OF_ANY_UNIT && self.is_of_figures(*place);
-        for (place, _) in self.columns.iter().enumerate().filter(is_of_one_unit) {
-            let value = |row: &Vec<Cell>| match row.get(place) {
-                Some(Cell::Figure(value)) => *value,
-                Some(Cell::Text(_) | Cell::None) | None => f64::NAN,
-            };
-            let column = column(&self.rows.iter().map(value).collect::<Vec<_>>());
-            for (text, figure) in texts.iter_mut().filter_map(|row| row.get_mut(place)).zip(column) {
-                *text = figure;
-            }
+    /// A table of rows that have the same columns.
+    pub(crate) fn new(name: &str, about: impl Into<String>, rows: impl IntoIterator<Item = Row>) -> Self {
+        let mut table = Self { name: name.to_owned(), about: about.into(), columns: Vec::new(), rows: Vec::new() };
+        for row in rows {
+            let (columns, cells) = row.into_iter().unzip();
+            table.columns = columns;
+            table.rows.push(cells);
         }
-        texts
+        table
     }
 
     /// Whether a column holds only figures and is therefore right-aligned.
     pub(crate) fn is_of_figures(&self, column: usize) -> bool {
         let cells = || self.rows.iter().filter_map(|row| row.get(column));
         cells().all(|cell| !matches!(cell, Cell::Text(_))) && cells().any(|cell| matches!(cell, Cell::Figure(_)))
+    }
+
+    /// The class of a column's cells in HTML.
+    pub(super) fn class(&self, column: &usize) -> &'static str {
+        if self.is_of_figures(*column) { "figure" } else { "" }
     }
 }
 
@@ -133,7 +115,7 @@ impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::ASCII_MARKDOWN).set_width(TERMINAL_WIDTH);
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_header(&self.columns).add_rows(self.texts());
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_header(&self.columns).add_rows(&self.rows);
         for (place, column) in table.column_iter_mut().enumerate() {
             let alignment = if self.is_of_figures(place) { CellAlignment::Right } else { CellAlignment::Left };
             column.set_cell_alignment(alignment);
@@ -149,20 +131,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_figures_have_the_same_decimals() {
-        let columns = ["design", "p50, us", "read and thrown away, items", "cursor, bytes"];
-        let rows = vec![
-            row!["Pagemark", 1_240.4, 0.0, Cell::None],
-            row!["four indexes", 980.25, 12.5, 1_048_u64],
-            row!["naïve", Cell::None, Cell::None, Cell::None],
+    fn columns_of_figures_are_right_aligned() {
+        let row = |design: &str, p50_us: Option<f64>, thrown_away: Option<f64>, cursor_bytes: Option<f64>| {
+            row![
+                ("design", design),
+                ("p50, us", p50_us),
+                ("read and thrown away, items", thrown_away),
+                ("cursor, bytes", cursor_bytes),
+            ]
+        };
+        let rows = [
+            row("Pagemark", Some(1_240.4), Some(0.0), None),
+            row("four indexes", Some(980.25), Some(12.5), Some(1_048.0)),
+            row("naïve", None, None, None),
         ];
         expect![[r"
             read: pages of 20
             | design       | p50, us | read and thrown away, items | cursor, bytes |
             |--------------|---------|-----------------------------|---------------|
-            | Pagemark     |   1,240 |                         0.0 |             - |
+            | Pagemark     |   1,240 |                           0 |             - |
             | four indexes |     980 |                        12.5 |         1,048 |
             | naïve        |       - |                           - |             - |"]]
-        .assert_eq(&Table::new("read", "pages of 20", &columns, rows).to_string());
+        .assert_eq(&Table::new("read", "pages of 20", rows).to_string());
     }
 }

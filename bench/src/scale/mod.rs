@@ -24,10 +24,8 @@ use crate::{
     options::Options,
     report::{Limit, Report, count},
 };
-use growth::{EXPONENT_TOLERANCE, Growth, Promise, Quantity};
-use page_index::IndexPoint;
-use reads::{CALLERS, ReadPoint};
-use upkeep::UpkeepPoint;
+use growth::{EXPONENT_TOLERANCE, Growth};
+use reads::{CALLERS, PAGES_P50};
 
 const READ_SIZES: [u32; 3] = [10_000, 100_000, 1_000_000];
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
@@ -41,9 +39,6 @@ const QUICK_UPKEEP_SIZES: [u32; 3] = [300, 1_000, 3_000];
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
 /// Free memory for any number of comments: for the benchmark and the rest of the machine.
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;
-const MIB: f64 = 1_048_576.0;
-/// The quantities with a limit: one of pages of all comments, one of pages of three ratings.
-const PAGES_P50: [&str; 2] = ["page of all: p50", "page of 3 ratings: p50"];
 
 /// Measures at all sizes up to the requested number of comments.
 pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::Result<()> {
@@ -68,27 +63,27 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
             &format!(" Left out: {size} comments, which need {needed:.1} GB of free memory; {available:.1} are free.");
     }
     let points = page_index::measure(report, &index_sizes, options.quick).await?;
-    report.table(growth.part("scale-index", about, &points, |at| at.comments, index_quantities()));
+    report.table(growth.part("scale-index", about, page_index::QUANTITIES, &points));
 
     let mut points = Vec::new();
     for size in up_to(&READ_SIZES, &QUICK_SIZES) {
-        report.step(&format!("reads, {} comments", count(size.into())));
+        report.step(&format!("reads, {} comments", count(size)));
         points.push(reads::measure(size, options.quick).await?);
     }
     let about = format!(
         "Random pages of 20 of one product, as the API reads them, without HTTP: latency of one after the other, and throughput of \
          {CALLERS} callers."
     );
-    report.table(growth.part("scale-reads", about, &points, |at| at.comments, read_quantities()));
+    report.table(growth.part("scale-reads", about, reads::QUANTITIES, &points));
 
     let repair_job = binary("repair-job")?;
     let mut points = Vec::new();
     for size in up_to(&UPKEEP_SIZES, &QUICK_UPKEEP_SIZES) {
-        report.step(&format!("audit and rebuild, {} comments", count(size.into())));
+        report.step(&format!("audit and rebuild, {} comments", count(size)));
         points.push(upkeep::measure(size, &repair_job).await?);
     }
     let about = "All 32 items a comment, one segment: the repair job's binary audits table and page index, and rebuilds the page index.";
-    report.table(growth.part("scale-upkeep", about.to_owned(), &points, |at| at.comments, upkeep_quantities()));
+    report.table(growth.part("scale-upkeep", about.to_owned(), upkeep::QUANTITIES, &points));
 
     report.table(growth.table());
     growth.plots().into_iter().for_each(|plot| report.plot(plot));
@@ -98,45 +93,8 @@ pub(crate) async fn measure(report: &mut Report, options: &Options) -> anyhow::R
             report.ratio("scale_page_exponent", exponent, Limit::AtMost(EXPONENT_TOLERANCE));
         }
         if let Some(losses) = growth.losses() {
-            report.loses("scale", &losses);
+            report.loses(&losses);
         }
     }
     Ok(())
-}
-
-/// Does not grow.
-const CONSTANT: Promise = Promise::AtMost(0.0);
-/// Grows at most in proportion.
-const PROPORTIONAL: Promise = Promise::AtMost(1.0);
-
-fn index_quantities() -> Vec<Quantity<IndexPoint>> {
-    vec![
-        Quantity::new("1 rating: p50, us", "page index, 1 rating: p50", CONSTANT, |at| at.one_rating_us.0),
-        Quantity::new("1 rating: p99, us", "page index, 1 rating: p99", CONSTANT, |at| at.one_rating_us.1),
-        Quantity::new("3 ratings: p50, us", "page index, 3 ratings: p50", CONSTANT, |at| at.three_ratings_us.0),
-        Quantity::new("3 ratings: p99, us", "page index, 3 ratings: p99", CONSTANT, |at| at.three_ratings_us.1),
-        Quantity::new("bytes/comment", "page index, bytes/comment", CONSTANT, |at| at.memory_bytes / at.comments),
-        Quantity::new("memory, MiB", "page index, memory", PROPORTIONAL, |at| at.memory_bytes / MIB),
-        Quantity::new("filled, comments/s", "page index, rate of filling", Promise::Level, |at| at.comments_per_s),
-    ]
-}
-
-fn read_quantities() -> Vec<Quantity<ReadPoint>> {
-    let [all, union] = PAGES_P50;
-    vec![
-        Quantity::new("all: p50, us", all, CONSTANT, |at| at.all.p50_us),
-        Quantity::new("all: p99, us", "page of all: p99", CONSTANT, |at| at.all.p99_us),
-        Quantity::new("all: pages/s", "page of all: throughput", Promise::Level, |at| at.all.pages_per_s),
-        Quantity::new("3 ratings: p50, us", union, CONSTANT, |at| at.union.p50_us),
-        Quantity::new("3 ratings: p99, us", "page of 3 ratings: p99", CONSTANT, |at| at.union.p99_us),
-        Quantity::new("3 ratings: pages/s", "page of 3 ratings: throughput", Promise::Level, |at| at.union.pages_per_s),
-    ]
-}
-
-fn upkeep_quantities() -> Vec<Quantity<UpkeepPoint>> {
-    vec![
-        Quantity::new("audit, s", "audit, time", PROPORTIONAL, |at| at.audit_s),
-        Quantity::new("audit's memory, MiB", "audit, memory", CONSTANT, |at| at.audit_mib),
-        Quantity::new("rebuild, s", "rebuild, time", PROPORTIONAL, |at| at.rebuild_s),
-    ]
 }

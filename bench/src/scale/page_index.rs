@@ -2,26 +2,27 @@
 //!
 //! Each comment is added to its four base sets in the order of time, as a product grows, by `ZADD`s of many members in
 //! pipelines. (In random order, like in a rebuild's scan, the server misses its caches once the sets are large: ten
-//! million comments take minutes.) One thread draws comments while the server adds those drawn before.
+//! million comments take minutes.)
 
-use std::time::Instant as Clock;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use model::{BaseSet, Language, Rating, Revision, Timestamp};
+use anyhow::Context;
+use model::{BaseSet, Language, ProductId, Rating, Revision, Timestamp};
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
 
+use super::growth::{Point, Promise, Quantity};
 use crate::{
+    dataset::PRODUCT,
     report::{Report, count},
-    selection::{Subject, TABLE_ID, ZADD_MEMBERS, product},
+    selection::{Subject, TABLE_ID, zadd},
     statistics::as_f64,
     workload::{FIRST_MS, LANGUAGES, RATING_WEIGHTS, Redis},
 };
 
-/// Number of comments drawn and added at once.
 const CHUNK: u32 = 20_000;
 /// Maximum time between two comments. At this spread, ten million cover two years.
 const GAP_MS_MAX: i64 = 12_000;
@@ -29,39 +30,36 @@ const GAP_MS_MAX: i64 = 12_000;
 const PAGES: u32 = 2_000;
 const QUICK_PAGES: u32 = 300;
 
-/// The page index at one number of comments. Server times are p50 and p99 of random pages.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct IndexPoint {
-    pub(super) comments: f64,
-    pub(super) one_rating_us: (f64, f64),
-    pub(super) three_ratings_us: (f64, f64),
-    pub(super) memory_bytes: f64,
-    /// Comments added per second since the previous size.
-    pub(super) comments_per_s: f64,
-}
+const MIB: f64 = 1_048_576.0;
+
+/// The times are the server's, of random pages. Comments are filled since the previous size.
+pub(super) const QUANTITIES: [Quantity; 7] = [
+    ("1 rating: p50, us", "page index, 1 rating: p50", Promise::CONSTANT),
+    ("1 rating: p99, us", "page index, 1 rating: p99", Promise::CONSTANT),
+    ("3 ratings: p50, us", "page index, 3 ratings: p50", Promise::CONSTANT),
+    ("3 ratings: p99, us", "page index, 3 ratings: p99", Promise::CONSTANT),
+    ("bytes/comment", "page index, bytes/comment", Promise::CONSTANT),
+    ("memory, MiB", "page index, memory", Promise::PROPORTIONAL),
+    ("filled, comments/s", "page index, rate of filling", Promise::Level),
+];
 
 /// Grows a page index and measures it at each of the sizes, in ascending order.
-pub(super) async fn measure(report: &Report, sizes: &[u32], is_quick: bool) -> anyhow::Result<Vec<IndexPoint>> {
+pub(super) async fn measure(report: &Report, sizes: &[u32], is_quick: bool) -> anyhow::Result<Vec<Point<7>>> {
     let mut redis = Redis::start().await?;
     let rebuild = redis.index.begin_rebuild().await?;
     redis.index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
     let before_bytes = redis.memory_bytes().await?;
     let mut drawing = Drawing::new(&redis)?;
     let (mut points, mut filled) = (Vec::new(), 0);
-    for size in sizes {
-        report.step(&format!("the page index, {} comments", count((*size).into())));
-        let began = Clock::now();
-        drawing = fill(&mut redis, drawing, size - filled).await?;
-        let comments_per_s = f64::from(size - filled) / began.elapsed().as_secs_f64();
-        filled = *size;
-        let memory_bytes = as_f64(redis.memory_bytes().await?.saturating_sub(before_bytes));
-        points.push(IndexPoint {
-            comments: f64::from(*size),
-            one_rating_us: server_us(&mut redis, &[5], is_quick).await?,
-            three_ratings_us: server_us(&mut redis, &[1, 3, 5], is_quick).await?,
-            memory_bytes,
-            comments_per_s,
-        });
+    for size in sizes.iter().copied() {
+        report.step(&format!("the page index, {} comments", count(size)));
+        let took = fill(&mut redis, &mut drawing, size - filled).await?;
+        let comments_per_s = f64::from(size - filled) / took.as_secs_f64();
+        filled = size;
+        let (size, bytes) = (f64::from(size), as_f64(redis.memory_bytes().await?.saturating_sub(before_bytes)));
+        let (one_p50, one_p99) = server_us(&mut redis, &[5], is_quick).await?;
+        let (three_p50, three_p99) = server_us(&mut redis, &[1, 3, 5], is_quick).await?;
+        points.push((size, [one_p50, one_p99, three_p50, three_p99, bytes / size, bytes / MIB, comments_per_s]));
     }
     redis.stop().await;
     Ok(points)
@@ -73,24 +71,18 @@ async fn server_us(redis: &mut Redis, ratings: &[u64], is_quick: bool) -> anyhow
     Ok((times.p50_us(), times.p99_us()))
 }
 
-/// Adds `count` comments.
-async fn fill(redis: &mut Redis, mut drawing: Drawing, count: u32) -> anyhow::Result<Drawing> {
-    let (mut left, mut drawn) = (count, redis::pipe());
-    loop {
+/// Adds `count` comments. Returns the time without drawing them.
+async fn fill(redis: &mut Redis, drawing: &mut Drawing, count: u32) -> anyhow::Result<Duration> {
+    let (mut left, mut took) = (count, Duration::ZERO);
+    while left > 0 {
         let chunk = left.min(CHUNK);
+        let pipeline = drawing.draw(chunk)?;
+        let began = Instant::now();
+        pipeline.exec_async(&mut redis.connection).await?;
+        took += began.elapsed();
         left -= chunk;
-        let next = tokio::task::spawn_blocking(move || {
-            let pipeline = drawing.draw(chunk)?;
-            anyhow::Ok((drawing, pipeline))
-        });
-        if !drawn.is_empty() {
-            drawn.query_async::<()>(&mut redis.connection).await?;
-        }
-        (drawing, drawn) = next.await??;
-        if drawn.is_empty() {
-            return Ok(drawing);
-        }
     }
+    Ok(took)
 }
 
 /// Draws comments of one product as members of base sets.
@@ -105,7 +97,7 @@ struct Drawing {
 
 impl Drawing {
     fn new(redis: &Redis) -> anyhow::Result<Self> {
-        let product = product()?;
+        let product = ProductId::parse(PRODUCT)?;
         let languages = LANGUAGES.iter().map(|(tag, _)| Language::parse(tag)).collect::<Result<Vec<_>, _>>()?;
         let key = |language: Option<&Language>, rating| {
             redis.index.key_name(&BaseSet { product: product.clone(), language: language.cloned(), rating })
@@ -140,27 +132,13 @@ impl Drawing {
                 }
             }
         }
-        let mut pipeline = redis::pipe();
-        for (key, members) in self.keys.iter().flatten().zip(members.iter().flatten()) {
-            for members in members.chunks(ZADD_MEMBERS) {
-                let add = pipeline.cmd("ZADD").arg(key);
-                for (score, id) in members {
-                    add.arg(score).arg(id);
-                }
-                add.ignore();
-            }
-        }
-        Ok(pipeline)
+        let keys = self.keys.iter().flatten().cloned();
+        Ok(zadd(keys.zip(members.into_iter().flatten())))
     }
 }
 
-/// The machine's free memory, if the system reports it.
 pub(super) fn available_memory_bytes() -> anyhow::Result<f64> {
-    let file = "/proc/meminfo";
-    let info = std::fs::read_to_string(file).with_context(|| format!("{file}: how much memory is left?"))?;
+    let info = std::fs::read_to_string("/proc/meminfo").context("how much memory is left?")?;
     let kib = info.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
-    match kib.and_then(|kib| kib.parse::<u64>().ok()) {
-        Some(kib) => Ok(as_f64(kib) * 1_024.0),
-        None => bail!("{file} does not say MemAvailable"),
-    }
+    Ok(kib.context("/proc/meminfo does not say MemAvailable")?.parse::<f64>()? * 1_024.0)
 }

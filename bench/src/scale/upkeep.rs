@@ -1,30 +1,25 @@
 //! The cost of the repair job, by the number of comments.
 
-use anyhow::ensure;
+use std::path::Path;
 
-use crate::repair::{World, audit_by_binary};
-use std::{path::Path, time::Instant};
+use super::growth::{Point, Promise, Quantity};
+use crate::{
+    repair::{World, audit_by_binary, expect_clean},
+    statistics::timed,
+};
 
-/// Upkeep at one number of comments.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct UpkeepPoint {
-    pub(super) comments: f64,
-    /// Total time of the binary: scan of the table, sweep of the page index.
-    pub(super) audit_s: f64,
-    /// Its largest resident set.
-    pub(super) audit_mib: f64,
-    pub(super) rebuild_s: f64,
-}
+/// Audit: the binary as a whole, with the scan of the table and the sweep of the page index.
+pub(super) const QUANTITIES: [Quantity; 3] = [
+    ("audit, s", "audit, time", Promise::PROPORTIONAL),
+    ("audit's memory, MiB", "audit, memory", Promise::CONSTANT),
+    ("rebuild, s", "rebuild, time", Promise::PROPORTIONAL),
+];
 
 /// Rebuilds the page index of `comments` comments with all their items, and audits both.
-pub(super) async fn measure(comments: u32, binary: &Path) -> anyhow::Result<UpkeepPoint> {
+pub(super) async fn measure(comments: u32, binary: &Path) -> anyhow::Result<Point<3>> {
     let world = World::load(comments).await?;
-    let began = Instant::now();
-    let rebuilt = world.job(true).rebuild(1).await;
-    let rebuild_s = began.elapsed().as_secs_f64();
-    ensure!(rebuilt.exit_code() == 0, "{rebuilt}");
+    let (_, rebuild) = timed(async { expect_clean(world.job(true).rebuild(1).await) }).await?;
     let audit = audit_by_binary(binary, &world).await?;
     world.stop().await;
-    let comments = f64::from(comments);
-    Ok(UpkeepPoint { comments, audit_s: audit.took.as_secs_f64(), audit_mib: audit.peak_mib, rebuild_s })
+    Ok((f64::from(comments), [audit.took.as_secs_f64(), audit.peak_mib, rebuild.as_secs_f64()]))
 }

@@ -5,15 +5,19 @@
 
 mod server;
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use anyhow::Context;
-use futures_util::future::LocalBoxFuture;
-use model::{Cd, Comment, ProductId};
-use tokio_postgres::{Client, Statement, binary_copy::BinaryCopyInWriter, types::Type};
+use futures_util::FutureExt;
+use model::{Cd, Comment};
+use tokio_postgres::{
+    Client, Statement,
+    binary_copy::BinaryCopyInWriter,
+    types::{ToSql, Type},
+};
 
 use super::{
-    race::{Contestant, Walker},
+    race::{Contestant, Walk, walk},
     sql::{CREATE_KEY, CREATE_TABLE, Row, Way, after, count, skip},
 };
 use crate::{dataset::drawn_in_time, listing::Listing};
@@ -28,7 +32,6 @@ const COPY: &str = "COPY comment FROM STDIN WITH (FORMAT binary, FREEZE)";
 const TYPES: [Type; 9] =
     [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT2, Type::INT8, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT];
 
-/// The server with the comments.
 pub(super) struct Postgres {
     client: Client,
     /// The server's version and settings.
@@ -38,7 +41,6 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server and loads it.
     pub(super) async fn fill(comments: u32) -> anyhow::Result<Self> {
         let server = Server::start().await?;
         let mut client = server.connect().await?;
@@ -71,94 +73,59 @@ impl Postgres {
     }
 
     /// A reader that finds the listing's pages this way.
-    pub(super) async fn caller<'store>(
+    pub(super) async fn contestant<'store>(
         &'store self,
         listing: &'store Listing,
         way: Way,
-    ) -> anyhow::Result<PostgresCaller<'store>> {
+    ) -> anyhow::Result<Contestant<'store>> {
         let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
-        Ok(PostgresCaller { client: &self.client, statement, listing, way })
+        Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
+            let statement = statement.clone();
+            async move {
+                match way {
+                    Way::Offset | Way::Deferred => self.read(&statement, listing, &[&skip(page)?]).await,
+                    Way::Keyset => self.after(&statement, listing, listing.before(page)).await,
+                }
+            }
+            .boxed_local()
+        }))
     }
 
-    /// A reader that walks from the first page.
-    pub(super) async fn walker<'store>(
-        &'store self,
-        listing: &'store Listing,
-    ) -> anyhow::Result<PostgresWalker<'store>> {
-        let caller = self.caller(listing, Way::Keyset).await?;
+    /// Walks from the first page, by the last comment of each page.
+    pub(super) async fn walk(&self, listing: &Listing, time: Duration) -> anyhow::Result<Walk> {
+        let statement = self.client.prepare(&Way::Keyset.statement(&listing.key.filter)).await?;
         // The very first request is not timed, like for the other contestants.
-        caller.after(None).await?;
-        Ok(PostgresWalker { caller, last: None })
+        self.after(&statement, listing, None).await?;
+        let mut last = None;
+        walk("PostgreSQL walk by keyset", listing, listing.pages(), time, async || {
+            let comments = self.after(&statement, listing, last.as_ref()).await?;
+            last = comments.last().map(Comment::cd);
+            Ok(comments)
+        })
+        .await
+    }
+
+    async fn after(&self, keyset: &Statement, listing: &Listing, before: Option<&Cd>) -> anyhow::Result<Vec<Comment>> {
+        let (created_ms, id) = after(before);
+        self.read(keyset, listing, &[&created_ms, &id]).await
+    }
+
+    async fn read(
+        &self,
+        statement: &Statement,
+        listing: &Listing,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> anyhow::Result<Vec<Comment>> {
+        let product = listing.key.product.as_str();
+        let parameters: Vec<&(dyn ToSql + Sync)> =
+            [&product as &(dyn ToSql + Sync)].into_iter().chain(parameters.iter().copied()).collect();
+        self.client.query(statement, &parameters).await?.iter().map(comment).collect()
     }
 
     /// The number of comments in the listing, as a page bar needs it.
     pub(super) async fn count(&self, listing: &Listing) -> anyhow::Result<u64> {
         let row = self.client.query_one(&count(&listing.key.filter), &[&listing.key.product.as_str()]).await?;
         Ok(u64::try_from(row.try_get::<_, i64>(0)?)?)
-    }
-}
-
-/// A reader of pages.
-pub(super) struct PostgresCaller<'store> {
-    client: &'store Client,
-    statement: Statement,
-    listing: &'store Listing,
-    way: Way,
-}
-
-impl PostgresCaller<'_> {
-    fn product(&self) -> &ProductId {
-        &self.listing.key.product
-    }
-
-    async fn after(&self, before: Option<&Cd>) -> anyhow::Result<Vec<Comment>> {
-        let (created_ms, id) = after(before);
-        let rows = self.client.query(&self.statement, &[&self.product().as_str(), &created_ms, &id]).await?;
-        rows.iter().map(comment).collect()
-    }
-
-    async fn at(&self, page: u64) -> anyhow::Result<Vec<Comment>> {
-        let rows = self.client.query(&self.statement, &[&self.product().as_str(), &skip(page)?]).await?;
-        rows.iter().map(comment).collect()
-    }
-}
-
-impl Contestant for PostgresCaller<'_> {
-    fn name(&self) -> &'static str {
-        match self.way {
-            Way::Offset => "PostgreSQL OFFSET",
-            Way::Deferred => "PostgreSQL OFFSET on the index",
-            Way::Keyset => "PostgreSQL keyset, start known",
-        }
-    }
-
-    fn page(&mut self, page: u64) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
-        Box::pin(async move {
-            match self.way {
-                Way::Offset | Way::Deferred => self.at(page).await,
-                Way::Keyset => self.after(self.listing.before(page)).await,
-            }
-        })
-    }
-}
-
-/// A reader that walks from page to page by the last comment of each.
-pub(super) struct PostgresWalker<'store> {
-    caller: PostgresCaller<'store>,
-    last: Option<Cd>,
-}
-
-impl Walker for PostgresWalker<'_> {
-    fn name(&self) -> &'static str {
-        "PostgreSQL walk by keyset"
-    }
-
-    fn next(&mut self) -> LocalBoxFuture<'_, anyhow::Result<Vec<Comment>>> {
-        Box::pin(async move {
-            let comments = self.caller.after(self.last.as_ref()).await?;
-            self.last = comments.last().map(Comment::cd);
-            Ok(comments)
-        })
     }
 }
 

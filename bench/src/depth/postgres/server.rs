@@ -1,7 +1,7 @@
 //! A separate PostgreSQL for the measurement, on a free loopback port.
 //!
-//! **Invariant: it does not outlive the measurement.** A shell waits for the end of its input, which comes when the
-//! server is stopped or dropped, or when this process ends in any way. Then the shell signals the server to quit.
+//! **Invariant: it does not outlive the measurement.** A shell runs the server and waits for the end of its input, which
+//! comes when the server is dropped, or when this process ends in any way. Then the shell signals the server to quit.
 //!
 //! PostgreSQL refuses to run as root. Then it runs as the user `postgres`, which its packages create.
 
@@ -29,10 +29,10 @@ const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
 const NAME: &str = "postgres";
 /// A busy machine may take long to create a data folder. An answer comes within a second.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Interval between two checks of a process that is starting or ending.
 const POLL: Duration = Duration::from_millis(20);
-/// An immediate quit has nothing to write.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// A shell script that runs a program and makes it quit at once when the shell's input ends. A program that handles no
+/// signal yet ignores the first one, as every background program of a shell does.
+const RUN_UNTIL_END_OF_INPUT: &str = r#""$@" </dev/null & read -r line; kill -QUIT $!; kill $!; wait"#;
 /// Differences from the defaults. Memory settings: everything fits into memory, like in the other stores here, and the
 /// planner knows that (`random_page_cost`); a sort of a million rows need not use a file. All others but `jit` concern
 /// only writing. Compiling statements (`jit`) would cost these short statements more than it saves.
@@ -55,23 +55,29 @@ pub(super) const SETTINGS: [&str; 12] = [
 #[derive(Debug)]
 pub(super) struct Server {
     port: u16,
-    child: Child,
-    watchdog: Child,
-    /// Removed after the server has ended.
+    /// The shell that runs the server until its input ends.
+    shell: Child,
     _folder: TempDir,
 }
 
 impl Server {
     /// Creates a data folder in memory, starts a server on it, and waits until it answers.
     pub(super) async fn start() -> anyhow::Result<Self> {
-        let programs = programs()?;
-        let user = User::to_run_as()?;
-        let folder = folder()?;
-        let data = folder.path().join("data");
-        if let Some(user) = user {
-            chown(folder.path(), Some(user.uid), Some(user.gid))?;
+        let (programs, user, folder) = (programs()?, user_to_run_as()?, folder()?);
+        let command = |program: &Path| {
+            let mut command = Command::new(program);
+            // That user may not be allowed to enter the current folder.
+            command.current_dir("/");
+            if let Some((uid, gid)) = user {
+                command.uid(uid).gid(gid);
+            }
+            command
+        };
+        if let Some((uid, gid)) = user {
+            chown(folder.path(), Some(uid), Some(gid))?;
         }
-        let made = command(&programs, "initdb", user)
+        let data = folder.path().join("data");
+        let made = command(&programs.join("initdb"))
             .args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"])
             .args(["--username", NAME, "--pgdata"])
             .arg(&data)
@@ -83,24 +89,16 @@ impl Server {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = folder.path().join("log");
         let output = File::create(&log)?;
-        let mut server = command(&programs, "postgres", user);
-        server.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-        for setting in SETTINGS {
-            server.args(["-c", setting]);
-        }
-        let mut child = server.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
-        let watchdog = match watchdog(child.id()) {
-            Ok(watchdog) => watchdog,
-            Err(error) => {
-                child.kill().ok();
-                child.wait().ok();
-                return Err(error).context("a shell that watches over PostgreSQL");
-            }
-        };
-        let mut server = Self { port, child, watchdog, _folder: folder };
+        let mut shell = command(Path::new("/bin/sh"));
+        shell.args(["-c", RUN_UNTIL_END_OF_INPUT, "sh"]).arg(programs.join("postgres")).arg("-D").arg(&data);
+        shell.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+        shell.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        // A separate group, so that a kill of the parent's whole process group does not reach the shell.
+        shell.process_group(0).stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
+        let mut server = Self { port, shell: shell.spawn()?, _folder: folder };
         let began = Instant::now();
         while let Err(error) = server.connect().await {
-            let ended = server.child.try_wait()?;
+            let ended = server.shell.try_wait()?;
             if ended.is_some() || began.elapsed() > READY_WITHIN {
                 bail!("PostgreSQL does not answer ({error:#}):\n{}", fs::read_to_string(&log)?);
             }
@@ -121,62 +119,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Ends the shell's input. This fails only for a shell that is gone.
-        drop(self.watchdog.stdin.take());
-        self.watchdog.wait().ok();
-        let began = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
-            std::thread::sleep(POLL);
-        }
-        // Both calls fail only for a child that has ended and been collected already.
-        self.child.kill().ok();
-        self.child.wait().ok();
+        // The shell signals the server to quit, waits for it, and ends. This fails only for a shell that is gone.
+        drop(self.shell.stdin.take());
+        self.shell.wait().ok();
     }
 }
 
-/// A shell that signals a process to quit when its input ends.
-fn watchdog(pid: u32) -> std::io::Result<Child> {
-    Command::new("/bin/sh")
-        .args(["-c", r#"read -r line; kill -QUIT "$1""#, "sh", &pid.to_string()])
-        // A separate group, so that a kill of the parent's whole process group does not reach the shell.
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-}
-
-/// The user that a program runs as.
-#[derive(Debug, Clone, Copy)]
-struct User {
-    uid: u32,
-    gid: u32,
-}
-
-impl User {
-    /// A different user if this process runs as root.
-    fn to_run_as() -> anyhow::Result<Option<Self>> {
-        let id = |arguments: &[&str]| -> anyhow::Result<u32> {
-            let output = Command::new("id").args(arguments).output().context("id")?;
-            let text = String::from_utf8(output.stdout)?;
-            text.trim().parse().with_context(|| format!("id {arguments:?} answers {text:?}"))
-        };
-        if id(&["-u"])? != 0 {
-            return Ok(None);
-        }
-        let user = Self { uid: id(&["-u", NAME])?, gid: id(&["-g", NAME])? };
-        Ok(Some(user))
-    }
-}
-
-fn command(programs: &Path, program: &str, user: Option<User>) -> Command {
-    let mut command = Command::new(programs.join(program));
-    // That user may not be allowed to enter the current folder.
-    command.current_dir("/");
-    if let Some(User { uid, gid }) = user {
-        command.uid(uid).gid(gid);
-    }
-    command
+/// The user and the group to run as: others if this process runs as root.
+fn user_to_run_as() -> anyhow::Result<Option<(u32, u32)>> {
+    let id = |arguments: &[&str]| -> anyhow::Result<u32> {
+        let output = Command::new("id").args(arguments).output().context("id")?;
+        let text = String::from_utf8(output.stdout)?;
+        text.trim().parse().with_context(|| format!("id {arguments:?} answers {text:?}"))
+    };
+    if id(&["-u"])? == 0 { Ok(Some((id(&["-u", NAME])?, id(&["-g", NAME])?))) } else { Ok(None) }
 }
 
 /// The folder of the programs: the one that the environment names, otherwise the first on the PATH, otherwise Debian's
