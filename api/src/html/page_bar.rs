@@ -14,7 +14,7 @@ pub(super) struct BarItem {
     pub(super) current: bool,
 }
 
-/// The numbers and gaps at an address of a listing of `total_pages` pages, in order; none when there is only one page.
+/// The numbers and gaps, in order. A listing of one page has none.
 pub(super) fn page_bar(address: &Address, total_pages: u64) -> Vec<BarItem> {
     let current = address.number.get();
     let href = |number: u64| PageNumber::new(number).ok().map(|number| address.page(number));

@@ -39,7 +39,7 @@ pub(super) fn in_words(filter: &Filter) -> Option<String> {
     Some(joined([language, ratings])).filter(|words| !words.is_empty())
 }
 
-/// Those of the texts that exist, with commas between them.
+/// Joins the texts that exist with commas.
 pub(super) fn joined<const N: usize>(texts: [Option<String>; N]) -> String {
     texts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -54,7 +54,7 @@ pub(crate) async fn get_comment(
     Ok(answer)
 }
 
-/// A request to change or delete a comment, and the revisions at which that may happen and may not.
+/// A request to change or delete a comment, on conditions about its revision.
 pub(crate) struct WriteRequest {
     id: CommentId,
     if_match: Revisions,

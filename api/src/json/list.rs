@@ -148,9 +148,9 @@ pub(crate) struct Body<'listing> {
     #[schema(required)]
     total_pages: Option<u64>,
     /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
-    /// later from shifting pages. It is the requested instant; without one, the creation time of the newest comment that
-    /// the page numbers count, or how far the page index has come when there is none. Null for a cursor, and while the
-    /// page index is away unless the request has an instant.
+    /// later from shifting pages. A request may name it. Otherwise it is the creation time of the newest comment that
+    /// the page numbers count, or, when they count none, how far the page index has come. Null for a cursor, and while
+    /// the page index is away unless the request has an instant.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
     index: IndexAvailability,

@@ -337,8 +337,8 @@ impl CursorPage<'_> {
     /// Makes the page from the table's answer.
     ///
     /// # Errors
-    /// More rows follow, but no row of the page has a place to lead on from: invalid items until the repair job takes
-    /// them over.
+    /// More rows follow, but no row of the page says where the next one starts: all are invalid items that wait for the
+    /// repair job.
     fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
         let Found { mut rows, more, .. } = found;
         if more && !rows.iter().any(|row| row.cd.is_some()) {
