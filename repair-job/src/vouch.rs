@@ -131,7 +131,7 @@ impl<'run> Voucher<'run> {
             replace(table, before.as_ref(), &findings.remembered).await?;
             let token = &findings.remembered.token;
             index.leave_token(&self.table_id, &findings.restored, token, VouchTime::TakenAway).await?;
-            index.leave_token(&self.table_id, &findings.unreached, token, VouchTime::Kept).await?;
+            index.leave_token(&self.table_id, &findings.unreached, token, VouchTime::Unchanged).await?;
             self.note(&findings, marks.len());
         }
         if servers != *began_with {
@@ -226,7 +226,7 @@ impl<'run> Voucher<'run> {
         if next.check.is_some() {
             // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes
             // over later has the repairs, or lacks the token.
-            partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Kept).await?;
+            partitions = index.leave_token(&self.table_id, &partitions, &next.token, VouchTime::Unchanged).await?;
             if index.server_identity().await? != next.servers {
                 return Err(Refusal::BeginAnew);
             }

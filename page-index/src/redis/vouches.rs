@@ -27,7 +27,7 @@ pub struct Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VouchTime {
     /// The time stays.
-    Kept,
+    Unchanged,
     /// The time is taken away, and readers do not believe the partition.
     TakenAway,
     /// Readers believe the partition for a time from this instant on.
@@ -58,7 +58,7 @@ impl PageIndex {
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
         let owner = self.keys.owner(table_id);
         let time = match time {
-            VouchTime::Kept => String::new(),
+            VouchTime::Unchanged => String::new(),
             VouchTime::TakenAway => "0".to_owned(),
             VouchTime::At(at) => at.epoch_ms().to_string(),
         };
