@@ -26,8 +26,10 @@ use crate::{
 
 const TABLE: &str = "bench";
 pub(crate) const FOUR_INDEX: &str = "four-index";
-/// Number of comments generated and loaded at once, so that a million need little memory here.
+/// Number of comments whose ranks are loaded at once, so that a million need little memory here.
 const CHUNK: usize = 10_000;
+/// Number of items that are imported in one transaction.
+const TRANSACTION_ITEMS: usize = 20_000;
 /// Long time-out, so that a busy machine does not end a measurement.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -72,7 +74,7 @@ pub(crate) struct FilledStores {
     pub(crate) engine: Engine,
     pub(crate) redis: Redis,
     /// Number of items in all tables.
-    pub(crate) items: u64,
+    pub(crate) items: usize,
     /// Bytes per comment in the page index.
     pub(crate) redis_bytes: f64,
     _folder: TempDir,
@@ -114,7 +116,6 @@ impl FilledStores {
             if edits.is_empty() {
                 break;
             }
-            import.flush()?;
             redis.index.apply(&edits).await?;
         }
         tally.items().iter().try_for_each(|item| import.push(FOUR_INDEX, item))?;
@@ -211,8 +212,8 @@ pub(crate) struct Import {
     folder: TempDir,
     table: String,
     waiting: BTreeMap<String, Vec<dynoxide::Item>>,
-    /// Number of items put so far, in all tables.
-    items: u64,
+    /// Number of items pushed so far, for all tables.
+    items: usize,
 }
 
 impl Import {
@@ -226,10 +227,11 @@ impl Import {
         Ok(Self { database, folder, table: table.name().to_owned(), waiting: BTreeMap::new(), items: 0 })
     }
 
-    /// Queues an item for the next flush.
+    /// Queues an item. Every [`TRANSACTION_ITEMS`] the queued ones are written.
     pub(crate) fn push(&mut self, table: &str, item: &serde_dynamo::Item) -> anyhow::Result<()> {
         self.waiting.entry(table.to_owned()).or_default().push(engine_item(item.iter())?);
-        Ok(())
+        self.items += 1;
+        if self.items.is_multiple_of(TRANSACTION_ITEMS) { self.flush() } else { Ok(()) }
     }
 
     /// Adds the comment to the listings that show it. Queues its primary item, and the duplicates of these listings.
@@ -244,16 +246,15 @@ impl Import {
         self.push(TABLE, &primary)
     }
 
-    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+    fn flush(&mut self) -> anyhow::Result<()> {
         for (table, items) in std::mem::take(&mut self.waiting) {
-            self.items += items.len() as u64;
             self.database.import_items(&table, items, ImportOptions::default())?;
         }
         Ok(())
     }
 
     /// Writes the queued items and starts an engine on the file. Also returns the number of items put.
-    pub(crate) async fn finish(mut self) -> anyhow::Result<(TableOnEngine, u64)> {
+    pub(crate) async fn finish(mut self) -> anyhow::Result<(TableOnEngine, usize)> {
         self.flush()?;
         let Self { database, folder, table, items, .. } = self;
         drop(database);

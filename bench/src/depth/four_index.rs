@@ -18,12 +18,10 @@ use crate::{
     listing::{Listing, PAGE_SIZE},
 };
 
-const CHUNK: usize = 10_000;
-
 /// The design's table, in a separate engine.
 pub(super) struct FourIndex {
     store: TableOnEngine,
-    pub(super) comments: u64,
+    pub(super) comments: usize,
     oldest: Cd,
 }
 
@@ -34,11 +32,8 @@ impl FourIndex {
         four_index_table(&store.table, FOUR_INDEX).create().await?;
         let oldest = oldest_of_newest(comments, usize::try_from(pages_max)? * PAGE_SIZE)?;
         let mut import = Import::into(store).await?;
-        for chunk in &drawn(comments)?.filter_ok(|comment| comment.cd() >= oldest).chunks(CHUNK) {
-            for comment in chunk {
-                import.push(FOUR_INDEX, &comment_item(&comment?))?;
-            }
-            import.flush()?;
+        for comment in drawn(comments)?.filter_ok(|comment| comment.cd() >= oldest) {
+            import.push(FOUR_INDEX, &comment_item(&comment?))?;
         }
         let (store, comments) = import.finish().await?;
         Ok(Self { store, comments, oldest })

@@ -45,27 +45,27 @@ use crate::{
 };
 use four_index::FourIndex;
 use postgres::Postgres;
-use race::{Contestant, ContestantLatencies, Effort, race};
+use race::{Budget, Contestant, ContestantLatencies, race};
 use result::{Measured, losses};
 use sql::Way;
 use sqlite::Sqlite;
 
 /// Measures with a product of `comments` comments.
 pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
-    let effort = if is_quick { Effort::QUICK } else { Effort::FULL };
+    let budget = if is_quick { Budget::QUICK } else { Budget::FULL };
     report.step(&format!("loading {comments} comments into four stores"));
     // Loading the page index and its table takes longer than loading all others. The machine has a second core for it.
     let dataset = tokio::spawn(Dataset::fill(comments, true));
     let postgres = Postgres::fill(comments).await?;
     let sqlite = Sqlite::fill(comments)?;
-    let four_index = FourIndex::fill(comments, effort.walk_pages).await?;
+    let four_index = FourIndex::fill(comments, budget.walk_pages).await?;
     let dataset = dataset.await??;
 
     let stores = Stores { dataset: &dataset, postgres: &postgres, sqlite: &sqlite, four_index: &four_index };
     report.step("pages of all comments");
-    let all = stores.measure("depth", "all comments", &dataset.all, effort).await?;
+    let all = stores.measure("depth", "all comments", &dataset.all, budget).await?;
     report.step("pages of three ratings");
-    let union = stores.measure("depth, three ratings", "three ratings", dataset.union()?, effort).await?;
+    let union = stores.measure("depth, three ratings", "three ratings", dataset.union()?, budget).await?;
     let mut figures: Vec<Figure<String>> = Vec::new();
     for result in [&all, &union] {
         result.figures(&mut figures);
@@ -97,14 +97,14 @@ struct Stores<'stores> {
 
 impl Stores<'_> {
     /// Requests pages from all contestants that can jump to any page of a listing.
-    async fn race(&self, listing: &Listing, effort: Effort) -> anyhow::Result<Vec<ContestantLatencies>> {
+    async fn race(&self, listing: &Listing, budget: Budget) -> anyhow::Result<Vec<ContestantLatencies>> {
         let reader = &self.dataset.stores.reader().with_own_connections();
         let mut contestants = vec![Contestant::new("Pagemark", |page| reader.page(listing, page).boxed_local())];
         for way in Way::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
         contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
-        race(listing, &contestants, effort).await
+        race(listing, &contestants, budget).await
     }
 
     async fn measure(
@@ -112,12 +112,12 @@ impl Stores<'_> {
         name: &'static str,
         of: &'static str,
         listing: &Listing,
-        effort: Effort,
+        budget: Budget,
     ) -> anyhow::Result<Measured> {
-        let jumps = self.race(listing, effort).await?;
-        let mut walks = vec![self.four_index.walk(listing, effort.walk).await?];
+        let jumps = self.race(listing, budget).await?;
+        let mut walks = vec![self.four_index.walk(listing, budget.walk).await?];
         if listing.key.filter == Filter::ANY {
-            walks.push(self.postgres.walk(listing, effort.walk).await?);
+            walks.push(self.postgres.walk(listing, budget.walk).await?);
         }
         Ok(Measured { name, of, pages: listing.pages(), jumps, walks, counts_s: self.counts_s(listing).await? })
     }

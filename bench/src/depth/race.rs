@@ -31,7 +31,7 @@ impl<'store> Contestant<'store> {
 const A_TURN: u32 = 5;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
+pub(super) struct Budget {
     pub(super) rounds: usize,
     /// After its first turn, a contestant spends at most this time on a page.
     pub(super) time: Duration,
@@ -42,7 +42,7 @@ pub(super) struct Effort {
     pub(super) walk_pages: u64,
 }
 
-impl Effort {
+impl Budget {
     /// Enough requests that two lie beyond the 99th percentile. Slow contestants get fewer.
     pub(super) const FULL: Self =
         Self { rounds: 40, time: Duration::from_millis(500), walk: Duration::from_secs(15), walk_pages: 20_000 };
@@ -66,7 +66,7 @@ impl ContestantLatencies {
 pub(super) async fn race(
     listing: &Listing,
     contestants: &[Contestant<'_>],
-    effort: Effort,
+    budget: Budget,
 ) -> anyhow::Result<Vec<ContestantLatencies>> {
     let names = contestants.iter().map(|contestant| contestant.name.clone());
     let mut all: Vec<_> = names.map(|name| ContestantLatencies { name, by_page: Vec::new() }).collect();
@@ -76,16 +76,16 @@ pub(super) async fn race(
         for contestant in contestants {
             turns.push((contestant, Latencies::new()?, Duration::ZERO));
         }
-        for _ in 0..effort.rounds {
+        for _ in 0..budget.rounds {
             for (contestant, latencies, spent) in &mut turns {
-                if *spent < effort.time {
+                if *spent < budget.time {
                     *spent += take_turn(contestant, page, latencies).await?;
                 }
             }
             // A different contestant begins each round, so that none always follows the same one.
             turns.rotate_left(1);
         }
-        turns.rotate_right(effort.rounds % contestants.len().max(1));
+        turns.rotate_right(budget.rounds % contestants.len().max(1));
         for (latencies, (_, of_page, _)) in all.iter_mut().zip(turns) {
             latencies.by_page.push((page, of_page));
         }

@@ -172,8 +172,7 @@ pub(super) mod tests {
     fn reading_in_order_to_write_is_part_of_the_writes() {
         let mut usage = a_query_a_rating();
         usage.write[0].read_units = 1.0;
-        let expected = Bill { writes: 1.25 + 0.125, ..Bill::default() };
-        check(&usage, &workload(0.0, 1e6, 0.0), expected);
+        check(&usage, &workload(0.0, 1e6, 0.0), Bill { writes: 1.25 + 0.125, ..Bill::default() });
     }
 
     #[test]

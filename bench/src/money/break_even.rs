@@ -130,39 +130,37 @@ mod tests {
         }
     }
 
-    fn check(ratings: usize, scope: Scope, views_of_three: f64, inserts: f64, comments: f64, expected: &str) {
-        let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
-        let workload = workload(views_of_three, inserts, comments);
-        let found = Lines::of((&ours, &theirs), &workload, ratings, scope, &prices).break_even();
-        let per_write = found.per_write(inserts).map_or("no writes".to_owned(), BreakEven::text);
-        assert_eq!(per_write, expected, "{ratings} ratings, {scope:?}, {inserts} inserts, {comments} comments");
-    }
-
     #[test]
     fn break_evens_by_hand() {
-        // A million writes cost 7.5 + 0.1266668 and 1.25, so 6.3766668 more; a million views of three ratings cost
-        // 0.0625 and 0.1875, so 0.125 less. 6.3766668 / 0.125 = 51.01. How many the month has of them does not matter.
-        check(3, Scope::Requests, 0.0, 1e6, 1e6, "from 51.0");
-        check(3, Scope::Requests, 5e6, 1e6, 1e6, "from 51.0");
-        // 0.1875 less. Five million views of three ratings have saved 0.625 by then.
-        check(4, Scope::Requests, 0.0, 1e6, 1e6, "from 34.0");
-        check(4, Scope::Requests, 5e6, 1e6, 1e6, "from 30.7");
-        // One rating costs the same in both designs, so the dearer writes never pay off.
-        check(1, Scope::Requests, 0.0, 1e6, 1e6, "never");
-        // Storage 5.0 and 0.5, recovery 2.0 and 0.08, audits 0.5 and 0: 6.92 more. 13.2966668 / 0.125.
-        check(3, Scope::AndStorage, 0.0, 1e6, 1e6, "from 106.4");
-        // Two small nodes: 37.376 more. 50.6726668 / 0.125.
-        check(3, Scope::AndRedis, 0.0, 1e6, 1e6, "from 405.4");
-        // With a hundred times the writes, fixed costs hardly matter: (637.66668 + 44.296) / 0.125 / 100.
-        check(3, Scope::AndRedis, 0.0, 1e8, 1e6, "from 54.6");
-    }
-
-    #[test]
-    fn without_writes_only_what_is_fixed_decides() {
-        check(3, Scope::Requests, 0.0, 0.0, 1e6, "always");
-        check(1, Scope::Requests, 0.0, 0.0, 1e6, "never");
-        // The result is a number of page views, but not per write.
-        check(3, Scope::AndRedis, 0.0, 0.0, 1e6, "no writes");
+        let (ours, theirs, prices) = (one_query(), a_query_a_rating(), Prices::published().unwrap());
+        for (ratings, scope, views_of_three, inserts, expected) in [
+            // A million writes cost 7.5 + 0.1266668 and 1.25, so 6.3766668 more; a million views of three ratings cost
+            // 0.0625 and 0.1875, so 0.125 less. 6.3766668 / 0.125 = 51.01. How many the month has of them does not
+            // matter.
+            (3, Scope::Requests, 0.0, 1e6, "from 51.0"),
+            (3, Scope::Requests, 5e6, 1e6, "from 51.0"),
+            // 0.1875 less. Five million views of three ratings have saved 0.625 by then.
+            (4, Scope::Requests, 0.0, 1e6, "from 34.0"),
+            (4, Scope::Requests, 5e6, 1e6, "from 30.7"),
+            // One rating costs the same in both designs, so the dearer writes never pay off.
+            (1, Scope::Requests, 0.0, 1e6, "never"),
+            // Storage 5.0 and 0.5, recovery 2.0 and 0.08, audits 0.5 and 0: 6.92 more. 13.2966668 / 0.125.
+            (3, Scope::AndStorage, 0.0, 1e6, "from 106.4"),
+            // Two small nodes: 37.376 more. 50.6726668 / 0.125.
+            (3, Scope::AndRedis, 0.0, 1e6, "from 405.4"),
+            // With a hundred times the writes, fixed costs hardly matter: (637.66668 + 44.296) / 0.125 / 100.
+            (3, Scope::AndRedis, 0.0, 1e8, "from 54.6"),
+            // Without writes, only what is fixed decides.
+            (3, Scope::Requests, 0.0, 0.0, "always"),
+            (1, Scope::Requests, 0.0, 0.0, "never"),
+            // The result is a number of page views, but not per write.
+            (3, Scope::AndRedis, 0.0, 0.0, "no writes"),
+        ] {
+            let workload = workload(views_of_three, inserts, 1e6);
+            let found = Lines::of((&ours, &theirs), &workload, ratings, scope, &prices).break_even();
+            let per_write = found.per_write(inserts).map_or("no writes".to_owned(), BreakEven::text);
+            assert_eq!(per_write, expected, "{ratings} ratings, {scope:?}, {inserts} inserts");
+        }
     }
 
     #[test]

@@ -29,11 +29,8 @@ pub(super) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         let count_text = number(count);
         report.step(&format!("the memory of an audit of {count_text} comments"));
         let world = World::new(count).await?;
-        peaks.push((
-            format!("audit of {count_text} comments"),
-            audit_by_binary(&binary, &world).await?.peak_mib,
-            "MiB",
-        ));
+        let peak_mib = audit_by_binary(&binary, &world).await?.peak_mib;
+        peaks.push((format!("audit of {count_text} comments"), peak_mib, "MiB"));
         world.stop().await;
     }
     let about = "the largest resident set of the binary, dry run with the sweep, one segment";

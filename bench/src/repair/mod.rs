@@ -48,8 +48,6 @@ const ROUNDS: u32 = 5;
 const QUICK_COMMENTS: u32 = 1_000;
 const AUDIT_RATIO: &str = "audit_vs_scan";
 const TABLE: &str = "bench";
-/// Number of comments whose items are imported in one transaction.
-const IMPORT_COMMENTS: usize = 500;
 /// Items that a scan reads in one call, like the audit.
 const SCAN_LIMIT: i32 = 2_000;
 const RECENT: usize = 1_000;
@@ -88,11 +86,8 @@ impl World {
         let store = TableOnEngine::start(TABLE).await?;
         create(&store.table).await?;
         let mut import = Import::into(store).await?;
-        for comments in comments.chunks(IMPORT_COMMENTS) {
-            for comment in comments {
-                items(comment)?.iter().try_for_each(|item| import.push(TABLE, item))?;
-            }
-            import.flush()?;
+        for comment in &comments {
+            items(comment)?.iter().try_for_each(|item| import.push(TABLE, item))?;
         }
         let (store, _) = import.finish().await?;
         Ok(Self { store, redis: Redis::start().await?, comments })
