@@ -244,6 +244,10 @@ mod tests {
         assert_eq!((text.title, text.author), (None, None));
     }
 
+    fn cd(ms: i64, id: &str) -> Cd {
+        Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() }
+    }
+
     /// Ids, many of them close to impossible ones.
     fn ids() -> impl Strategy<Value = String> {
         let text = r"[A-Za-z0-9._-]{1,64}|-|z{64}|[az-]{64}|a-?|az{63}|\.[-.]?-{0,2}|\.-z{62}|\.?-z{63}|\.\.[-z]{1,62}";
@@ -258,14 +262,11 @@ mod tests {
             tie in any::<bool>(),
         ) {
             let b = if tie { (a.0, b.1) } else { b };
-            let cd = |(ms, id): &(i64, String)| Cd {
-                created_at: Timestamp::from_epoch_ms(*ms).unwrap(),
-                id: CommentId::parse(id).unwrap(),
-            };
             let by_score_and_member = a.0.cmp(&b.0).then_with(|| a.1.as_bytes().cmp(b.1.as_bytes()));
-            prop_assert_eq!(cd(&a).to_string().as_bytes().cmp(cd(&b).to_string().as_bytes()), by_score_and_member);
-            prop_assert_eq!(cd(&a).cmp(&cd(&b)), by_score_and_member);
-            prop_assert_eq!(Cd::parse(&cd(&a).to_string()).unwrap(), cd(&a));
+            let (a, b) = (cd(a.0, &a.1), cd(b.0, &b.1));
+            prop_assert_eq!(a.to_string().as_bytes().cmp(b.to_string().as_bytes()), by_score_and_member);
+            prop_assert_eq!(a.cmp(&b), by_score_and_member);
+            prop_assert_eq!(Cd::parse(&a.to_string()).unwrap(), a);
         }
 
         #[test]
@@ -274,10 +275,6 @@ mod tests {
             id in ids(),
             other in ids(),
         ) {
-            let cd = |ms: i64, id: &str| Cd {
-                created_at: Timestamp::from_epoch_ms(ms).unwrap(),
-                id: CommentId::parse(id).unwrap(),
-            };
             let (this, other) = (cd(ms, &id), cd(ms, &other));
             let (before, after) = (this.just_before().unwrap(), this.just_after().unwrap());
             prop_assert!(before < this && this < after);

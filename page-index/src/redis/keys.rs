@@ -10,20 +10,9 @@ use model::{BaseSet, ProductId};
 pub struct IndexPartition(u16);
 
 impl IndexPartition {
-    /// The partition of a product, of `count`.
-    pub(super) fn of(product: &ProductId, count: u16) -> Self {
-        let hash = crc32fast::hash(product.as_str().as_bytes());
-        Self(u16::try_from(hash % u32::from(count.max(1))).unwrap_or(0))
-    }
-
     /// The partition's number, from 0.
     pub fn number(self) -> u16 {
         self.0
-    }
-
-    /// All partitions of `count`.
-    pub(super) fn all(count: u16) -> impl Iterator<Item = Self> {
-        (0..count.max(1)).map(Self)
     }
 }
 
@@ -40,11 +29,12 @@ impl Keys {
     }
 
     pub(super) fn partition_of(&self, product: &ProductId) -> IndexPartition {
-        IndexPartition::of(product, self.partitions)
+        let hash = crc32fast::hash(product.as_str().as_bytes());
+        IndexPartition(u16::try_from(hash % u32::from(self.partitions.max(1))).unwrap_or(0))
     }
 
     pub(super) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
-        IndexPartition::all(self.partitions)
+        (0..self.partitions.max(1)).map(IndexPartition)
     }
 
     fn key(&self, partition: IndexPartition, name: impl std::fmt::Display) -> String {

@@ -102,7 +102,7 @@ impl State {
 
 fn check(state: &State, expected: Expect) {
     let text = match state.plan() {
-        Err(unresolved) => format!("unresolved: {unresolved}\n"),
+        Err(unresolved) => format!("unresolved: {unresolved}"),
         Ok((duplicates, ranks)) => {
             let guards = duplicates.guards.iter().map(|guard| {
                 let expected = match guard.expected {
@@ -110,10 +110,10 @@ fn check(state: &State, expected: Expect) {
                     Expected::Revision(_) => "as read",
                     Expected::Invalid(_) => "invalid as read",
                 };
-                format!("if {}: {expected}\n", guard.product)
+                format!("if {}: {expected}", guard.product)
             });
-            let drift = duplicates.drift.iter().chain(&ranks.drift).map(|drift| format!("{drift}\n"));
-            guards.chain(drift).join("")
+            let drift = duplicates.drift.iter().chain(&ranks.drift).map(Drift::to_string);
+            guards.chain(drift).join("\n")
         }
     };
     expected.assert_eq(&text);
@@ -155,8 +155,7 @@ fn duplicates_are_compared_attribute_by_attribute() {
             stale_duplicate: PRODUCT#p/~/1.4 (comment_blob, revision)
             stale_duplicate: PRODUCT#p/en/~ (auto)
             stale_duplicate: PRODUCT#p/en/4 (language, rating)
-            missing_duplicate: PRODUCT#p/en/1.2.3.4
-        "#]],
+            missing_duplicate: PRODUCT#p/en/1.2.3.4"#]],
     );
 }
 
@@ -184,8 +183,7 @@ fn what_is_left_of_another_language_rating_or_product_goes() {
             extra_rank: PRODUCT#other:en/~
             extra_rank: PRODUCT#other:en/4
             extra_rank: PRODUCT#p:ko/~
-            extra_rank: PRODUCT#p:ko/4
-        "#]],
+            extra_rank: PRODUCT#p:ko/4"#]],
     );
 }
 
@@ -203,8 +201,7 @@ fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence()
             orphan_rank: PRODUCT#p:~/4
             orphan_rank: PRODUCT#p:en/4
             extra_name: p
-            extra_name: p en
-        "#]],
+            extra_name: p en"#]],
     );
 }
 
@@ -221,8 +218,7 @@ fn ranks_are_compared_with_their_scores_and_names() {
             missing_rank: PRODUCT#p:~/~
             wrong_score: PRODUCT#p:~/4 (1.5)
             missing_name: p
-            missing_name: p en
-        "#]],
+            missing_name: p en"#]],
     );
 }
 
@@ -230,12 +226,7 @@ fn ranks_are_compared_with_their_scores_and_names() {
 fn names_without_members_go_unless_the_comment_is_what_they_lack() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
     state.ranks.names.values_mut().next().unwrap().languages.insert(Language::parse("ko").unwrap());
-    check(
-        &state,
-        expect![[r#"
-        extra_name: p ko
-    "#]],
-    );
+    check(&state, expect!["extra_name: p ko"]);
     state.ranks.scores.clear();
     check(
         &state,
@@ -244,8 +235,7 @@ fn names_without_members_go_unless_the_comment_is_what_they_lack() {
             missing_rank: PRODUCT#p:~/4
             missing_rank: PRODUCT#p:en/~
             missing_rank: PRODUCT#p:en/4
-            extra_name: p ko
-        "#]],
+            extra_name: p ko"#]],
     );
     state.items.clear();
     check(
@@ -253,8 +243,7 @@ fn names_without_members_go_unless_the_comment_is_what_they_lack() {
         expect![[r#"
             extra_name: p
             extra_name: p en
-            extra_name: p ko
-        "#]],
+            extra_name: p ko"#]],
     );
 }
 
@@ -263,21 +252,16 @@ fn a_person_looks_at_what_tells_nothing() {
     let whole = State::of(&comment("c1", "p", "en", 4));
     let mut two = whole.clone();
     two.items.extend(items_of(&comment("c1", "q", "en", 4)));
-    check(
-        &two,
-        expect![[r#"
-        unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~
-    "#]],
-    );
+    check(&two, expect!["unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~"]);
     let mut unknown = whole;
     let mut item = unknown.items["PRODUCT#p/en/4"].clone();
     set_attribute(&mut item, attribute::SK, Some(AttributeValue::S("PRODUCT#p/en/9".to_owned())));
     unknown.items.insert("PRODUCT#p/en/9".to_owned(), item);
     check(
         &unknown,
-        expect![[r#"
-        unresolved: malformed item: pk "COMMENT#c1", sk "PRODUCT#p/en/9", attribute sk: is no filter key
-    "#]],
+        expect![[
+            r#"unresolved: malformed item: pk "COMMENT#c1", sk "PRODUCT#p/en/9", attribute sk: is no filter key"#
+        ]],
     );
 }
 
