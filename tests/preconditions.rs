@@ -77,8 +77,7 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     assert_eq!(third.status, 200, "{third:?}");
     let third = third.header("etag").unwrap().to_owned();
     assert_changed(&change(http, &id, &[&list], &json!({ "rating": 1 })).await, &third);
-    let fourth = change(http, &id, &[&first, &third], &json!({ "rating": 3 })).await;
-    assert_eq!(fourth.status, 200, "{fourth:?}");
+    change(http, &id, &[&first, &third], &json!({ "rating": 3 })).await.expect(200);
     let fifth = change(http, &id, &["*"], &json!({ "rating": 5 })).await;
     let current = fifth.header("etag").unwrap().to_owned();
     assert_eq!(fifth.expect(200)["rating"], 5);

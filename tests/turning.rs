@@ -13,10 +13,6 @@ use crate::fixture::{
     stores::Stores,
 };
 
-fn cursor(page: &Value) -> String {
-    encoded(page["cursor"]["next"].as_str().unwrap())
-}
-
 fn ids_of(comments: &[Comment]) -> Vec<String> {
     comments.iter().map(|comment| comment.id.to_string()).collect()
 }
@@ -55,7 +51,7 @@ async fn a_comment_that_is_indexed_late_does_not_shift_pages() {
             assert_eq!(first_again["as_of"], first["as_of"]);
             assert_eq!(second_again["total"], second["total"]);
             // The comments after the first page's cursor are those of page 2.
-            let next = get(http, &format!("page_size=5&order={order}{filter}&cursor={}", cursor(&first))).await;
+            let next = follow(http, &format!("page_size=5&order={order}{filter}"), &first["cursor"]["next"]).await;
             assert_eq!(ids(&as_of_page(2, &first).await), ids(&next), "{order} {filter}: nothing is passed over");
             assert_ne!(get(http, &query(1)).await["total"], second["total"]);
         }
@@ -122,7 +118,7 @@ async fn a_deletion_shifts_pages_as_of_an_instant_but_no_cursor() {
     stores.deliver_all().await;
     let moved = get(http, &format!("page_size=4&page=2&as_of={as_of}")).await;
     assert_eq!((ids(&moved), &moved["total"]), (ids_of(&comments[5..9]), &json!(11)), "by the deletion alone");
-    let next = get(http, &format!("page_size=4&cursor={}", cursor(&first))).await;
+    let next = follow(http, "page_size=4", &first["cursor"]["next"]).await;
     assert_eq!(ids(&next), ids(&second), "nothing is passed over");
     api.finish_with(stores).await;
 }
