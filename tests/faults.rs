@@ -242,7 +242,7 @@ async fn remove_poison(stores: &Stores) {
 }
 
 async fn delete(stores: &Stores, id: &str) {
-    damage::delete(stores, &data::comment_id(id), &FilterKey::primary(data::product("c"))).await;
+    damage::delete(&stores.table, &data::comment_id(id), &FilterKey::primary(data::product("c"))).await;
 }
 
 /// The comments named in quarantined batches.

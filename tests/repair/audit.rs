@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Comment, plan::reconcile::DriftKind};
+use model::{Comment, ProductId, plan::reconcile::DriftKind};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -12,7 +12,7 @@ use rand::{
 use repair_job::{AuditOptions, Stop, Which, exit};
 use serde_json::{Value, json};
 
-use super::{assert_clean, job, job_with, product, settings, whole};
+use super::{assert_clean, job, job_with, product, settings, start_with, whole};
 use crate::fixture::{
     damage::{Damage, Expected, add, inflict, inflict_all},
     data, redis_server,
@@ -24,10 +24,9 @@ const COMMENTS: u64 = 2_000;
 /// One comment in this many is damaged.
 const DAMAGED_ONE_IN: usize = 3;
 
-/// Creates comments of shared products. Every tenth comment has a product that no other comment has.
-async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
-    let lonely = |number| data::product(&format!("lonely {number}"));
-    stores.create_all(0..count, |number| if number % 10 == 0 { lonely(number) } else { product(number) }).await
+/// The product of a comment. Every tenth comment has a product that no other comment has.
+fn shared_or_lonely(number: u64) -> ProductId {
+    if number.is_multiple_of(10) { data::product(&format!("lonely {number}")) } else { product(number) }
 }
 
 /// Damages some comments, each in one way. Returns the differences that must be reported.
@@ -54,7 +53,7 @@ async fn damage(
 async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damage() {
     let mut random = StdRng::seed_from_u64(51);
     let stores = Stores::start_ready().await;
-    let comments = create(&stores, COMMENTS).await;
+    let comments = stores.create_all(0..COMMENTS, shared_or_lonely).await;
     // The handlers would leave the same state, but take longer.
     let filled = job(&stores, true).recent().await;
     assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], COMMENTS * 31, "{filled}");
@@ -87,9 +86,7 @@ async fn an_audit_of_2_000_damaged_comments_repairs_and_counts_exactly_the_damag
 async fn segments_together_cover_the_whole_table() {
     const SEGMENTS: u32 = 5;
     let mut random = StdRng::seed_from_u64(52);
-    let stores = Stores::start_ready().await;
-    let comments = create(&stores, 60).await;
-    stores.deliver_all().await;
+    let (stores, comments) = start_with(0..60, shared_or_lonely).await;
     assert_eq!(job(&stores, false).status(SEGMENTS, None).await.unwrap().audited_share, 0.0);
     let expected = damage(&stores, &mut random, &comments, 30, Damage::ALL).await;
     let (mut drifted, mut items) = (Expected::new(), 0);
@@ -129,9 +126,7 @@ async fn segments_together_cover_the_whole_table() {
 #[tokio::test]
 async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
     let mut random = StdRng::seed_from_u64(53);
-    let stores = Stores::start_ready().await;
-    let comments = create(&stores, 120).await;
-    stores.deliver_all().await;
+    let (stores, comments) = start_with(0..120, shared_or_lonely).await;
     let expected = damage(&stores, &mut random, &comments, 60, Damage::ALL).await;
     let options = AuditOptions { segments: 4, at_once: 1, ..AuditOptions::default() };
     let (mut drifted, mut runs) = (Expected::new(), 0);
@@ -155,9 +150,7 @@ async fn an_audit_that_is_stopped_repeatedly_resumes_and_completes() {
 
 #[tokio::test]
 async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
-    let stores = Stores::start_ready().await;
-    create(&stores, 4).await;
-    stores.deliver_all().await;
+    let (stores, _) = start_with(0..4, shared_or_lonely).await;
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let prefix = &stores.index_config.prefix;
     let some_set = stores.index.key_names().await.unwrap().into_iter().find(|key| key.ends_with(":~/~")).unwrap();

@@ -327,7 +327,7 @@ async fn change(
     };
     match random.random_range(0..20) {
         0 => {
-            delete(stores, id, &FilterKey::primary(product.clone())).await;
+            delete(&stores.table, id, &FilterKey::primary(product.clone())).await;
             None
         }
         1..=5 => {

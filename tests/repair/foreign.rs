@@ -190,7 +190,7 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
         assert_eq!(take_over().await, Guarded::Changed, "{name}");
         assert_eq!(stores.table.items_of(&id).await.unwrap(), edited, "{name}");
     }
-    damage::delete(&stores, &id, &FilterKey::primary(product(1))).await;
+    damage::delete(&stores.table, &id, &FilterKey::primary(product(1))).await;
     assert_eq!(take_over().await, Guarded::Changed);
     assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
     assert_eq!(entries_about(&stores, &id).await, []);

@@ -126,7 +126,7 @@ async fn comments_that_only_a_person_can_decide_are_reported() {
     }
     // A person repairs both items.
     stores.put_raw(right).await;
-    delete(&stores, &two.id, &second).await;
+    delete(&stores.table, &two.id, &second).await;
     let repaired = job(&stores, true).audit(whole()).await;
     let expected = [(DriftKind::MissingDuplicate, 31), (DriftKind::MissingRank, 4)];
     assert!(expected.iter().all(|(kind, count)| repaired.drifted.get(kind) == Some(count)), "{repaired}");

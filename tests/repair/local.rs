@@ -21,7 +21,7 @@ use crate::fixture::{
 /// Deletes a duplicate of one comment, and removes another comment from a base set. Returns that set.
 async fn damage_by_hand(running: &Running, comments: &[NewComment]) -> BaseSet {
     let key = data::stored(&comments[0]).placement().duplicate_keys().next().unwrap();
-    damage::delete_from(running.stack.table(), &comments[0].id, &key).await;
+    damage::delete(running.stack.table(), &comments[0].id, &key).await;
     let [set, ..] = data::stored(&comments[1]).placement().base_sets();
     let (product, id, remove) = (comments[1].product.clone(), comments[1].id.clone(), vec![set.clone()]);
     let taken_out = IndexEdit { product, id, created_at: None, add: Vec::new(), remove };
@@ -91,7 +91,7 @@ async fn the_local_stack_repairs_what_its_handlers_missed() {
     for lost_redis in [false, true] {
         for comment in &comments {
             for key in data::stored(comment).placement().duplicate_keys().take(3) {
-                damage::delete_from(running.stack.table(), &comment.id, &key).await;
+                damage::delete(running.stack.table(), &comment.id, &key).await;
             }
         }
         if lost_redis {

@@ -36,10 +36,10 @@ mod stopped;
 mod vouched;
 mod write_timeouts;
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use functions::{Quarantine, quarantine::Reason};
-use model::{ProductId, Timestamp};
+use model::{Comment, ProductId, Timestamp};
 use page_index::{PageIndex, PageIndexConfig};
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
 use serde_json::{Value, json};
@@ -128,6 +128,14 @@ impl<T: Send + 'static> HeldRun<T> {
         self.stop.ask();
         self.finish().await
     }
+}
+
+/// Starts stores with comments that both functions have processed.
+async fn start_with(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
+    let stores = Stores::start_ready().await;
+    let comments = stores.create_all(numbers, product).await;
+    stores.deliver_all().await;
+    (stores, comments)
 }
 
 /// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use repair_job::exit;
 use serde_json::json;
 
-use super::{assert_clean, expect, job, product, whole};
+use super::{assert_clean, expect, job, product, start_with, whole};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     function::{self, Function, repair_job_variables, with},
@@ -20,6 +20,9 @@ use crate::fixture::{
 
 /// How often a run is killed at each kind of write.
 const ROUNDS: u64 = 6;
+
+/// Number of comments in most tests.
+const COMMENTS: u64 = 40;
 
 /// Comments damaged before each run.
 const DAMAGED: usize = 8;
@@ -99,17 +102,9 @@ fn through<'gate>(table: &'gate Gate, index: &'gate Gate) -> [(&'static str, &'g
     [("PAGEMARK_DYNAMODB_URL", &table.url), ("PAGEMARK_REDIS_URL", &index.url)]
 }
 
-/// Starts stores with forty comments.
-async fn start() -> (Stores, Vec<Comment>) {
-    let stores = Stores::start_ready().await;
-    let comments = stores.create_all(0..40, product).await;
-    stores.deliver_all().await;
-    (stores, comments)
-}
-
 /// Starts stores with damage of every kind. Returns the ids of the comments.
 async fn start_damaged(seed: u64) -> (Stores, Vec<CommentId>) {
-    let (stores, comments) = start().await;
+    let (stores, comments) = start_with(0..COMMENTS, product).await;
     let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
     inflict_all(&stores, &mut StdRng::seed_from_u64(seed), comments.iter().zip(kinds)).await;
     (stores, comments.into_iter().map(|comment| comment.id).collect())
@@ -169,7 +164,7 @@ async fn each_commands_exit_code_and_report_say_what_it_found() {
 
 #[tokio::test]
 async fn the_next_run_completes_an_audit_killed_at_any_write() {
-    let (stores, comments) = start().await;
+    let (stores, comments) = start_with(0..COMMENTS, product).await;
     let mut random = StdRng::seed_from_u64(72);
     let arguments = ["audit", "--segments", "2", "--apply", "--restart"];
     let table = Gate::start(&stores.engine_url(), gate::TRANSACTIONS).await;
@@ -207,7 +202,7 @@ async fn the_next_run_completes_an_audit_killed_at_a_checkpoint() {
 
 #[tokio::test]
 async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
-    let (stores, _) = start().await;
+    let (stores, _) = start_with(0..COMMENTS, product).await;
     let arguments = ["rebuild", "--segments", "2", "--apply"];
     let scans = Gate::start(&stores.redis_url, gate::SCANS).await;
     let edits = Gate::start(&stores.redis_url, gate::EDITS).await;
@@ -229,7 +224,7 @@ async fn a_killed_rebuild_leaves_no_partition_ready_and_the_next_completes() {
 
 #[tokio::test]
 async fn the_next_rebuild_completes_one_that_is_killed_while_it_reads() {
-    let (stores, _) = start().await;
+    let (stores, _) = start_with(0..COMMENTS, product).await;
     let index = Gate::start(&stores.redis_url, gate::EDITS).await;
     let rebuild = ["rebuild", "--segments", "2", "--apply"];
     let queries = Gate::start(&stores.engine_url(), gate::PRIMARIES).await;

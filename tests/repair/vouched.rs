@@ -1,7 +1,7 @@
 //! Readers believe a correct page index while repair is hours behind, and repair notices an index that has lost writes.
 //! Redis servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 use model::Timestamp;
 use page_index::{Mark, NotReady};
@@ -36,13 +36,9 @@ const JOURNAL_QUERIES_OF_SOME_VOUCHES: usize = 120;
 /// Stores with a separate Redis, a page index that is ready, and comments that both functions have processed.
 async fn stores_on_own_redis() -> (OwnRedis, Stores) {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
-    create(&stores, 0..COMMENTS).await;
+    stores.create_all(0..COMMENTS, product).await;
     stores.deliver_all().await;
     (redis, stores)
-}
-
-async fn create(stores: &Stores, numbers: Range<u64>) {
-    stores.create_all(numbers, product).await;
 }
 
 async fn marks(stores: &Stores) -> Vec<Mark> {
@@ -140,7 +136,7 @@ async fn a_right_page_index_is_believed_while_repair_is_twelve_hours_behind() {
 async fn an_index_whose_indexer_has_stopped_is_not_vouched_for() {
     let (_redis, stores) = stores_on_own_redis().await;
     // The indexer receives none of these comments.
-    create(&stores, COMMENTS..3 * COMMENTS).await;
+    stores.create_all(COMMENTS..3 * COMMENTS, product).await;
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
     assert!(marks(&stores).await.iter().all(|mark| mark.vouched == Some(last)));
@@ -181,7 +177,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
     // The snapshot lacks these comments and all later vouches.
-    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
     expect(0, job(&stores, true).recent().await);
     redis.restore(&stores.index).await;
@@ -211,7 +207,7 @@ async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
     let (redis, stores) = stores_on_own_redis().await;
     set_watermarks_back(&stores).await;
     redis.ask::<()>("SAVE").await;
-    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
     let often = JobSettings { vouch_every: Duration::ZERO, ..samples(Duration::ZERO) };
     let run = hold_in_backlog(&stores, often, JOURNAL_QUERIES_OF_SOME_VOUCHES).await;
@@ -230,7 +226,7 @@ async fn a_snapshot_restored_under_a_run_is_noticed_and_left_to_the_next_run() {
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     let (redis, replica, mut stores) = start_with_replica().await;
     cut_off(&replica).await;
-    create(&stores, COMMENTS..2 * COMMENTS).await;
+    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
     stores.deliver_all().await;
     fail_over(&redis, &replica, &mut stores).await;
     assert_writes_lost(&stores).await;

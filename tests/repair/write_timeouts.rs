@@ -1,5 +1,5 @@
 //! The time-outs of writes bound how late an entry of the journal arrives, and the settle delay is longer. So no
-//! watermark passes an entry that arrives later, even without an overlap. The handlers do not run: `recent` alone writes
+//! watermark passes an entry that arrives late, even without an overlap. The handlers do not run: `recent` alone writes
 //! all derived data.
 
 use std::sync::Mutex;
