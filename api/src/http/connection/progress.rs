@@ -202,10 +202,10 @@ impl Progress {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{super::places::Places, *};
 
-    const DEADLINES: Deadlines = {
+    pub(crate) const DEADLINES: Deadlines = {
         let hour = Duration::from_secs(3_600);
         Deadlines { head: hour, request: hour, unread: hour, keep_alive: hour }
     };

@@ -174,3 +174,52 @@ impl AsyncWrite for TimedStream {
         Pin::new(&mut this.io).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::{super::progress::tests::DEADLINES, *};
+
+    #[tokio::test]
+    async fn while_an_answer_is_not_taken_nothing_more_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (io, _) = listener.accept().await.unwrap();
+        let mut stream = TimedStream::new(io, DEADLINES, &Places::new(1));
+        let progress = stream.progress();
+        progress.handling(false);
+        progress.sending();
+        let part = [7; 1024];
+        let mut written = 0;
+        while let Poll::Ready(bytes) =
+            poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_write(context, &part))).await
+        {
+            written += bytes.unwrap();
+        }
+        client.write_all(b"more").await.unwrap();
+        stream.io.readable().await.unwrap();
+        let mut buffer = [0; 16];
+        let mut buffer = ReadBuf::new(&mut buffer);
+        let read = poll_fn(|context| Poll::Ready(Pin::new(&mut stream).poll_read(context, &mut buffer))).await;
+        assert!(read.is_pending() && buffer.filled().is_empty(), "{:?}", buffer.filled());
+
+        let taken = tokio::spawn(async move {
+            let mut all = vec![0; written + part.len()];
+            client.read_exact(&mut all).await.unwrap();
+            client
+        });
+        stream.write_all(&part).await.unwrap();
+        progress.answer_is_whole.set(true);
+        stream.flush().await.unwrap();
+        let mut more = [0; 4];
+        stream.read_exact(&mut more).await.unwrap();
+        assert_eq!(&more, b"more");
+        taken.await.unwrap();
+    }
+}
