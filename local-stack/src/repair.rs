@@ -71,7 +71,7 @@ pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedul
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        log(&Box::pin(job(&table, &index, SETTLE_DELAY).audit(options)).await);
+        log(&Box::pin(job(&table, &index, JobSettings::default().settle).audit(options)).await);
         rest = schedule.every.max(begun.elapsed().saturating_mul(schedule.rest_factor));
     }
 }
