@@ -102,12 +102,7 @@ pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
 
 /// A comment's 32 items, the primary one first.
 pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
-    items_as(comment, BlobFormat::Map)
-}
-
-/// Like [`items`], with the text in this format.
-pub(crate) fn items_as(comment: &Comment, format: BlobFormat) -> anyhow::Result<Vec<Item>> {
-    let primary = serde_dynamo::to_item(CommentItem::primary(comment, format))?;
+    let primary = primary_item(comment)?;
     let image = Image::of_primary(&primary)?;
     let duplicates: Vec<Item> = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect();
     Ok([primary].into_iter().chain(duplicates).collect())

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use anyhow::Context;
 use four_index::{Cursor, FourIndexTable};
 use itertools::Itertools;
-use model::{Comment, Filter, Language, PageSize, ProductId, Rating, RatingSet};
+use model::{Comment, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision};
 use page_index::{PageIndex, PageIndexConfig};
+use table::NewComment;
 
 use crate::{
     dataset::PRODUCT,
@@ -160,7 +161,11 @@ impl Reader {
 
 /// The comments of the largest product in a file of JSON lines.
 fn largest_product(path: &Path) -> anyhow::Result<(ProductId, Vec<Comment>)> {
-    let comments = read_comments(path)?.into_iter().map(|comment| (comment.product.clone(), comment));
+    let comments = read_comments(path)?.into_iter().map(|new| {
+        let NewComment { id, product, language, rating, created_at, text } = new;
+        let revision = Revision::after(None, created_at, rand::random());
+        (product.clone(), Comment { id, product, language, rating, created_at, revision, text })
+    });
     let products: BTreeMap<ProductId, Vec<Comment>> = comments.into_group_map().into_iter().collect();
     products.into_iter().max_by_key(|(_, comments)| comments.len()).context("the file has no comments")
 }

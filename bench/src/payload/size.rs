@@ -23,15 +23,16 @@ mod tests {
     };
 
     use aws_sdk_dynamodb::types::{AttributeValue as SdkValue, ReturnConsumedCapacity};
-    use model::{BlobFormat, CommentId, CommentText};
+    use local_stack::engine::Engine;
+    use model::{
+        BlobFormat, CommentId, CommentText,
+        item::{CommentItem, Image},
+    };
     use serde_dynamo::Item;
-    use table::{GSI, Table};
+    use table::{GSI, Table, TableConfig};
 
     use super::*;
-    use crate::{
-        filled_stores::TableOnEngine,
-        workload::{Comments, items_as},
-    };
+    use crate::workload::{Comments, folder};
 
     /// A new comment's 32 items with a body of `body_bytes` bytes. The comment is new because replacing an item costs
     /// as much as the larger version.
@@ -40,13 +41,18 @@ mod tests {
         let mut comment = Comments::new(1).unwrap().draw().unwrap();
         comment.id = CommentId::parse(&format!("{:026}", COUNTER.fetch_add(1, Ordering::Relaxed))).unwrap();
         comment.text = CommentText { body: "x".repeat(body_bytes), ..comment.text };
-        items_as(&comment, format).unwrap()
+        let primary = serde_dynamo::to_item(CommentItem::primary(&comment, format)).unwrap();
+        let image = Image::of_primary(&primary).unwrap();
+        let placement = comment.placement();
+        let keys = placement.duplicate_keys();
+        std::iter::once(image.item.clone()).chain(keys.map(|key| image.duplicate(&key))).collect()
     }
 
     #[tokio::test]
     async fn the_engine_counts_the_same_units() {
-        let store = TableOnEngine::start("sizes").await.unwrap();
-        let table = &store.table;
+        let folder = folder().unwrap();
+        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await.unwrap();
+        let table = Table::connect(&TableConfig::new("sizes", Some(engine.endpoint_url()))).await;
         table.create_if_missing().await.unwrap();
         let of_empty_body = item_bytes(&items(0, BlobFormat::Map)[0]);
         // One byte around a whole number of units distinguishes a wrong size from the right one.
@@ -54,7 +60,7 @@ mod tests {
             for item_size in [target - 1, target, target + 1] {
                 let item = items(item_size - of_empty_body, BlobFormat::Map).swap_remove(0);
                 assert_eq!(item_bytes(&item), item_size);
-                check_put(table, item).await;
+                check_put(&table, item).await;
             }
         }
         for format in [BlobFormat::Map, BlobFormat::Zstd] {
@@ -63,12 +69,12 @@ mod tests {
                 // Also the sum over a page. Each item has a separate filter key, so copies make up the page.
                 let item = all.last().unwrap().clone();
                 for item in all {
-                    check_put(table, item).await;
+                    check_put(&table, item).await;
                 }
-                check_page(table, item).await;
+                check_page(&table, item).await;
             }
         }
-        store.engine.stop().await;
+        engine.stop().await;
     }
 
     async fn check_put(table: &Table, item: Item) {
