@@ -8,7 +8,6 @@ use model::{
     journal::JournalEntry,
     plan::reconcile::DriftKind,
 };
-use process::now;
 use repair_job::{Job, Report, exit};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use page_index::{NotReady, PageIndex, PageIndexConfig, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
-use repair_job::{Job, Stop, exit};
+use repair_job::{Job, JobSettings, Stop, exit};
 use table::NewComment;
 
 use super::{assert_clean, assert_writes_lost, expect, is_ready, job, job_of, job_with, settings, whole};
