@@ -155,7 +155,8 @@ impl PageIndex {
             _ => {}
         }
         let read = || {
-            let (product, rest) = name.strip_prefix("PRODUCT#")?.split_once(':')?;
+            // A product may hold colons. A language and a rating hold none.
+            let (product, rest) = name.strip_prefix("PRODUCT#")?.rsplit_once(':')?;
             // Product and filter are written as in a filter key, so the filter key's parser reads them.
             let filter = if rest == "languages" { "~/~" } else { rest };
             let key = FilterKey::parse(&format!("PRODUCT#{product}/{filter}")).ok()?;
