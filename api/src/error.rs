@@ -278,3 +278,17 @@ impl From<WriteError> for ApiError {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::ApiError;
+
+    /// The field that a refusal names.
+    pub(crate) fn refused_field<T>(result: Result<T, ApiError>) -> String {
+        match result {
+            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted"),
+        }
+    }
+}
