@@ -84,10 +84,12 @@ pub(crate) enum ApiError {
         "Comments of this listing are still being put into its pages, and this page may show some. Try again in a moment."
     )]
     NotYetListed,
-    /// The table does not answer. Or it refuses every such call until a person grants a permission or changes a setting;
-    /// readers are asked to try later even then.
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
+    /// The table refuses every such call until a person grants a permission or changes a setting. Readers are asked to
+    /// try later.
+    #[error("The comments are temporarily out of reach. Try again later.")]
+    TableRefuses(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
     Overloaded,
     #[error("The request took too long. A write may have happened or not. Try again later.")]
@@ -129,7 +131,7 @@ impl ApiError {
             Self::Contended => (StatusCode::SERVICE_UNAVAILABLE, "contended"),
             Self::IndexUnavailable => (StatusCode::SERVICE_UNAVAILABLE, "index-unavailable"),
             Self::NotYetListed => (StatusCode::SERVICE_UNAVAILABLE, "not-yet-listed"),
-            Self::TableUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
+            Self::TableUnavailable(_) | Self::TableRefuses(_) => (StatusCode::SERVICE_UNAVAILABLE, "table-unavailable"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed-out"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -139,16 +141,33 @@ impl ApiError {
     /// Logs an error for the operator once: when the answer is made. The index watch logs why the index is unavailable,
     /// and refused requests are counted. All other errors concern only the client.
     fn log(&self) {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "only what is listed concerns the operator")]
         match self {
             Self::Internal(error) => tracing::error!(error = &**error, "a request failed"),
-            Self::TableUnavailable(error) if error.remedy() == Remedy::CallOperator => {
-                tracing::error!(%error, "the table refuses");
-            }
             Self::TableUnavailable(error) => tracing::warn!(%error, "the table is unavailable"),
+            Self::TableRefuses(error) => tracing::error!(%error, "the table refuses"),
             Self::TimedOut => tracing::warn!("a request took too long"),
             Self::Contended => tracing::warn!("a change was given up: other writers of its comment were faster"),
-            _ => {}
+            Self::IndexUnavailable
+            | Self::NotYetListed
+            | Self::Overloaded
+            | Self::Invalid { .. }
+            | Self::BrokenBody(_)
+            | Self::BodyTooLarge { .. }
+            | Self::BodyTooSlow
+            | Self::UnsupportedMediaType { .. }
+            | Self::Unauthorized
+            | Self::WritesOff
+            | Self::CrossSite
+            | Self::NoRoute
+            | Self::MethodNotAllowed { .. }
+            | Self::NoSuchComment
+            | Self::FilterDoesNotMatch { .. }
+            | Self::PastTheEnd { .. }
+            | Self::AlreadyExists
+            | Self::DeletedSince
+            | Self::IdempotencyMismatch
+            | Self::RevisionMismatch { .. }
+            | Self::RevisionExcluded { .. } => {}
         }
     }
 
@@ -238,7 +257,8 @@ impl From<InvalidInput> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error.remedy() {
-            Remedy::TryAgain | Remedy::CallOperator => Self::TableUnavailable(error),
+            Remedy::TryAgain => Self::TableUnavailable(error),
+            Remedy::CallOperator => Self::TableRefuses(error),
             Remedy::Quarantine => Self::internal(error),
         }
     }
@@ -255,6 +275,20 @@ impl From<WriteError> for ApiError {
             WriteError::Contended => Self::Contended,
             WriteError::Invalid(error) => error.into(),
             WriteError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::ApiError;
+
+    /// The field that a refusal names.
+    pub(crate) fn refused_field<T>(result: Result<T, ApiError>) -> String {
+        match result {
+            Err(ApiError::Invalid { field, .. }) => field.into_owned(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("accepted"),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! | `http` | the server, its connections, and the layers |
 //! | `json`, `html` | the two forms of answers: the JSON API with its description, the pages with their sitemap |
 //! | `read` | one page of comments, by number or by cursor: plan, page index, table |
-//! | `write` | what a request to write does: it checks the fields and creates the comment |
+//! | `write` | the fields of a comment, each checked, and the creation of comments |
 //! | `store` | the clients of table and page index; every call is measured |
 //! | `ops` | health, metrics, access logs |
 //! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |

@@ -4,8 +4,6 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
 //! 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use std::iter::{once, repeat};
-
 use model::{ANY, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
@@ -69,9 +67,10 @@ impl ListingUrls<'_> {
 }
 
 fn with_query(mut url: String, parameters: &[(&'static str, String)]) -> String {
-    let separators = once('?').chain(repeat('&'));
-    for (separator, (name, value)) in separators.zip(parameters) {
+    let mut separator = '?';
+    for (name, value) in parameters {
         url.push_str(&format!("{separator}{name}={}", encoded(value)));
+        separator = '&';
     }
     url
 }

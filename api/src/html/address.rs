@@ -135,7 +135,7 @@ fn parse_number(text: &str) -> Result<PageNumber, InvalidInput> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::tests::refused_field;
+    use crate::error::tests::refused_field;
     use actix_web::test::TestRequest;
 
     fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {

@@ -38,10 +38,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Read, pipe},
-        sync::Arc,
-    };
+    use std::sync::Mutex;
 
     use actix_web::{
         HttpResponse,
@@ -51,6 +48,7 @@ mod tests {
         web,
     };
     use serde_json::Value;
+    use tracing_subscriber::fmt::MakeWriter;
 
     use crate::{json::tests::service, ops};
 
@@ -60,9 +58,9 @@ mod tests {
 
     #[actix_web::test]
     async fn a_panic_is_a_logged_500_for_programs_and_persons() {
-        let (mut logged, log_writer) = pipe().unwrap();
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(Arc::new(log_writer)).finish();
-        let logging = tracing::subscriber::set_default(subscriber);
+        static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LOG.make_writer()).finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
         let service = service().await;
         let app = init_service(service.app(|_, config| {
             config.route("/api/v1/fails", web::get().to(fail)).route("/fails", web::get().to(fail));
@@ -86,10 +84,7 @@ mod tests {
             assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
             assert_eq!(service.load.under_way(), 0, "its permit was not released");
         }
-        // The log ends here, so it can be read to its end.
-        drop(logging);
-        let mut log = String::new();
-        logged.read_to_string(&mut log).unwrap();
+        let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
         assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 2, "{log}");
         let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request()).await.unwrap();
         let metrics = String::from_utf8(read_body(metrics).await.to_vec()).unwrap();

@@ -77,7 +77,7 @@ impl ToSchema for NewContent {
     }
 }
 
-/// A change of a comment, by the rules of JSON Merge Patch (RFC 7396): null removes.
+/// Describes the body of a change in the OpenAPI document; the body is read as a [`CommentPatch`].
 pub(crate) struct CommentChange;
 
 impl PartialSchema for CommentChange {
@@ -112,9 +112,18 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use model::Language;
 
     use super::*;
+    use crate::write::content::FIELDS;
+
+    #[test]
+    fn the_described_fields_are_those_that_are_read() {
+        let described = fields_schema().build().properties;
+        assert_eq!(BTreeSet::from_iter(described.keys().map(String::as_str)), BTreeSet::from(FIELDS));
+    }
 
     fn content(json: &str) -> Result<NewContent, ApiError> {
         NewContent::of_fields(&parse(json.as_bytes())?)

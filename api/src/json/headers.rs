@@ -128,7 +128,7 @@ mod tests {
     use actix_web::{http::header, test::TestRequest};
 
     use super::*;
-    use crate::{http::entity_tag::strong_tag, json::tests::refused_field};
+    use crate::{error::tests::refused_field, http::entity_tag::strong_tag};
 
     const REVISION: &str = "01HF7YAT00000000000000000A";
 

@@ -269,7 +269,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
-    use crate::json::tests::refused_field;
+    use crate::error::tests::refused_field;
 
     #[test]
     fn a_cursor_is_not_combined_with_a_page_or_an_instant() {

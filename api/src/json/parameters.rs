@@ -229,7 +229,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
-    use crate::json::tests::refused_field;
+    use crate::error::tests::refused_field;
 
     #[test]
     fn unknown_repeated_and_undecodable_parameters_are_named() {

@@ -9,7 +9,7 @@ use page_index::{PageIndex, PageIndexConfig};
 use serde_json::Value;
 use table::{Table, TableConfig};
 
-use crate::{ApiSettings, WriteToken, error::ApiError, service::Service};
+use crate::{ApiSettings, WriteToken, service::Service};
 
 /// The answer to a request.
 struct Answer {
@@ -61,15 +61,6 @@ pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
 
 async fn ask(request: TestRequest) -> Answer {
     ask_with(request, settings(&["secret"])).await
-}
-
-/// The field that a refusal names.
-pub(crate) fn refused_field<T>(result: Result<T, ApiError>) -> String {
-    match result {
-        Err(ApiError::Invalid { field, .. }) => field.into_owned(),
-        Err(other) => panic!("{other}"),
-        Ok(_) => panic!("accepted"),
-    }
 }
 
 #[actix_web::test]

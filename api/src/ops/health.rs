@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, for operators and load balancers.
 
-use std::{fmt::Display, time::Duration};
+use std::time::Duration;
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use model::CommentId;
@@ -131,20 +131,31 @@ async fn check_table(stores: &StoreClients) -> TableState {
 }
 
 async fn check_index(stores: &StoreClients) -> IndexReadiness {
-    let answer = answer("the page index", stores.partitions_ready()).await;
-    let state = match answer {
-        None => IndexState::Unreachable,
-        Some(None) => IndexState::Unknown,
-        Some(Some((0, _))) => IndexState::NotReady,
-        Some(Some((ready, partitions))) if ready == partitions => IndexState::Ready,
-        Some(Some(_)) => IndexState::PartiallyReady,
-    };
-    let (partitions_ready, partitions) = answer.flatten().unzip();
-    IndexReadiness { state, partitions_ready, partitions }
+    let without_count = |state| IndexReadiness { state, partitions_ready: None, partitions: None };
+    match answer("the page index", stores.partitions_ready()).await {
+        None => without_count(IndexState::Unreachable),
+        Some(None) => without_count(IndexState::Unknown),
+        Some(Some((ready, partitions))) => {
+            let state = match ready {
+                0 => IndexState::NotReady,
+                all if all == partitions => IndexState::Ready,
+                _ => IndexState::PartiallyReady,
+            };
+            IndexReadiness { state, partitions_ready: Some(ready), partitions: Some(partitions) }
+        }
+    }
 }
 
-/// What a store answers in time.
-async fn answer<T, E: Display>(store: &str, check: impl Future<Output = Result<T, E>>) -> Option<T> {
-    let answer = tokio::time::timeout(CHECK_TIMEOUT, check).await.ok()?;
-    answer.inspect_err(|error| tracing::warn!(%error, "{store} does not answer the check")).ok()
+/// What a store answers; `None` for an error, and when no answer comes in time.
+async fn answer<T, E: Into<anyhow::Error>>(store: &str, check: impl Future<Output = Result<T, E>>) -> Option<T> {
+    match tokio::time::timeout(CHECK_TIMEOUT, check).await {
+        Ok(Ok(answered)) => Some(answered),
+        Ok(Err(error)) => {
+            // With all its causes.
+            let error = format!("{:#}", error.into());
+            tracing::warn!(error, "{store} does not answer the check");
+            None
+        }
+        Err(_) => None,
+    }
 }

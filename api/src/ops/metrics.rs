@@ -34,6 +34,32 @@ const PREFIX: &str = "pagemark";
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
 
+/// A call of a store.
+#[derive(Debug, Clone, Copy, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum StoreCall {
+    Comment,
+    Page,
+    Create,
+    Patch,
+    Delete,
+    PageStart,
+    Position,
+    Stats,
+    Catalog,
+    Readiness,
+}
+
+impl StoreCall {
+    /// The store that it asks.
+    fn store(self) -> &'static str {
+        match self {
+            Self::Comment | Self::Page | Self::Create | Self::Patch | Self::Delete => "table",
+            Self::PageStart | Self::Position | Self::Stats | Self::Catalog | Self::Readiness => "page_index",
+        }
+    }
+}
+
 /// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
 /// differences are normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
@@ -124,17 +150,16 @@ impl Metrics {
         self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    /// Makes a call of a store and measures it, under the names of the store and of the call.
+    /// Makes a call of a store and measures it.
     pub(crate) async fn timed<T, E>(
         &self,
-        store: &'static str,
-        call: &'static str,
+        call: StoreCall,
         calling: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         let began = Instant::now();
         let result = calling.await;
         let outcome = if result.is_ok() { "ok" } else { "error" };
-        let labels = [("store", store), ("call", call), ("outcome", outcome)];
+        let labels = [("store", call.store()), ("call", call.into()), ("outcome", outcome)];
         self.store_calls.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
         result
     }
@@ -238,8 +263,8 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_measured_whatever_its_outcome() {
         let metrics = Metrics::new();
-        assert_eq!(metrics.timed("table", "page", async { Ok::<_, ()>(5) }).await, Ok(5));
-        assert_eq!(metrics.timed("table", "page", async { Err::<(), _>(7) }).await, Err(7));
+        assert_eq!(metrics.timed(StoreCall::Page, async { Ok::<_, ()>(5) }).await, Ok(5));
+        assert_eq!(metrics.timed(StoreCall::Page, async { Err::<(), _>(7) }).await, Err(7));
         let text = metrics.text(0, 0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);

@@ -73,11 +73,28 @@ pub(crate) struct ListingPage {
 
 /// One place of a page.
 #[derive(Debug)]
-struct Row {
-    /// Its place in the order; `None` when the item is so malformed that this cannot be read.
-    cd: Option<Cd>,
-    /// `None` for a malformed item.
-    comment: Option<Comment>,
+enum Row {
+    Comment(Comment),
+    /// A malformed item: its place in the order, where that can be read.
+    Malformed(Option<Cd>),
+}
+
+impl Row {
+    /// Its place in the order.
+    fn cd(&self) -> Option<Cd> {
+        match self {
+            Self::Comment(comment) => Some(comment.cd()),
+            Self::Malformed(cd) => cd.clone(),
+        }
+    }
+
+    fn comment(&self) -> Option<&Comment> {
+        if let Self::Comment(comment) = self { Some(comment) } else { None }
+    }
+
+    fn into_comment(self) -> Option<Comment> {
+        if let Self::Comment(comment) = self { Some(comment) } else { None }
+    }
 }
 
 /// The result of a query for one row more than the page shows.
@@ -94,15 +111,14 @@ struct Found {
 impl Found {
     /// Cuts a page of this size from the table's answer, without comments dated after `as_of`.
     fn new(Page { comments, malformed, cut_short, .. }: Page, size: PageSize, as_of: Option<Timestamp>) -> Self {
-        let row = |comment: Comment| Row { cd: Some(comment.cd()), comment: Some(comment) };
-        let mut rows: Vec<Row> = comments.into_iter().map(row).collect();
+        let mut rows: Vec<Row> = comments.into_iter().map(Row::Comment).collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
-            rows.insert(item.place.min(rows.len()), Row { cd: item.cd, comment: None });
+            rows.insert(item.place.min(rows.len()), Row::Malformed(item.cd));
         }
         let answered = rows.len();
         if let Some(as_of) = as_of {
-            rows.retain(|row| row.cd.as_ref().is_none_or(|cd| cd.created_at <= as_of));
+            rows.retain(|row| row.cd().is_none_or(|cd| cd.created_at <= as_of));
         }
         // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
         let ended = rows.len() < answered;
@@ -119,7 +135,7 @@ impl Found {
 
     /// The comments that the page shows.
     fn comments(&self) -> impl Iterator<Item = &Comment> {
-        self.rows.iter().filter_map(|row| row.comment.as_ref())
+        self.rows.iter().filter_map(Row::comment)
     }
 }
 
@@ -341,7 +357,7 @@ impl CursorPage<'_> {
     /// repair job.
     fn cut(&self, total: Option<u64>, found: Found) -> Result<ListingPage, ApiError> {
         let Found { mut rows, more, .. } = found;
-        if more && !rows.iter().any(|row| row.cd.is_some()) {
+        if more && !rows.iter().any(|row| row.cd().is_some()) {
             return Err(ApiError::NotYetListed);
         }
         let (next, prev) = match self.cursor.direction {
@@ -369,18 +385,18 @@ impl CursorPage<'_> {
 }
 
 fn listing_page(rows: Vec<Row>, total: Option<u64>, next: Option<Cursor>, prev: Option<Cursor>) -> ListingPage {
-    ListingPage { comments: rows.into_iter().filter_map(|row| row.comment).collect(), total, next, prev, as_of: None }
+    ListingPage { comments: rows.into_iter().filter_map(Row::into_comment).collect(), total, next, prev, as_of: None }
 }
 
 /// Where the page after these rows starts.
 fn last(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().rev().find_map(|row| row.cd.clone())?;
+    let at = rows.iter().rev().find_map(Row::cd)?;
     Some(Cursor { direction: Direction::Forward, at })
 }
 
 /// Where the page before these rows ends.
 fn first(rows: &[Row]) -> Option<Cursor> {
-    let at = rows.iter().find_map(|row| row.cd.clone())?;
+    let at = rows.iter().find_map(Row::cd)?;
     Some(Cursor { direction: Direction::Backward, at })
 }
 

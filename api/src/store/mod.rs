@@ -14,14 +14,10 @@ use table::{CommentPatch, Created, Idempotency, NewComment, Page, PageQuery, Tab
 
 use crate::ops::{
     index_watch::{IndexAnswerKind, IndexWatch},
-    metrics::{DriftSign, Metrics},
+    metrics::{DriftSign, Metrics, StoreCall},
 };
 use per_thread::PerThread;
 use table_id::TableId;
-
-/// The names of the stores in metrics.
-const TABLE: &str = "table";
-const PAGE_INDEX: &str = "page_index";
 
 /// A client of each store for each thread.
 pub(crate) struct StoreClients {
@@ -62,7 +58,7 @@ impl StoreClients {
 
     /// The comment of this id, strongly consistent. An invalid primary item counts as absent.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.metrics.timed(TABLE, "comment", self.table.comment(id)).await {
+        match self.metrics.timed(StoreCall::Comment, self.table.comment(id)).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
@@ -88,7 +84,7 @@ impl StoreClients {
     }
 
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(TABLE, "page", self.table.page(query)).await?;
+        let page = self.metrics.timed(StoreCall::Page, self.table.page(query)).await?;
         let count = page.malformed.len() + page.left_out.len();
         if let Some(first) = page.malformed.iter().chain(&page.left_out).next() {
             self.metrics.count_malformed_items(count);
@@ -103,7 +99,7 @@ impl StoreClients {
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        self.metrics.timed(TABLE, "create", self.table.create_comment(new, idempotency)).await
+        self.metrics.timed(StoreCall::Create, self.table.create_comment(new, idempotency)).await
     }
 
     pub(crate) async fn patch(
@@ -112,12 +108,12 @@ impl StoreClients {
         expected: Option<Revision>,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(TABLE, "patch", self.table.patch_comment(id, expected, patch)).await;
+        let patched = self.metrics.timed(StoreCall::Patch, self.table.patch_comment(id, expected, patch)).await;
         self.of_valid(patched)
     }
 
     pub(crate) async fn delete(&self, id: &CommentId, expected: Option<Revision>) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(TABLE, "delete", self.table.delete_comment(id, expected)).await;
+        let deleted = self.metrics.timed(StoreCall::Delete, self.table.delete_comment(id, expected)).await;
         self.of_valid(deleted)
     }
 
@@ -125,32 +121,32 @@ impl StoreClients {
     /// that can do without the index is the same for all reasons.
     pub(crate) async fn page_start(&self, query: &PageStartQuery<'_>) -> Option<PageStart> {
         let ask = async |table_id: &str| self.index.page_start(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
     }
 
     /// The first `count` comments that the ranks promise for a page; `None` when the page index is unavailable.
     pub(crate) async fn promised(&self, query: &PageStartQuery<'_>, count: u64) -> Option<Vec<Cd>> {
         let ask = async |table_id: &str| self.index.comments_of_page(query, count, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
     }
 
     /// The newest and oldest ranked comment, and their number; `None` when the page index is unavailable.
     pub(crate) async fn extent(&self, query: &PageStartQuery<'_>) -> Option<Extent> {
         let ask = async |table_id: &str| self.index.extent(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(query.product), "page_start", ask).await
+        self.ask_index(self.index.partition_of(query.product), StoreCall::PageStart, ask).await
     }
 
     /// The place of a comment; `None` when the page index is unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter, order: Order) -> Option<Position> {
         let (product, cd) = (&comment.product, comment.cd());
         let ask = async |table_id: &str| self.index.position(product, filter, &cd, order, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), "position", ask).await
+        self.ask_index(self.index.partition_of(product), StoreCall::Position, ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
         let ask = async |table_id: &str| self.index.stats(product, filter, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), "stats", ask).await
+        self.ask_index(self.index.partition_of(product), StoreCall::Stats, ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -160,7 +156,7 @@ impl StoreClients {
     /// The products of a partition; `None` when the page index is unavailable.
     pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
-        self.ask_index(partition, "catalog", ask).await
+        self.ask_index(partition, StoreCall::Catalog, ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
@@ -172,7 +168,7 @@ impl StoreClients {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions = self.metrics.timed(PAGE_INDEX, "readiness", self.index.readiness(&table_id, now())).await?;
+        let partitions = self.metrics.timed(StoreCall::Readiness, self.index.readiness(&table_id, now())).await?;
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
@@ -187,14 +183,14 @@ impl StoreClients {
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
-        call: &'static str,
+        call: StoreCall,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         let Some(table_id) = self.table_id.get().await else {
             self.count_answer(partition, IndexAnswerKind::Unknown, None);
             return None;
         };
-        let answer = self.metrics.timed(PAGE_INDEX, call, ask(&table_id)).await;
+        let answer = self.metrics.timed(call, ask(&table_id)).await;
         let (kind, reason): (_, Option<&dyn Display>) = match &answer {
             Ok(Ok(_)) => (IndexAnswerKind::Ready, None),
             Ok(Err(not_ready)) => (IndexAnswerKind::NotReady, Some(not_ready)),

@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::json::tests::refused_field;
+    use crate::error::tests::refused_field;
 
     fn content(json: &str) -> Result<NewContent, ApiError> {
         NewContent::of_fields(&serde_json::from_str(json).unwrap())

@@ -1,6 +1,6 @@
-//! What a request to write does, whether a program sends JSON (`json`) or a person sends the form (`html::form`).
+//! Creates comments, whether a program sends JSON (`json`) or a person sends the form (`html::form`).
 //!
-//! - `content`: the fields of a comment, each checked.
+//! - `content`: the fields of a new comment or of a change, each checked.
 
 pub(crate) mod content;
 
