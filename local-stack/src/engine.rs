@@ -78,7 +78,7 @@ pub struct Engine {
     address: SocketAddr,
     database: Database,
     stream_table: Arc<StreamTable>,
-    /// The engine's threads. Work on the data file runs there, so that a stop waits for it.
+    /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

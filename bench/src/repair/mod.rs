@@ -4,7 +4,7 @@
 //! answers through one connection, and sorts the whole table for each answer of a parallel scan. So all scans
 //! here use one segment.
 //!
-//! - **Audit.** Rounds alternate: an audit without repairs and without the index scan, a bare scan of the same table with
+//! - **Audit.** Rounds alternate: an audit without repairs and index scan, a bare scan of the same table with
 //!   the same limit by the same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and
 //!   asks Redis for four scores per comment. The bare scan discards its items.
 //! - **Index scan.** Its rate, and what it reads.
