@@ -70,7 +70,7 @@ fuzz: tools ## Compare the counted tree with a sorted map under random steps, fo
 	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(abspath $(TARGET))
 
 # All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
-# bench runs the programs beside it, and makes cargo run this command when something is older than its code.
+# bench runs the programs beside it. Before the first of them it runs this command again, in the same target folder.
 BENCH_BUILD := cargo build --release --package bench --package api --package repair-job
 BENCH := $(TARGET)/release/bench
 

@@ -2,7 +2,14 @@
 # Builds and runs the fuzz target of the counted tree for so many seconds. These flags are those of cargo-fuzz, without
 # the sanitizers that need a nightly compiler. `make fuzz` calls it.
 set -eu
+. "$(dirname "$0")/system-packages.sh"
 cd "$(dirname "$0")/../counted-tree/fuzz"
+
+# libfuzzer-sys compiles C++.
+if ! command -v "${CXX:-c++}" >/dev/null 2>&1; then
+    install_packages "A C++ compiler" build-essential gcc-c++ build-base gcc
+fi
+
 seconds=$1
 target_folder=$2
 coverage="-Cpasses=sancov-module"

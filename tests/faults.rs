@@ -118,7 +118,6 @@ async fn run(seed: u64) -> Run {
     for (function, handler) in [(stream_writer::FUNCTION, writer), (page_indexer::FUNCTION, indexer)] {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = retries;
-        settings.maximum_record_age_seconds = None;
         settings.bisect_batch_on_function_error = random.random();
         settings.batch_size = random.random_range(5..=40);
         settings.parallelization_factor = random.random_range(1..=3);

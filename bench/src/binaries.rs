@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::OnceLock,
 };
 
 use anyhow::{Context, ensure};
@@ -11,14 +12,33 @@ use anyhow::{Context, ensure};
 /// compiles them once. Another choice of packages may select other features and build everything anew.
 const PACKAGES: [&str; 3] = ["bench", "api", "repair-job"];
 
-/// The release binary of a name, from the code as it is now: cargo builds what is missing or out of date.
+/// The folder of the release binaries, once cargo has built what was missing or out of date.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// The release binary of a name, from the code as it was when the first binary was asked for.
 pub(crate) fn binary(name: &str) -> anyhow::Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name(name);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release"]).args(PACKAGES.iter().flat_map(|package| ["--package", package]));
-    let built = cargo.current_dir(root).stdin(Stdio::null()).status()?;
-    ensure!(built.success(), "cargo does not build {name}: {built}");
+    let folder = match FOLDER.get() {
+        Some(folder) => folder,
+        None => {
+            let built = build()?;
+            FOLDER.get_or_init(|| built)
+        }
+    };
+    let path = folder.join(name);
     ensure!(path.is_file(), "{} is not there: run bench from the folder that cargo builds it in", path.display());
     Ok(path)
+}
+
+/// Builds all binaries beside `bench`, in the target folder that it was built in. Returns their folder.
+fn build() -> anyhow::Result<PathBuf> {
+    let bench = std::env::current_exe()?;
+    let folder = bench.parent().context("bench has a folder")?;
+    let target = folder.parent().context("the folder of bench has a parent")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--target-dir"]).arg(target);
+    cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let built = cargo.current_dir(root).stdin(Stdio::null()).status()?;
+    ensure!(built.success(), "cargo does not build {PACKAGES:?}: {built}");
+    Ok(folder.to_owned())
 }

@@ -20,7 +20,7 @@ const CHUNKS_MAX: usize = 64;
 /// Interval between two looks whether a stall has ended.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
-/// Forwards data to a server and back, until the program ends.
+/// Forwards data to a server and back, until the program ends. A drop ends a stall.
 pub(crate) struct DelayedProxy {
     address: SocketAddr,
     is_stalled: Arc<AtomicBool>,
@@ -49,6 +49,12 @@ impl DelayedProxy {
     /// Stops forwarding in both directions, or continues. Connections are accepted meanwhile.
     pub(crate) fn stall(&self, is_stalled: bool) {
         self.is_stalled.store(is_stalled, Ordering::Relaxed);
+    }
+}
+
+impl Drop for DelayedProxy {
+    fn drop(&mut self) {
+        self.stall(false);
     }
 }
 

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 use dynoxide::Database;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 mod error;
@@ -48,7 +48,7 @@ mod stream_table;
 #[cfg(test)]
 mod tests;
 
-use crate::blocking::blocking;
+use crate::blocking::{blocking, blocking_on};
 pub use error::EngineError;
 use stream_table::StreamTable;
 
@@ -78,6 +78,8 @@ pub struct Engine {
     address: SocketAddr,
     database: Database,
     stream_table: Arc<StreamTable>,
+    /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
+    runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -117,6 +119,7 @@ impl Engine {
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
         let stream_table = Arc::new(StreamTable::open(data_file)?);
 
+        let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let served = database.clone();
         let serve = move || {
@@ -126,7 +129,7 @@ impl Engine {
             drop(lock);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
-        Ok(Engine { address, database, stream_table, stop: Some(stop), thread: Some(thread) })
+        Ok(Engine { address, database, stream_table, runtime: handle, stop: Some(stop), thread: Some(thread) })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -154,7 +157,7 @@ impl Engine {
         // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
         loop {
             let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-            let deleted = blocking(move || stream_table.trim_chunk(&table_name, up_to)).await?;
+            let deleted = blocking_on(&self.runtime, move || stream_table.trim_chunk(&table_name, up_to)).await?;
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
@@ -175,7 +178,7 @@ impl Engine {
     ) -> Result<u64, EngineError> {
         let after = after_sequence_number.map(stream_table::parse_sequence_number).transpose()?.unwrap_or(0);
         let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
-        blocking(move || stream_table.count_after(&table_name, after)).await
+        blocking_on(&self.runtime, move || stream_table.count_after(&table_name, after)).await
     }
 
     /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
@@ -185,7 +188,8 @@ impl Engine {
     /// The engine's.
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let database = self.database.clone();
-        blocking(move || database.sweep_ttl()).await.map_err(|source| EngineError::Sweep(source.into()))
+        let swept = blocking_on(&self.runtime, move || database.sweep_ttl()).await;
+        swept.map_err(|source| EngineError::Sweep(source.into()))
     }
 
     /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.

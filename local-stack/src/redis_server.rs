@@ -61,9 +61,14 @@ const RESTART_BACKOFF_RESET: Duration = Duration::from_secs(10);
 /// Number of log lines that an error shows.
 const LOG_TAIL_LINES: usize = 5;
 
-/// A running `redis-server`, or one that can be restarted at the same address. A drop stops it.
+/// A running `redis-server`, or one that can be restarted at the same address. A drop stops it, even during a restart.
 #[derive(Debug)]
 pub struct RedisServer {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     program: OsString,
     directory: PathBuf,
     arguments: Vec<OsString>,
@@ -87,56 +92,27 @@ impl RedisServer {
     pub async fn start(directory: &Path, arguments: &[&str]) -> Result<Arc<RedisServer>, RedisServerError> {
         let directory = directory.to_owned();
         let arguments = arguments.iter().map(OsString::from).collect();
-        blocking(move || Self::start_program(&program(), &directory, arguments)).await.map(Arc::new)
-    }
-
-    fn start_program(
-        program: &OsStr,
-        directory: &Path,
-        arguments: Vec<OsString>,
-    ) -> Result<RedisServer, RedisServerError> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let watchdog = Watchdog::start().map_err(RedisServerError::Watchdog)?;
-            let state = Mutex::new(State { child: None, watchdog: Some(watchdog), stopped: false });
-            let (program, directory, arguments) = (program.into(), directory.into(), arguments.clone());
-            let server = RedisServer { program, directory, arguments, port: free_port()?, state };
-            let Err(error) = server.start_child() else { return Ok(server) };
-            server.kill_for_good();
-            // When our child is gone, check whether another process took the port first.
-            let port_taken = TcpListener::bind(server.address()).is_err();
-            if !port_taken || attempts == PORT_ATTEMPTS_MAX {
-                return Err(error);
-            }
-        }
+        let inner = blocking(move || Inner::start(&program(), &directory, arguments)).await?;
+        Ok(Arc::new(RedisServer { inner: Arc::new(inner) }))
     }
 
     /// The address for clients, such as `redis://127.0.0.1:21379/`. A restart does not change it.
     pub fn url(&self) -> String {
-        format!("redis://{}/", self.address())
+        self.inner.url()
     }
 
     /// The process id of the server, if it is running.
     pub fn pid(&self) -> Option<u32> {
-        let mut state = self.state();
-        let child = state.child.as_mut()?;
-        match child.try_wait() {
-            Ok(None) => Some(child.id()),
-            Ok(Some(_)) | Err(_) => {
-                state.kill();
-                None
-            }
-        }
+        self.inner.pid()
     }
 
     /// Kills the server if it is running, starts it again without data at the same address, and waits until it answers.
     ///
     /// # Errors
     /// See [`RedisServer::start`]; also [`RedisServerError::Stopped`] after a stop.
-    pub async fn restart(self: &Arc<Self>) -> Result<(), RedisServerError> {
-        let server = Arc::clone(self);
-        blocking(move || server.start_child()).await
+    pub async fn restart(&self) -> Result<(), RedisServerError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.start_child()).await
     }
 
     /// Restarts the server whenever its process ends, until the server is stopped. It notices an end within a tenth of
@@ -144,9 +120,9 @@ impl RedisServer {
     pub async fn supervise(self: Arc<Self>) {
         let mut backoff = Duration::ZERO;
         let mut started = Instant::now();
-        while !self.is_stopped() {
+        while !self.inner.is_stopped() {
             tokio::time::sleep(SUPERVISION_INTERVAL).await;
-            if self.pid().is_some() || self.is_stopped() {
+            if self.pid().is_some() || self.inner.is_stopped() {
                 continue;
             }
             if started.elapsed() > RESTART_BACKOFF_RESET {
@@ -165,9 +141,36 @@ impl RedisServer {
     }
 
     /// Kills the server for good and waits for its end. The server has nothing to save.
-    pub async fn stop(self: &Arc<Self>) {
-        let server = Arc::clone(self);
-        blocking(move || server.kill_for_good()).await;
+    pub async fn stop(&self) {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.kill_for_good()).await;
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        // Here and not with the last `Arc`, because a restart that nobody waits for may still hold one.
+        self.inner.kill_for_good();
+    }
+}
+
+impl Inner {
+    fn start(program: &OsStr, directory: &Path, arguments: Vec<OsString>) -> Result<Inner, RedisServerError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let watchdog = Watchdog::start().map_err(RedisServerError::Watchdog)?;
+            let state = Mutex::new(State { child: None, watchdog: Some(watchdog), stopped: false });
+            let (program, directory, arguments) = (program.into(), directory.into(), arguments.clone());
+            let inner = Inner { program, directory, arguments, port: free_port()?, state };
+            let Err(error) = inner.start_child() else { return Ok(inner) };
+            inner.kill_for_good();
+            // When our child is gone, check whether another process took the port first.
+            let port_taken = TcpListener::bind(inner.address()).is_err();
+            if !port_taken || attempts == PORT_ATTEMPTS_MAX {
+                return Err(error);
+            }
+        }
     }
 
     /// Kills the child, if there is one, starts another, and waits until it answers.
@@ -252,12 +255,28 @@ impl RedisServer {
         state.watchdog = None;
     }
 
+    fn pid(&self) -> Option<u32> {
+        let mut state = self.state();
+        let child = state.child.as_mut()?;
+        match child.try_wait() {
+            Ok(None) => Some(child.id()),
+            Ok(Some(_)) | Err(_) => {
+                state.kill();
+                None
+            }
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
     fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    fn url(&self) -> String {
+        format!("redis://{}/", self.address())
     }
 
     fn log_path(&self) -> PathBuf {

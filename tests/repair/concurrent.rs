@@ -154,7 +154,6 @@ async fn everything_at_once(
     ] {
         let mut settings = infra::mapping_settings("StreamWriter").unwrap();
         settings.maximum_retry_attempts = 1_000;
-        settings.maximum_record_age_seconds = None;
         settings.batch_size = 20;
         mappings.start(stores, function, settings, handler);
     }

@@ -140,7 +140,60 @@ pub fn counter_items<'comment>(comments: impl IntoIterator<Item = &'comment Comm
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
+    use crate::item::tests::comment;
+
+    fn check(old: Option<(&str, u64)>, new: Option<(&str, u64)>, expected: Expect) {
+        let [old, new] = [old, new].map(|of| of.map(|(language, rating)| comment("c", language, rating)));
+        let line = |(key, add): (StatisticsKey, BTreeMap<String, i64>)| {
+            let language = key.language.map_or("all".to_owned(), |language| language.to_string());
+            format!("{language}: {add:?}\n")
+        };
+        expected.assert_eq(&counter_changes(old.as_ref(), new.as_ref()).into_iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn a_change_adds_to_the_items_that_it_concerns_and_no_others() {
+        check(
+            None,
+            Some(("en", 5)),
+            expect![[r#"
+                all: {"count_5": 1, "count_total": 1}
+                en: {"count_5": 1, "count_total": 1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            None,
+            expect![[r#"
+                all: {"count_5": -1, "count_total": -1}
+                en: {"count_5": -1, "count_total": -1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            Some(("en", 4)),
+            expect![[r#"
+                all: {"count_4": 1, "count_5": -1}
+                en: {"count_4": 1, "count_5": -1}
+            "#]],
+        );
+        check(
+            Some(("en", 5)),
+            Some(("de", 5)),
+            expect![[r#"
+                de: {"count_5": 1, "count_total": 1}
+                en: {"count_5": -1, "count_total": -1}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_change_of_the_text_changes_no_counters() {
+        check(Some(("en", 5)), Some(("en", 5)), expect![""]);
+    }
 
     #[test]
     fn a_counter_below_zero_is_malformed() {

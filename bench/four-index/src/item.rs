@@ -119,13 +119,13 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use expect_test::expect;
     use model::{CommentText, Timestamp, size::item_bytes};
 
     use super::*;
 
-    fn comment(id: &str, language: &str, rating: u64) -> Comment {
+    pub(crate) fn comment(id: &str, language: &str, rating: u64) -> Comment {
         let now = Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap();
         Comment {
             id: CommentId::parse(id).unwrap(),

@@ -8,16 +8,15 @@ use std::{collections::HashMap, iter::zip, time::Duration};
 use ::table::store_error;
 use aws_sdk_dynamodb::{
     Client,
-    client::Waiters,
     error::BuildError,
     types::{
         AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, Projection, ProjectionType,
-        ReturnConsumedCapacity, ScalarAttributeType,
+        ReturnConsumedCapacity, ScalarAttributeType, TableStatus,
     },
 };
 use futures_util::future::try_join_all;
 use model::{Comment, Language, PageSize, ProductId};
-use process::{Store, StoreError};
+use process::{Backoff, Store, StoreError};
 use serde_dynamo::Item;
 use table::{ItemJson, QueryReader, definition::key_schema};
 
@@ -105,9 +104,19 @@ impl FourIndexTable {
             create = create.global_secondary_indexes(definition.build().map_err(refused)?);
         }
         create.send().await.map_err(store_error)?;
-        let active = self.client.wait_until_table_exists().table_name(&self.name).wait(ACTIVE_WITHIN).await;
-        active.map_err(|error| StoreError::unavailable(Store::Table, error.to_string()))?;
-        Ok(())
+        // The SDK's own waiter pauses for 20 s or more.
+        let mut backoff = Backoff::until(tokio::time::Instant::now() + ACTIVE_WITHIN);
+        loop {
+            let described = self.client.describe_table().table_name(&self.name).send().await;
+            let table = described.map_err(store_error)?.table;
+            if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
+                return Ok(());
+            }
+            if !backoff.wait().await {
+                let why = format!("the table {} is not active after {ACTIVE_WITHIN:?}", self.name);
+                return Err(StoreError::unavailable(Store::Table, why).into());
+            }
+        }
     }
 
     /// Reads a page. Queries all partitions that have not ended in parallel.

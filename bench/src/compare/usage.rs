@@ -19,10 +19,10 @@ use crate::{
 };
 
 const READ_UNIT_BYTES: f64 = 4096.0;
-/// The job audits and sweeps each comment once a week. A month has 730 hours, a week 168.
+/// The job audits each comment once a week, with the index scan. A month has 730 hours, a week 168.
 const AUDITS_A_MONTH: f64 = 730.0 / 168.0;
-/// The sweep reads each ranked comment's primary item, eventually consistent.
-const SWEEP_READ_UNITS: f64 = 0.5;
+/// The index scan reads each ranked comment's primary item, eventually consistent.
+const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 /// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation. At a high rate one invocation
 /// handles up to a hundred writes.
 const FUNCTIONS: f64 = 2.0;
@@ -55,7 +55,7 @@ pub(super) fn pagemark(costs: &[Costs], latencies: &[Reading], writings: &[Writi
         index_bytes: stored.index_bytes,
         redis_bytes: stored.redis_bytes,
         // A scan is eventually consistent.
-        upkeep_read_units: AUDITS_A_MONTH * (stored.read_bytes() / READ_UNIT_BYTES / 2.0 + SWEEP_READ_UNITS),
+        upkeep_read_units: AUDITS_A_MONTH * (stored.read_bytes() / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS),
     })
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn measure(report: &mut Report, comments: u32) -> anyhow::Resul
         peaks.push((format!("audit of {count_text} comments"), peak_mib, "MiB"));
         world.stop().await;
     }
-    let about = "the largest resident set of the binary, dry run with the sweep, one segment";
+    let about = "the largest resident set of the binary, dry run with the index scan, one segment";
     report.add("audit-memory", about, &peaks);
     if let [(_, few, _), (_, many, _)] = peaks.as_slice() {
         let note = format!("about 1 with {TIMES} times the comments");
@@ -50,7 +50,7 @@ pub(crate) struct AuditRun {
     pub(crate) peak_mib: f64,
 }
 
-/// Audits table and page index (with the sweep), with the binary as a child process and without repairs.
+/// Audits table and page index (with the index scan), with the binary as a child process and without repairs.
 pub(crate) async fn audit_by_binary(binary: &Path, world: &World) -> anyhow::Result<AuditRun> {
     let began = Instant::now();
     let mut child = tokio::process::Command::new(binary)

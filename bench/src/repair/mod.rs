@@ -4,16 +4,16 @@
 //! answers through one connection, and sorts the whole table for each answer of a parallel scan. So all scans
 //! here use one segment.
 //!
-//! - **Audit.** Rounds alternate: an audit without repairs and without the sweep, a bare scan of the same table with
+//! - **Audit.** Rounds alternate: an audit without repairs and index scan, a bare scan of the same table with
 //!   the same limit by the same SDK client, an audit, a scan. The audit compares every attribute of every duplicate and
 //!   asks Redis for four scores per comment. The bare scan discards its items.
-//! - **Sweep.** The rate of the sweep, and what it reads.
+//! - **Index scan.** Its rate, and what it reads.
 //! - **Rebuild.** Rounds alternate: a rebuild, bare queries of the index `primaries` (answers discarded), and a bare
 //!   pipeline of the same `ZADD`s (100 comments each). The limit is on the first against the last, with as many comments
 //!   per product as in real data. The comparison is repeated with products of few comments.
 //! - **Recent.** Comments that the journal names: first without any damage, then with a duplicate and a rank entry of
 //!   each missing.
-//! - **Memory.** The binary as a child process audits the table (with the sweep), at two sizes; the figure is the
+//! - **Memory.** The binary as a child process audits the table (with the index scan), at two sizes; the figure is the
 //!   largest resident set that the kernel reports during the run.
 
 mod memory;
@@ -114,7 +114,7 @@ fn audit_of(index_scan: bool) -> AuditOptions {
     AuditOptions { segments: 1, at_once: 1, index_scan, ..AuditOptions::default() }
 }
 
-/// Alternates audits without the sweep and bare scans. Also returns the report of the last audit.
+/// Alternates audits without the index scan and bare scans. Also returns the report of the last audit.
 async fn audit_rounds(world: &World) -> anyhow::Result<(Rounds, RepairReport)> {
     let mut audited = RepairReport::default();
     let rounds = Rounds::run(ROUNDS, async || {
@@ -127,15 +127,15 @@ async fn audit_rounds(world: &World) -> anyhow::Result<(Rounds, RepairReport)> {
     Ok((rounds.await?, audited))
 }
 
-/// Measures the audit of `comments` comments, the sweep, and `recent`. A quick run omits the memory.
+/// Measures the audit of `comments` comments, the index scan, and `recent`. A quick run omits the memory.
 pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments with all their items", number(comments)));
     let mut world = World::new(comments).await?;
     report.step(&format!("{ROUNDS} rounds of audit and bare scan"));
     let (rounds, audited) = audit_rounds(&world).await?;
-    report.step("an audit with the sweep");
-    let (with_sweep, took) = timed(async { expect_clean(world.job(false).audit(audit_of(true)).await) }).await?;
-    let sweep_s = took.as_secs_f64() - f64::from(comments) / rounds.our_rate(comments.into());
+    report.step("an audit with the index scan");
+    let (with_index_scan, took) = timed(async { expect_clean(world.job(false).audit(audit_of(true)).await) }).await?;
+    let index_scan_s = took.as_secs_f64() - f64::from(comments) / rounds.our_rate(comments.into());
     let per_comment = |units: f64| units / f64::from(comments.max(1));
     report.add(
         "audit",
@@ -148,8 +148,8 @@ pub(crate) async fn measure_audit(report: &mut Report, comments: u32, is_quick: 
             ("audit, items", rounds.our_rate(audited.items), "items/s"),
             ("bare scan, items", rounds.bare_rate(audited.items), "items/s"),
             ("audit, read units", per_comment(audited.read_units), "units/comment"),
-            ("sweep, read units", per_comment(with_sweep.read_units - audited.read_units), "units/comment"),
-            ("sweep, comments (one run)", f64::from(comments) / sweep_s.max(0.001), "comments/s"),
+            ("index scan, read units", per_comment(with_index_scan.read_units - audited.read_units), "units/comment"),
+            ("index scan, comments (one run)", f64::from(comments) / index_scan_s.max(0.001), "comments/s"),
         ],
     );
     report.ratio(AUDIT_RATIO, rounds.ratio(), Limit::AtLeast(0.5));

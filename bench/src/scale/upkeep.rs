@@ -8,7 +8,7 @@ use crate::{
     statistics::timed,
 };
 
-/// Audit: the binary as a whole, with the scan of the table and the sweep of the page index.
+/// Audit: the binary as a whole, with the table scan and the index scan.
 pub(super) const QUANTITIES: [Quantity; 3] = [
     ("audit, s", "audit, time", Promise::PROPORTIONAL),
     ("audit's memory, MiB", "audit, memory", Promise::CONSTANT),

@@ -3,10 +3,10 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{RedisServer, RedisServerError, answering_pid, program};
+use super::{Inner, RedisServer, RedisServerError, State, answering_pid, free_port, program};
 
 /// Set in the process that plays the parent in `a_killed_parent_leaves_no_server_behind`. It names that test's folder.
 const PARENT_VARIABLE: &str = "PAGEMARK_TEST_PARENT";
@@ -33,6 +33,12 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(begun.elapsed() < Duration::from_secs(10), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+fn not_started(folder: &Path, port: u16, arguments: &[&str]) -> Inner {
+    let state = Mutex::new(State { child: None, watchdog: None, stopped: false });
+    let arguments = arguments.iter().map(Into::into).collect();
+    Inner { program: program(), directory: folder.to_owned(), arguments, port, state }
 }
 
 fn run(server: &RedisServer, command: &[&str]) -> String {
@@ -80,6 +86,21 @@ async fn a_restart_keeps_the_address_and_nothing_else() {
     assert!(!process_exists(pid), "a drop kills it");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drop_ends_a_restart_that_nobody_waits_for() {
+    let folder = tempfile::tempdir().unwrap();
+    // A server that never answers PING.
+    let inner = not_started(folder.path(), free_port().unwrap(), &["--rename-command", "PING", "PONG"]);
+    let server = Arc::new(RedisServer { inner: Arc::new(inner) });
+    let restarted = Arc::clone(&server);
+    let restart = tokio::spawn(async move { restarted.restart().await });
+    let pid = wait_for("the start of its process", || server.pid());
+    restart.abort();
+    assert!(restart.await.unwrap_err().is_cancelled());
+    drop(server);
+    assert!(!process_exists(pid));
+}
+
 #[tokio::test]
 async fn without_a_supervisor_a_killed_server_stays_down() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +131,7 @@ async fn a_supervised_server_comes_back_each_time_it_is_killed_until_it_is_stopp
 #[test]
 fn a_missing_program_is_one_line_that_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
-    let error = RedisServer::start_program("no-such-redis-server".as_ref(), folder.path(), Vec::new()).unwrap_err();
+    let error = Inner::start("no-such-redis-server".as_ref(), folder.path(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::Missing { .. }), "{error:?}");
     let line = error.to_string();
     assert_eq!(line.lines().count(), 1, "{line}");
@@ -123,7 +144,7 @@ fn a_missing_program_is_one_line_that_says_what_to_install() {
 fn a_server_that_ends_at_once_shows_its_log() {
     let folder = tempfile::tempdir().unwrap();
     // The program `ls` does not know the option --port, reports that and ends.
-    let error = RedisServer::start_program("ls".as_ref(), folder.path(), Vec::new()).unwrap_err();
+    let error = Inner::start("ls".as_ref(), folder.path(), Vec::new()).unwrap_err();
     assert!(matches!(error, RedisServerError::NotReady { .. }), "{error:?}");
     assert!(error.to_string().contains("redis.log: ls: "), "{error}");
     assert_eq!(error.to_string().lines().count(), 1);
@@ -135,14 +156,7 @@ async fn another_server_at_the_port_is_not_taken_for_ours() {
     let server = RedisServer::start(folder.path(), &[]).await.unwrap();
     // The situation of a restart when another server has taken the port meanwhile.
     let pid = server.pid().unwrap();
-    let intruder = RedisServer {
-        arguments: Vec::new(),
-        program: program(),
-        directory: folder.path().to_owned(),
-        port: server.port,
-        state: std::sync::Mutex::new(super::State { child: None, watchdog: None, stopped: false }),
-    };
-    let error = intruder.start_child().unwrap_err();
+    let error = not_started(folder.path(), server.inner.port, &[]).start_child().unwrap_err();
     assert!(error.to_string().contains("Address already in use"), "{error}");
     assert_eq!(answering_pid(&server.url()).unwrap(), pid);
 }
@@ -151,11 +165,11 @@ async fn another_server_at_the_port_is_not_taken_for_ours() {
 async fn a_killed_watchdog_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(folder.path(), &[]).await.unwrap();
-    let first = server.state().watchdog.as_ref().unwrap().shell.id();
+    let first = server.inner.state().watchdog.as_ref().unwrap().shell.id();
     kill(first);
     // The pipe shows the end of a process only after the kernel has collected it, so ask repeatedly.
     let second = wait_for("another watchdog", || {
-        let mut state = server.state();
+        let mut state = server.inner.state();
         let pid = state.child.as_ref().unwrap().id();
         state.guard(pid).unwrap();
         let shell = state.watchdog.as_ref().unwrap().shell.id();
@@ -168,7 +182,7 @@ async fn a_killed_watchdog_is_replaced() {
 fn a_killed_parent_leaves_no_server_behind() {
     if let Some(folder) = std::env::var_os(PARENT_VARIABLE) {
         let folder = Path::new(&folder);
-        let server = RedisServer::start_program(&program(), folder, Vec::new()).unwrap();
+        let server = Inner::start(&program(), folder, Vec::new()).unwrap();
         std::fs::write(folder.join("url.new"), server.url()).unwrap();
         // Write and rename, so that the other process never reads an incomplete text.
         std::fs::rename(folder.join("url.new"), folder.join("url")).unwrap();

@@ -152,11 +152,11 @@ impl<'run> IndexScan<'run> {
         while batches.len() < self.at_once && (batches.is_empty() || !must_stop()) {
             let mut batch = Batch::default();
             while !batch.is_full() {
-                let Some(swept) = self.run.job.index.next_index_part(&mut position).await? else {
+                let Some(part) = self.run.job.index.next_index_part(&mut position).await? else {
                     batches.push(batch);
                     return Ok(BatchesRead { batches, position, is_last: true });
                 };
-                self.add(&mut batch, swept);
+                self.add(&mut batch, part);
             }
             batches.push(batch);
         }
@@ -164,13 +164,13 @@ impl<'run> IndexScan<'run> {
     }
 
     /// Adds the result of a step to the batch.
-    fn add(&self, batch: &mut Batch, swept: IndexPart) {
+    fn add(&self, batch: &mut Batch, part: IndexPart) {
         batch.steps += 1;
         let index = &self.run.job.index;
         let is_current = |product: &ProductId| self.snapshot.has(index.partition_of(product));
         let unreadable =
             |what: String| self.run.ledger.add_unresolved(format!("{what}: repair-job rebuild --apply removes it"));
-        match swept {
+        match part {
             IndexPart::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
             IndexPart::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
             IndexPart::Members(set, members) if is_current(&set.product) => {

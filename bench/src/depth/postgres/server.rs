@@ -1,7 +1,7 @@
 //! A separate PostgreSQL for the measurement, on a free loopback port.
 //!
-//! **Invariant: it does not outlive the measurement.** A shell runs the server and waits for the end of its input, which
-//! comes when the server is dropped, or when this process ends in any way. Then the shell signals the server to quit.
+//! **Invariant: it does not outlive the measurement.** A shell waits for the end of its input, which comes when the
+//! server is dropped, or when this process ends in any way. Then the shell signals the server to quit.
 //!
 //! PostgreSQL refuses to run as root. Then it runs as the user `postgres`, which its packages create.
 
@@ -30,9 +30,8 @@ const NAME: &str = "postgres";
 /// A busy machine may take long to create a data folder. An answer comes within a second.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// A shell script that runs a program and makes it quit at once when the shell's input ends. A program that handles no
-/// signal yet ignores the first one, as every background program of a shell does.
-const RUN_UNTIL_END_OF_INPUT: &str = r#""$@" </dev/null & read -r line; kill -QUIT $!; kill $!; wait"#;
+/// An immediate quit has nothing to write.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// Differences from the defaults. Memory settings: everything fits into memory, like in the other stores here, and the
 /// planner knows that (`random_page_cost`); a sort of a million rows need not use a file. All others but `jit` concern
 /// only writing. Compiling statements (`jit`) would cost these short statements more than it saves.
@@ -55,8 +54,9 @@ pub(super) const SETTINGS: [&str; 12] = [
 #[derive(Debug)]
 pub(super) struct Server {
     port: u16,
-    /// The shell that runs the server until its input ends.
-    shell: Child,
+    child: Child,
+    watchdog: Child,
+    /// Removed after the server has ended.
     _folder: TempDir,
 }
 
@@ -89,16 +89,15 @@ impl Server {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = folder.path().join("log");
         let output = File::create(&log)?;
-        let mut shell = command(Path::new("/bin/sh"));
-        shell.args(["-c", RUN_UNTIL_END_OF_INPUT, "sh"]).arg(programs.join("postgres")).arg("-D").arg(&data);
-        shell.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-        shell.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-        // A separate group, so that a kill of the parent's whole process group does not reach the shell.
-        shell.process_group(0).stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
-        let mut server = Self { port, shell: shell.spawn()?, _folder: folder };
+        let mut postgres = command(&programs.join("postgres"));
+        postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+        postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        let mut child = postgres.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
+        let watchdog = watchdog(child.id()).inspect_err(|_| end(&mut child)).context("a shell that ends PostgreSQL")?;
+        let mut server = Self { port, child, watchdog, _folder: folder };
         let began = Instant::now();
         while let Err(error) = server.connect().await {
-            let ended = server.shell.try_wait()?;
+            let ended = server.child.try_wait()?;
             if ended.is_some() || began.elapsed() > READY_WITHIN {
                 bail!("PostgreSQL does not answer ({error:#}):\n{}", fs::read_to_string(&log)?);
             }
@@ -119,10 +118,34 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The shell signals the server to quit, waits for it, and ends. This fails only for a shell that is gone.
-        drop(self.shell.stdin.take());
-        self.shell.wait().ok();
+        // At the end of its input, the shell signals the server to quit. This fails only for a shell that is gone.
+        drop(self.watchdog.stdin.take());
+        self.watchdog.wait().ok();
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
+            std::thread::sleep(POLL);
+        }
+        end(&mut self.child);
     }
+}
+
+/// Kills and collects a process.
+fn end(child: &mut Child) {
+    // Both calls fail only for a process that has ended and been collected already.
+    child.kill().ok();
+    child.wait().ok();
+}
+
+/// A shell that signals a process to quit when the shell's input ends.
+fn watchdog(pid: u32) -> std::io::Result<Child> {
+    Command::new("/bin/sh")
+        .args(["-c", r#"read -r line; kill -QUIT "$1""#, "sh", &pid.to_string()])
+        // A separate group, so that a kill of the parent's whole process group does not reach the shell.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
 }
 
 /// The user and the group to run as: others if this process runs as root.
