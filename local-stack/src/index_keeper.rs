@@ -67,9 +67,9 @@ async fn look(
     }
     set(state, IndexState::Rebuilding);
     let report = repair_job::rebuild(table, index, SHARDS_AT_ONCE).await?;
-    let (comments, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
-    if comments > 0 || unresolved > 0 {
-        tracing::info!(comments, unresolved, seconds, "page index rebuilt");
+    let (entries, unresolved, seconds) = (report.items, report.unresolved_count, report.seconds);
+    if entries > 0 || unresolved > 0 {
+        tracing::info!(entries, unresolved, seconds, "page index rebuilt");
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ pub fn comment_id_of_pk(pk: &str) -> Option<CommentId> {
 
 /// A primary or duplicate item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommentItem {
+pub struct CommentItem<Blob = CommentBlob> {
     /// `COMMENT#<id>`.
     pub pk: String,
     /// The filter key.
@@ -81,9 +81,8 @@ pub struct CommentItem {
     /// The comment's revision.
     #[serde(deserialize_with = "strict_text")]
     pub revision: String,
-    /// The comment's text, in any format. An entry of the index `primaries` lacks it.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub comment_blob: Option<CommentBlob>,
+    /// The comment's text, in any format.
+    pub comment_blob: Blob,
     /// True on duplicates, absent on the primary item. Read as true with any value: only its presence counts.
     #[serde(default, deserialize_with = "is_there", skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
@@ -95,13 +94,11 @@ pub struct CommentItem {
     pub pcd: Option<String>,
 }
 
+/// In place of the text, which an entry of the index `primaries` lacks.
+pub type NoBlob = Option<IgnoredAny>;
+
 fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|_| Some(true))
-}
-
-/// Reads an attribute that may be absent, but not NULL.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 impl CommentItem {
@@ -115,7 +112,7 @@ impl CommentItem {
             language: comment.language.to_string(),
             rating: u64::from(comment.rating.get()),
             revision: comment.revision.to_string(),
-            comment_blob: Some(CommentBlob::new(&comment.text, format)),
+            comment_blob: CommentBlob::new(&comment.text, format),
             auto: None,
             shard: Some(shard),
             pcd: Some(pcd),
@@ -127,18 +124,28 @@ impl CommentItem {
     /// # Errors
     /// Names the attribute that is wrong. Limits of texts are not checked: stored texts are shown, except titles and
     /// authors without a visible character.
-    pub fn into_comment(mut self) -> Result<Comment, Malformed> {
-        let blob = self.comment_blob.take().ok_or_else(|| "is missing".to_owned());
-        let text = || blob.and_then(|blob| blob.into_text().map_err(|error| error.problem));
-        self.attributes().comment(text).map_err(|fault| fault.of(&self.pk, &self.sk))
+    pub fn into_comment(self) -> Result<Comment, Malformed> {
+        let (item, blob) = self.split();
+        let text = || blob.into_text().map_err(|error| error.problem);
+        item.attributes().comment(text).map_err(|fault| fault.of(&item.pk, &item.sk))
     }
+}
 
+impl CommentItem<NoBlob> {
     /// The comment of this entry of the index `primaries`.
     ///
     /// # Errors
     /// Names the attribute that is wrong.
     pub fn placed(&self) -> Result<PlacedComment, Malformed> {
         self.attributes().placed().map_err(|fault| fault.of(&self.pk, &self.sk))
+    }
+}
+
+impl<Blob> CommentItem<Blob> {
+    /// The other attributes, and the text.
+    fn split(self) -> (CommentItem<()>, Blob) {
+        let Self { pk, sk, cd, language, rating, revision, comment_blob, auto, shard, pcd } = self;
+        (CommentItem { pk, sk, cd, language, rating, revision, comment_blob: (), auto, shard, pcd }, comment_blob)
     }
 
     fn attributes(&self) -> Attributes<'_> {

@@ -19,6 +19,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -100,8 +101,8 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), St
     job.table.primaries_part(0, None, 1).await?;
     let rebuild = if job.settings.apply { Some(job.index.begin_rebuild().await?) } else { None };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let at_once = segments.clamp(1, PRIMARIES_SHARDS);
-    let readers = (0..at_once).map(|first| fill(run, first, at_once).boxed());
+    let next = AtomicU32::new(0);
+    let readers = (0..segments.clamp(1, PRIMARIES_SHARDS)).map(|_| fill(run, &next).boxed());
     let is_filled = try_join_all(readers).await?.into_iter().all(|is_whole| is_whole);
     let comments = run.ledger.report().checked;
     if let Some(rebuild) = rebuild {
@@ -120,13 +121,15 @@ pub(crate) async fn rebuild_index(run: &Run<'_>, segments: u32) -> Result<(), St
     Ok(())
 }
 
-/// Puts the comments of every `step`-th shard into the page index, from the shard `first` on. Returns whether all were
-/// read, and the comments of all invalid entries were repaired.
-async fn fill(run: &Run<'_>, first: u32, step: u32) -> Result<bool, StoreError> {
+/// Puts the comments of shards into the page index: of the shard `next`, then of the next one that no other reader has
+/// taken. Shards differ in size, because a product is in one shard, so fixed shares would take longer. Returns whether
+/// all were read, and the comments of all invalid entries were repaired.
+async fn fill(run: &Run<'_>, next: &AtomicU32) -> Result<bool, StoreError> {
     let job = run.job;
     let (mut edits, mut is_whole) = (Vec::new(), true);
     let apply = async |edits: &[IndexEdit]| if job.settings.apply { job.index.apply(edits).await } else { Ok(()) };
-    for shard in (first..PRIMARIES_SHARDS).step_by(usize::try_from(step).unwrap_or(1)) {
+    let next_shard = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|shard| *shard < PRIMARIES_SHARDS);
+    while let Some(shard) = next_shard() {
         let mut position = None;
         loop {
             if run.must_stop(RESUMES) {

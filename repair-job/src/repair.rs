@@ -285,17 +285,18 @@ impl Repair<'_> {
         if let IndexScope::Snapshot(snapshot) = self.scope.index {
             snapshot.assert_current(index, plan.edits.iter().map(|edit| &edit.product)).await?;
         }
-        let mut edited = Ok(());
-        if self.job.settings.apply {
-            if read_at.elapsed() > EDIT_WITHIN {
-                return Err(Unsettled::TooLate);
-            }
-            edited = index.apply(&plan.edits).await;
+        if !self.job.settings.apply {
+            self.found.left.extend(plan.drift);
+            return if self.has_changed(collection).await? { Err(Unsettled::Changed) } else { Ok(()) };
         }
+        if read_at.elapsed() > EDIT_WITHIN {
+            return Err(Unsettled::TooLate);
+        }
+        let edited = index.apply(&plan.edits).await;
         match &edited {
-            Ok(()) if self.job.settings.apply => self.found.repaired.extend(plan.drift),
-            Err(error) if error.remedy() != Remedy::Quarantine => {}
-            Ok(()) | Err(_) => self.found.left.extend(plan.drift),
+            Ok(()) => self.found.repaired.extend(plan.drift),
+            Err(error) if error.remedy() == Remedy::Quarantine => self.found.left.extend(plan.drift),
+            Err(_) => {}
         }
         // A failed edit may have been applied as well.
         let has_changed = self.has_changed(collection).await?;

@@ -261,18 +261,18 @@ impl Checkpoint<Part> for PossibleLosses<'_> {
     }
 
     async fn record(&mut self, part: Part, outcome: &Outcome) -> Result<bool, StoreError> {
+        if !outcome.is_complete() {
+            self.refusal = Some("not all possible losses were checked");
+            return Ok(false);
+        }
         let check = self.remembered.check.clone().map(|check| Check { from: part.window.to, ..check });
         let next = LastVouch { check, ..self.remembered.clone() };
-        let table = &self.run.job.table;
-        self.refusal = Some(if !outcome.is_complete() {
-            "not all possible losses were checked"
-        } else if table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
-            *self.remembered = next;
-            return Ok(true);
-        } else {
-            ANOTHER_RUN
-        });
-        Ok(false)
+        if !self.run.job.table.replace_state(VOUCH, INDEX, Some(&*self.remembered), &next).await? {
+            self.refusal = Some(ANOTHER_RUN);
+            return Ok(false);
+        }
+        *self.remembered = next;
+        Ok(true)
     }
 }
 
@@ -282,7 +282,7 @@ enum Refusal {
     Because(String),
     /// The run must end, and the next run begins anew.
     BeginAnew,
-    /// The table failed.
+    /// A store failed, and not because the page index is away.
     Failed(StoreError),
 }
 

@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, KeysAndAttributes};
 use model::{
     CommentId, Malformed, ProductId, Timestamp,
-    item::{CommentItem, PlacedComment, attribute, comment_pk},
+    item::{CommentItem, NoBlob, PlacedComment, attribute, comment_pk},
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
     primaries::primaries_shard,
 };
@@ -189,7 +189,7 @@ impl Table {
         limit: u32,
     ) -> Result<PrimariesPart, StoreError> {
         self.admit_read().await;
-        let reader = QueryReader::<CommentItem>::default();
+        let reader = QueryReader::<CommentItem<NoBlob>>::default();
         self.client
             .query()
             .table_name(&self.name)

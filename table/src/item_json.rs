@@ -139,7 +139,7 @@ mod tests {
 
     fn item(format: BlobFormat, body: &str, auto: Option<bool>) -> Item {
         let text = CommentText { title: None, body: body.to_owned(), author: Some("Ann \\ \"☕\"".to_owned()) };
-        let comment_blob = Some(CommentBlob::new(&text, format));
+        let comment_blob = CommentBlob::new(&text, format);
         let text = str::to_owned;
         let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));

@@ -26,8 +26,8 @@ use aws_smithy_runtime_api::{
 };
 use aws_smithy_types::config_bag::ConfigBag;
 use model::{
-    Cd, Comment, FilterKey, Malformed,
-    item::{COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_of, placed_of_entry, text},
+    Cd, Comment, CommentBlob, FilterKey, Malformed,
+    item::{COMMENT_PREFIX, CommentItem, NoBlob, PlacedComment, attribute, comment_of, placed_of_entry, text},
 };
 use process::{Store, StoreError};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -79,15 +79,14 @@ pub(super) enum Answer<T> {
 
 /// An item of an answer about comments, or about the index `primaries`.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
-pub(super) enum StoredItem {
+pub(super) enum StoredItem<Blob = CommentBlob> {
     /// Every attribute has its type.
-    Read(CommentItem),
+    Read(CommentItem<Blob>),
     /// Some attribute may have a wrong type.
     Unread(Item),
 }
 
-impl StoredItem {
+impl<Blob> StoredItem<Blob> {
     /// Its `pk`, `sk` and `cd`, as far as they are readable.
     fn keys(&self) -> [&str; 3] {
         match self {
@@ -103,7 +102,9 @@ impl StoredItem {
         let [pk, sk, _] = self.keys();
         pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
+}
 
+impl StoredItem {
     /// The comment, or the problem of the item at this place.
     pub(super) fn into_comment(self, place: usize) -> Result<Comment, MalformedItem> {
         let [pk, _, cd] = self.keys();
@@ -114,7 +115,9 @@ impl StoredItem {
         };
         comment.map_err(|problem| MalformedItem { place, pk, cd, problem })
     }
+}
 
+impl StoredItem<NoBlob> {
     /// The placement of an entry of the index `primaries`, or the invalid entry.
     pub(super) fn placed(self) -> Result<PlacedComment, InvalidEntry> {
         let placed = match &self {
@@ -126,9 +129,9 @@ impl StoredItem {
     }
 }
 
-impl Answer<CommentItem> {
+impl<Blob> Answer<CommentItem<Blob>> {
     /// The answer, with each item as it was read.
-    pub(super) fn into_items(self) -> QueryAnswer<StoredItem> {
+    pub(super) fn into_items(self) -> QueryAnswer<StoredItem<Blob>> {
         match self {
             Self::Read(answer) => answer.map(|ItemJson(item)| StoredItem::Read(item)),
             Self::Unread(answer) => answer.map(|value| StoredItem::Unread(item_of(value))),

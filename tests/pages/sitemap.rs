@@ -127,10 +127,10 @@ async fn a_partition_lists_every_product_that_has_comments() {
     index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
     let mut all = Vec::new();
     for partition in index.partitions() {
-        let catalog = index.product_totals(partition, TABLE_ID, now()).await.unwrap().unwrap();
-        assert!(catalog.is_sorted_by(|a, b| a.product < b.product));
-        assert!(catalog.iter().all(|of| index.partition_of(&of.product) == partition));
-        all.extend(catalog);
+        let totals = index.product_totals(partition, TABLE_ID, now()).await.unwrap().unwrap();
+        assert!(totals.is_sorted_by(|a, b| a.product < b.product));
+        assert!(totals.iter().all(|of| index.partition_of(&of.product) == partition));
+        all.extend(totals);
     }
     all.sort_by(|a, b| a.product.cmp(&b.product));
     let mut expected: Vec<_> =

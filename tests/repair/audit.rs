@@ -180,3 +180,16 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
     assert_clean(&job(&stores, true).audit(whole()).await);
     stores.finish().await;
 }
+
+#[tokio::test]
+async fn products_with_a_colon_are_audited_like_all_others() {
+    let with_colons = |number| data::product(["a:b", "a:languages", "a:~"][usize::try_from(number).unwrap()]);
+    let (stores, comments) = start_with(0..3, with_colons).await;
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    let damages = comments.iter().map(|comment| (comment, Damage::GhostRanks));
+    let expected = inflict_all(&stores, &mut StdRng::seed_from_u64(55), damages).await;
+    let report = job(&stores, true).audit(whole()).await;
+    assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
+    assert_clean(&job(&stores, true).audit(whole()).await);
+    stores.finish().await;
+}

@@ -153,8 +153,8 @@ impl StoreClients {
         self.index.partitions()
     }
 
-    /// The products of a partition; `None` when the page index is unavailable.
-    pub(crate) async fn catalog(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
+    /// The products of a partition, each with its number of comments; `None` when the page index is unavailable.
+    pub(crate) async fn product_totals(&self, partition: IndexPartition) -> Option<Vec<ProductTotal>> {
         let ask = async |table_id: &str| self.index.product_totals(partition, table_id, now()).await;
         self.ask_index(partition, StoreCall::Catalog, ask).await
     }

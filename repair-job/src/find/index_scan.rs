@@ -10,11 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{join, try_join_all};
+use futures_util::future::{join, try_join, try_join_all};
 use model::{
     BaseSet, CommentId, FilterKey, Language, ProductId,
     item::Image,
-    plan::reconcile::{Names, Places, Ranks, base_sets_in, plan_ranks},
+    plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
 };
 use page_index::{IndexPart, IndexScanPosition};
 use process::{Remedy, StoreError};
@@ -40,7 +40,10 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// A batch: what is compared together.
 #[derive(Default)]
 struct Batch {
-    members: BTreeMap<BaseSet, BTreeSet<CommentId>>,
+    /// Members of whole sets, by product.
+    whole: BTreeMap<ProductId, BTreeSet<CommentId>>,
+    /// Members of the other sets.
+    others: BTreeMap<BaseSet, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
     steps: usize,
@@ -54,8 +57,11 @@ impl Batch {
     /// The batch of each product.
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for (set, ids) in &self.members {
-            parts.entry(set.product.clone()).or_default().members.insert(set.clone(), ids.clone());
+        for (product, ids) in &self.whole {
+            parts.entry(product.clone()).or_default().whole.insert(product.clone(), ids.clone());
+        }
+        for (set, ids) in &self.others {
+            parts.entry(set.product.clone()).or_default().others.insert(set.clone(), ids.clone());
         }
         for name in &self.names {
             parts.entry(name.0.clone()).or_default().names.insert(name.clone());
@@ -65,13 +71,8 @@ impl Batch {
 
     /// The members of whole sets. Each of them is looked up in the table.
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
-        let wholes = self.members.iter().filter(|(set, _)| is_whole(set));
-        wholes.flat_map(|(set, ids)| ids.iter().map(|id| (id.clone(), set.product.clone())))
+        self.whole.iter().flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
     }
-}
-
-fn is_whole(set: &BaseSet) -> bool {
-    set.language.is_none() && set.rating.is_none()
 }
 
 /// The whole set of a product: any language, any rating.
@@ -175,12 +176,17 @@ impl<'run> IndexScan<'run> {
             IndexPart::Unknown(key) => unreadable(format!("the key {key:?} is not the page index's")),
             IndexPart::Members(set, members) if is_current(&set.product) => {
                 self.run.ledger.report().members += u64::try_from(members.len()).unwrap_or(u64::MAX);
+                let is_whole = set.language.is_none() && set.rating.is_none();
                 for (member, _) in members {
                     let Ok(id) = CommentId::parse(&member) else {
                         unreadable(format!("the member {member:?} of {set} is not a comment's id"));
                         continue;
                     };
-                    batch.member_count += usize::from(batch.members.entry(set.clone()).or_default().insert(id));
+                    let ids = match is_whole {
+                        true => batch.whole.entry(set.product.clone()).or_default(),
+                        false => batch.others.entry(set.clone()).or_default(),
+                    };
+                    batch.member_count += usize::from(ids.insert(id));
                 }
             }
             IndexPart::Products(partition, names) if self.snapshot.has(partition) => {
@@ -224,16 +230,23 @@ impl<'run> IndexScan<'run> {
     }
 
     async fn compare_together(&self, batch: &Batch) -> Result<Suspects, StoreError> {
-        let names = self.empty_names(batch).await?;
-        Ok(Suspects { comments: self.suspect_members(batch).await?, names })
+        let empty = self.empty_names(batch).await?;
+        let others = batch.others.keys().map(|set| &set.product);
+        let products: BTreeSet<&ProductId> = batch.whole.keys().chain(others).collect();
+        let names = self.run.job.index.names(products).await?;
+        let suspects = try_join(self.suspects_of_whole(batch, &names), self.suspects_of_others(batch, &names));
+        let (mut suspects, of_others) = suspects.await?;
+        suspects.join(of_others);
+        Ok(Suspects { names: empty, ..suspects })
     }
 
-    /// Compares members of whole sets with the table, and with all sets of their products. Compares members of other sets
-    /// with the whole sets of their products, and their languages with the names.
-    async fn suspect_members(&self, batch: &Batch) -> Result<BTreeMap<CommentId, Places>, StoreError> {
+    /// Compares the members of whole sets with the table, and with all sets of their products.
+    async fn suspects_of_whole(
+        &self,
+        batch: &Batch,
+        names: &BTreeMap<ProductId, Names>,
+    ) -> Result<Suspects, StoreError> {
         let job = self.run.job;
-        let products: BTreeSet<&ProductId> = batch.members.keys().map(|set| &set.product).collect();
-        let names = job.index.names(products).await?;
         let keys: Vec<(CommentId, ProductId)> = batch.comments().collect();
         let items = job.table.primary_items_of(&keys, Instant::now() + TIME_MAX).await?;
         // An unreadable item stays absent here, which makes the comment suspect.
@@ -241,34 +254,48 @@ impl<'run> IndexScan<'run> {
         let of_table: BTreeMap<(&CommentId, &ProductId), &Image<'_>> =
             images.iter().map(|image| ((&image.id, &image.placement.product), image)).collect();
         let none = Names::default();
-        let names_of = |set: &BaseSet| names.get(&set.product).unwrap_or(&none);
-        let sets_to_ask = |set: &BaseSet| match is_whole(set) {
-            true => base_sets_in(&set.product, &names_of(set).languages),
-            false => vec![whole(&set.product)],
-        };
+        let names_of = |product: &ProductId| names.get(product).unwrap_or(&none);
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (set, ids) in &batch.members {
-            sets_to_ask(set).into_iter().for_each(|asked| wanted.entry(asked).or_default().extend(ids));
+        for (product, ids) in &batch.whole {
+            let sets = base_sets_in(product, &names_of(product).languages);
+            wanted.extend(sets.into_iter().map(|set| (set, ids.iter().collect())));
         }
-        let scores = scores_of(&job.index, &wanted).await?;
-        let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
-        for (set, ids) in &batch.members {
-            let (asked, names, product) = (sets_to_ask(set), names_of(set), &set.product);
-            for id in ids {
-                let found = asked.iter().filter_map(|asked| Some((asked.clone(), *scores.get(&(asked, id))?)));
-                let is_right = if is_whole(set) {
-                    let last = of_table.get(&(id, product)).map(|image| (&image.placement, image.created_at));
-                    let ranks = Ranks { names: [(product.clone(), names.clone())].into(), scores: found.collect() };
-                    // A language without a name also counts as a difference. So a comment without differences was
-                    // compared in all its sets.
-                    last.is_some() && plan_ranks(id, last, &ranks).drift.is_empty()
-                } else {
-                    let is_named = set.language.as_ref().is_none_or(|language| names.languages.contains(language));
-                    is_named && found.count() > 0
-                };
-                if !is_right {
-                    suspects.entry(id.clone()).or_default().add(product, set.language.as_ref());
-                }
+        let mut scores: BTreeMap<(&CommentId, &ProductId), BTreeMap<BaseSet, f64>> = BTreeMap::new();
+        for ((set, id), score) in scores_of(&job.index, &wanted).await? {
+            scores.entry((id, &set.product)).or_default().insert(set.clone(), score);
+        }
+        let mut suspects = Suspects::default();
+        for (id, product) in &keys {
+            let last = of_table.get(&(id, product)).map(|image| (&image.placement, image.created_at));
+            let names = [(product.clone(), names_of(product).clone())].into();
+            let ranks = Ranks { names, scores: scores.remove(&(id, product)).unwrap_or_default() };
+            // A language without a name also counts as a difference. So a comment without differences was compared in
+            // all its sets.
+            if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
+                suspects.comments.entry(id.clone()).or_default().add(product, None);
+            }
+        }
+        Ok(suspects)
+    }
+
+    /// Compares the members of other sets with the whole sets of their products, and their languages with the names.
+    async fn suspects_of_others(
+        &self,
+        batch: &Batch,
+        names: &BTreeMap<ProductId, Names>,
+    ) -> Result<Suspects, StoreError> {
+        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
+        for (set, ids) in &batch.others {
+            wanted.entry(whole(&set.product)).or_default().extend(ids);
+        }
+        let scores = scores_of(&self.run.job.index, &wanted).await?;
+        let mut suspects = Suspects::default();
+        for (set, ids) in &batch.others {
+            let (product, language) = (&set.product, set.language.as_ref());
+            let is_known = |language| names.get(product).is_some_and(|names| names.languages.contains(language));
+            let (is_named, whole) = (language.is_none_or(is_known), whole(product));
+            for id in ids.iter().filter(|id| !is_named || !scores.contains_key(&(&whole, *id))) {
+                suspects.comments.entry(id.clone()).or_default().add(product, language);
             }
         }
         Ok(suspects)

@@ -2,11 +2,11 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use model::plan::{DuplicateKey, DuplicateWrite};
-use process::{Remedy, StoreError};
+use process::{Remedy, Store, StoreError};
 use tokio::time::Instant;
 
 use super::{DuplicatesWritten, FailedWrites, to_action};
-use crate::Table;
+use crate::{Guarded, Table};
 
 impl Table {
     /// Writes duplicates in one transaction: all of them, or none. There are at most [`Table::TRANSACTION_MAX`] writes
@@ -23,7 +23,12 @@ impl Table {
             Ok(actions) => self.transact_until(deadline, actions, &mut written.retries).await,
             Err(error) => Err(error),
         };
-        let Err(error) = outcome else { return written };
+        let error = match outcome {
+            Ok(Guarded::Done) => return written,
+            // The writes have no conditions.
+            Ok(Guarded::Changed) => StoreError::refused(Store::Table, "a condition failed that nobody set"),
+            Err(error) => error,
+        };
         match error.remedy() {
             Remedy::TryAgain | Remedy::CallOperator => {
                 written.failed.push(FailedWrites { keys: keys(), error });

@@ -119,7 +119,7 @@ impl Cache {
 
     /// Reads the products of a partition and caches them. Drops the oldest ones when the cache is full.
     async fn read(&self, partition: IndexPartition) -> Option<Arc<PartitionSitemap>> {
-        let products = self.stores.catalog(partition).await?;
+        let products = self.stores.product_totals(partition).await?;
         let sitemap = Arc::new(PartitionSitemap::new(products, self.site_bytes));
         let partitions = &mut self.contents().partitions;
         partitions.insert(partition, (Instant::now(), Arc::clone(&sitemap)));

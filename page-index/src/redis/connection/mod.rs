@@ -363,17 +363,17 @@ struct Failure {
 
 impl<'scripts> Group<'scripts> {
     /// Sends everything in one round trip. Returns one answer per command.
-    async fn send(self) -> (Self, RedisResult<Vec<Value>>) {
+    async fn send(mut self) -> (Self, RedisResult<Vec<Value>>) {
         let mut pipeline = Pipeline::with_capacity(self.sent.len());
         // For each command: where its answers begin, after the one to `ASKING`, and how many there are.
         let mut places = Vec::with_capacity(self.sent.len());
-        for open in &self.sent {
+        for open in &mut self.sent {
             if open.redirect.as_ref().is_some_and(|redirect| redirect.asking) {
                 pipeline.cmd("ASKING");
             }
             places.push((pipeline.len(), open.routed.commands.len()));
-            for command in &open.routed.commands {
-                pipeline.add_command(command.clone());
+            for command in open.routed.commands.drain(..) {
+                pipeline.add_command(command);
             }
         }
         let answered = self.node.send(&pipeline).await;
@@ -388,6 +388,13 @@ impl<'scripts> Group<'scripts> {
             joined.reverse();
             joined
         });
+        // The pipeline has taken the commands. Those without an answer get theirs back, to be sent again.
+        for (number, (open, (start, count))) in self.sent.iter_mut().zip(&places).enumerate() {
+            let answer = answered.as_ref().ok().and_then(|answers| answers.get(number));
+            if matches!(answer, None | Some(Value::ServerError(_))) {
+                open.routed.commands = pipeline.cmd_iter().skip(*start).take(*count).cloned().collect();
+            }
+        }
         (self, answered)
     }
 }
