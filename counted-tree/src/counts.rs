@@ -63,14 +63,6 @@ impl Counts {
         self.forget_absent_codes();
     }
 
-    /// Removes all children from an index on.
-    pub(crate) fn truncate(&mut self, children: usize) {
-        for (_, row) in &mut self.rows {
-            row.iter_mut().skip(children).for_each(|entries| *entries = 0);
-        }
-        self.forget_absent_codes();
-    }
-
     /// Counts a child anew.
     pub(crate) fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, u32)>) {
         for (_, row) in &mut self.rows {

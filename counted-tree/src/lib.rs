@@ -43,6 +43,7 @@
 //!
 //! - All leaves have the same depth. Keys ascend over all leaves, and no key occurs twice.
 //! - No node is empty, unless the tree is. After a removal, neighbours merge that fill at most three quarters of a node.
+//! - A separator between two children of an inner node is greater than all keys before it, and not greater than any after.
 //! - The counts of an inner node equal those of its children.
 
 // The test's steps name this crate as the fuzz target does.
@@ -88,8 +89,8 @@ impl CountedTree {
     /// Inserts an entry, or changes the code of the entry with this key. Returns the code that it had before.
     pub fn insert(&mut self, cd: &Cd, code: Code) -> Option<Code> {
         let Inserted { old, split } = self.root.insert(&Probe::new(cd), code, true);
-        if let Some((first, right)) = split {
-            self.root.grow(first, right);
+        if let Some((separator, right)) = split {
+            self.root.grow(separator, right);
         }
         old
     }

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use proptest::prelude::*;
 
 #[path = "../fuzz/steps.rs"]
@@ -64,6 +66,21 @@ fn small_neighbours_merge_whatever_ids_they_have() {
         assert_eq!(compared.tree.leaves(), 40, "{order:?}");
         compared.assert_holds(all());
     }
+}
+
+/// The second inner node loses its first leaf and then gets a key from that leaf's range. Then the first inner node gets
+/// so small that both merge.
+#[test]
+fn a_merge_of_inner_nodes_keeps_keys_before_a_removed_leaf() {
+    const LEAF: u32 = 255;
+    let mut compared = Compared::default();
+    let of_leaves = |leaves: Range<u32>| (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0));
+    of_leaves(0..70).for_each(|cd| compared.insert(&cd, 1));
+    of_leaves(64..65).for_each(|cd| compared.remove(&cd));
+    let early = key(64 * LEAF + 5, 7, 0);
+    compared.insert(&early, 2);
+    of_leaves(10..32).for_each(|cd| compared.remove(&cd));
+    compared.assert_holds([early]);
 }
 
 #[test]
