@@ -70,17 +70,21 @@ use node::{Inserted, Node};
 pub struct Code(pub u32);
 
 /// An ordered map from [`Cd`] to [`Code`] that counts entries by code. See the [crate's documentation](crate).
+///
+/// Callers leave out the limits of a node. Tests choose small ones, so that few entries make a tree of many levels.
 #[derive(Debug, Clone)]
-pub struct CountedTree {
-    root: Node,
+pub struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize = 64> {
+    root: Node<ENTRIES, CHILDREN>,
 }
 
 impl CountedTree {
     /// A tree without entries. It allocates nothing.
     pub fn new() -> Self {
-        Self { root: Node::Leaf(Leaf::new()) }
+        Self::default()
     }
+}
 
+impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
     /// The code of the entry with this key.
     pub fn get(&self, cd: &Cd) -> Option<Code> {
         self.root.get(&Probe::new(cd))
@@ -135,8 +139,10 @@ impl CountedTree {
     }
 }
 
-impl Default for CountedTree {
+impl<const ENTRIES: usize, const CHILDREN: usize> Default for CountedTree<ENTRIES, CHILDREN> {
     fn default() -> Self {
-        Self::new()
+        // Below four, no neighbours would merge.
+        const { assert!(4 <= ENTRIES && ENTRIES <= Leaf::MAX && 4 <= CHILDREN) };
+        Self { root: Node::Leaf(Leaf::new()) }
     }
 }

@@ -4,39 +4,34 @@ use std::ops::ControlFlow;
 
 use model::Cd;
 
-use crate::{
-    Code,
-    counts::{CHILDREN_MAX, Counts},
-    keys::Probe,
-    leaf::Leaf,
-};
+use crate::{Code, counts::Counts, keys::Probe, leaf::Leaf};
 
-/// A node and everything under it.
+/// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most `CHILDREN`.
 #[derive(Debug, Clone)]
-pub(crate) enum Node {
+pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
     Leaf(Leaf),
-    Inner(Box<Inner>),
+    Inner(Box<Inner<ENTRIES, CHILDREN>>),
 }
 
 /// An inner node: at least one child, all of the same height.
 #[derive(Debug, Clone)]
-pub(crate) struct Inner {
-    children: Vec<Node>,
+pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
+    children: Vec<Node<ENTRIES, CHILDREN>>,
     /// Between each child and the next one, a key that is greater than all keys before it, and not greater than any
     /// key after it. It need not be in the tree.
     separators: Vec<Cd>,
-    counts: Counts,
+    counts: Counts<CHILDREN>,
 }
 
 /// What an insertion changed.
-pub(crate) struct Inserted {
+pub(crate) struct Inserted<const ENTRIES: usize, const CHILDREN: usize> {
     /// The code that the entry had before, if it was there.
     pub(crate) old: Option<Code>,
     /// When the node was full, its greater half, and the separator of both halves.
-    pub(crate) split: Option<(Cd, Node)>,
+    pub(crate) split: Option<(Cd, Node<ENTRIES, CHILDREN>)>,
 }
 
-impl Node {
+impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     /// The number of entries of a leaf, or of children of an inner node.
     fn len(&self) -> usize {
         match self {
@@ -55,7 +50,7 @@ impl Node {
 
     /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no node of this height
     /// comes after this one.
-    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
         match self {
             Self::Leaf(leaf) => insert_into_leaf(leaf, probe, code, is_last),
             Self::Inner(inner) => inner.insert(probe, code, is_last),
@@ -156,7 +151,7 @@ impl Node {
                 let separators: usize = inner.separators.iter().map(|cd| size_of::<Cd>() + cd.id.as_str().len()).sum();
                 let children: usize = inner.children.iter().map(Self::heap_bytes).sum();
                 let nodes = inner.children.capacity() * size_of::<Self>();
-                size_of::<Inner>() + separators + nodes + children + inner.counts.heap_bytes()
+                size_of::<Inner<ENTRIES, CHILDREN>>() + separators + nodes + children + inner.counts.heap_bytes()
             }
         }
     }
@@ -164,8 +159,8 @@ impl Node {
     /// Whether both nodes together leave a quarter of one node free.
     fn fits_with(&self, other: &Self) -> bool {
         let max = match self {
-            Self::Leaf(_) => Leaf::MAX,
-            Self::Inner(_) => CHILDREN_MAX,
+            Self::Leaf(_) => ENTRIES,
+            Self::Inner(_) => CHILDREN,
         };
         self.len() + other.len() <= max / 4 * 3
     }
@@ -187,7 +182,12 @@ impl Node {
 }
 
 /// Inserts an entry into a leaf, which splits if it is full.
-fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+fn insert_into_leaf<const ENTRIES: usize, const CHILDREN: usize>(
+    leaf: &mut Leaf,
+    probe: &Probe<'_>,
+    code: Code,
+    is_last: bool,
+) -> Inserted<ENTRIES, CHILDREN> {
     let index = match leaf.search(probe) {
         Ok(index) => {
             let old = leaf.code(index);
@@ -196,7 +196,7 @@ fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: boo
         }
         Err(index) => index,
     };
-    if leaf.len() < Leaf::MAX {
+    if leaf.len() < ENTRIES {
         leaf.insert(index, probe, code);
         return Inserted { old: None, split: None };
     }
@@ -217,8 +217,8 @@ fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
     if is_last && index == len { len } else { len / 2 }
 }
 
-impl Inner {
-    fn of(mut children: Vec<Node>, separators: Vec<Cd>) -> Self {
+impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
+    fn of(mut children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
         children.shrink_to_fit();
         let mut counts = Counts::default();
         for (index, child) in children.iter().enumerate() {
@@ -232,7 +232,7 @@ impl Inner {
         self.separators.partition_point(|separator| separator <= cd)
     }
 
-    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
         let index = self.child_of(probe.cd());
         let is_last = is_last && index + 1 == self.children.len();
         let Some(child) = self.children.get_mut(index) else { return Inserted { old: None, split: None } };
@@ -245,7 +245,7 @@ impl Inner {
             return Inserted { old, split: None };
         };
         self.counts.set_child(index, child.totals().into_iter());
-        if self.children.len() < CHILDREN_MAX {
+        if self.children.len() < CHILDREN {
             self.insert_child(index + 1, separator, right);
             return Inserted { old, split: None };
         }
@@ -254,7 +254,13 @@ impl Inner {
     }
 
     /// Inserts a child into a full node, which splits. Returns the greater half and the separator of both halves.
-    fn split_with(&mut self, index: usize, separator: Cd, child: Node, is_last: bool) -> (Cd, Node) {
+    fn split_with(
+        &mut self,
+        index: usize,
+        separator: Cd,
+        child: Node<ENTRIES, CHILDREN>,
+        is_last: bool,
+    ) -> (Cd, Node<ENTRIES, CHILDREN>) {
         let middle = middle_of(self.children.len(), index, is_last);
         let left_children = if index < middle { middle + 1 } else { middle };
         self.children.insert(index, child);
@@ -266,7 +272,7 @@ impl Inner {
     }
 
     /// Inserts a child after another one. The node has room.
-    fn insert_child(&mut self, index: usize, separator: Cd, child: Node) {
+    fn insert_child(&mut self, index: usize, separator: Cd, child: Node<ENTRIES, CHILDREN>) {
         self.counts.insert_child(index);
         self.counts.set_child(index, child.totals().into_iter());
         self.separators.insert(index - 1, separator);
@@ -316,7 +322,7 @@ impl Inner {
 }
 
 #[cfg(test)]
-impl Node {
+impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     fn leaves(&self) -> usize {
         match self {
             Self::Leaf(_) => 1,
@@ -330,7 +336,7 @@ impl Node {
         assert!(is_root || self.len() > 0);
         match self {
             Self::Leaf(leaf) => {
-                assert!(leaf.len() <= Leaf::MAX);
+                assert!(leaf.len() <= ENTRIES);
                 let cds: Vec<Cd> = (0..leaf.len()).map(|index| leaf.get(index).unwrap().0).collect();
                 assert!(cds.is_sorted_by(|cd, next| cd < next));
                 assert!(cds.first().is_none_or(|first| from.is_none_or(|from| from <= first)));
@@ -339,7 +345,7 @@ impl Node {
             }
             Self::Inner(inner) => {
                 assert!(!is_root || inner.children.len() > 1);
-                assert!(inner.children.len() <= CHILDREN_MAX && inner.separators.len() + 1 == inner.children.len());
+                assert!(inner.children.len() <= CHILDREN && inner.separators.len() + 1 == inner.children.len());
                 let inside = inner.separators.iter().map(Some);
                 let froms: Vec<_> = std::iter::once(from).chain(inside.clone()).collect();
                 let tos: Vec<_> = inside.chain([to]).collect();
@@ -362,7 +368,7 @@ impl Node {
 }
 
 #[cfg(test)]
-impl crate::CountedTree {
+impl<const ENTRIES: usize, const CHILDREN: usize> crate::CountedTree<ENTRIES, CHILDREN> {
     pub(crate) fn assert_invariants(&self) {
         self.root.assert_invariants(None, None, true);
     }
