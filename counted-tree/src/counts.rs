@@ -2,23 +2,18 @@
 
 use crate::Code;
 
-/// The most children of an inner node.
-pub(crate) const CHILDREN_MAX: usize = 64;
-
-/// One number for each child.
-pub(crate) type Row = [u32; CHILDREN_MAX];
-
 /// A row of numbers for each code that occurs under the node. Adding the rows of a filter's codes gives the number of
 /// matching entries under every child at once; the compiler turns that into vector instructions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counts {
-    rows: Vec<(Code, Row)>,
+pub(crate) struct Counts<const CHILDREN: usize> {
+    /// One number for each child.
+    rows: Vec<(Code, [u32; CHILDREN])>,
 }
 
-impl Counts {
+impl<const CHILDREN: usize> Counts<CHILDREN> {
     /// How many entries under each child have a code that the filter selects.
-    pub(crate) fn sums(&self, filter: impl Fn(Code) -> bool) -> Row {
-        let mut sums = [0; CHILDREN_MAX];
+    pub(crate) fn sums(&self, filter: impl Fn(Code) -> bool) -> [u32; CHILDREN] {
+        let mut sums = [0; CHILDREN];
         for (_, row) in self.rows.iter().filter(|(code, _)| filter(*code)) {
             for (sum, entries) in sums.iter_mut().zip(row) {
                 *sum += entries;
@@ -63,14 +58,6 @@ impl Counts {
         self.forget_absent_codes();
     }
 
-    /// Removes all children from an index on.
-    pub(crate) fn truncate(&mut self, children: usize) {
-        for (_, row) in &mut self.rows {
-            row.iter_mut().skip(children).for_each(|entries| *entries = 0);
-        }
-        self.forget_absent_codes();
-    }
-
     /// Counts a child anew.
     pub(crate) fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, u32)>) {
         for (_, row) in &mut self.rows {
@@ -85,7 +72,7 @@ impl Counts {
 
     /// The memory that the rows occupy, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<(Code, Row)>()
+        self.rows.capacity() * size_of::<(Code, [u32; CHILDREN])>()
     }
 
     fn forget_absent_codes(&mut self) {
@@ -96,7 +83,7 @@ impl Counts {
         let known = self.rows.iter().position(|(present, _)| *present == code);
         let place = known.unwrap_or_else(|| {
             self.rows.reserve_exact(1);
-            self.rows.push((code, [0; CHILDREN_MAX]));
+            self.rows.push((code, [0; CHILDREN]));
             self.rows.len() - 1
         });
         if let Some(entries) = self.rows.get_mut(place).and_then(|(_, row)| row.get_mut(child)) {

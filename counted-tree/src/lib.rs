@@ -43,6 +43,7 @@
 //!
 //! - All leaves have the same depth. Keys ascend over all leaves, and no key occurs twice.
 //! - No node is empty, unless the tree is. After a removal, neighbours merge that fill at most three quarters of a node.
+//! - A separator between two children of an inner node is greater than all keys before it, and not greater than any after.
 //! - The counts of an inner node equal those of its children.
 
 // The test's steps name this crate as the fuzz target does.
@@ -69,17 +70,21 @@ use node::{Inserted, Node};
 pub struct Code(pub u32);
 
 /// An ordered map from [`Cd`] to [`Code`] that counts entries by code. See the [crate's documentation](crate).
+///
+/// Callers leave out the limits of a node. Tests choose small ones, so that few entries make a tree of many levels.
 #[derive(Debug, Clone)]
-pub struct CountedTree {
-    root: Node,
+pub struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize = 64> {
+    root: Node<ENTRIES, CHILDREN>,
 }
 
 impl CountedTree {
     /// A tree without entries. It allocates nothing.
     pub fn new() -> Self {
-        Self { root: Node::Leaf(Leaf::new()) }
+        Self::default()
     }
+}
 
+impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
     /// The code of the entry with this key.
     pub fn get(&self, cd: &Cd) -> Option<Code> {
         self.root.get(&Probe::new(cd))
@@ -88,8 +93,8 @@ impl CountedTree {
     /// Inserts an entry, or changes the code of the entry with this key. Returns the code that it had before.
     pub fn insert(&mut self, cd: &Cd, code: Code) -> Option<Code> {
         let Inserted { old, split } = self.root.insert(&Probe::new(cd), code, true);
-        if let Some((first, right)) = split {
-            self.root.grow(first, right);
+        if let Some((separator, right)) = split {
+            self.root.grow(separator, right);
         }
         old
     }
@@ -134,8 +139,10 @@ impl CountedTree {
     }
 }
 
-impl Default for CountedTree {
+impl<const ENTRIES: usize, const CHILDREN: usize> Default for CountedTree<ENTRIES, CHILDREN> {
     fn default() -> Self {
-        Self::new()
+        // Below four, no neighbours would merge.
+        const { assert!(4 <= ENTRIES && ENTRIES <= Leaf::MAX && 4 <= CHILDREN) };
+        Self { root: Node::Leaf(Leaf::new()) }
     }
 }

@@ -4,39 +4,34 @@ use std::ops::ControlFlow;
 
 use model::Cd;
 
-use crate::{
-    Code,
-    counts::{CHILDREN_MAX, Counts},
-    keys::Probe,
-    leaf::Leaf,
-};
+use crate::{Code, counts::Counts, keys::Probe, leaf::Leaf};
 
-/// A node and everything under it.
+/// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most `CHILDREN`.
 #[derive(Debug, Clone)]
-pub(crate) enum Node {
+pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
     Leaf(Leaf),
-    Inner(Box<Inner>),
+    Inner(Box<Inner<ENTRIES, CHILDREN>>),
 }
 
 /// An inner node: at least one child, all of the same height.
 #[derive(Debug, Clone)]
-pub(crate) struct Inner {
-    /// For each child but the first, a key that is greater than all keys of the children before it, and not greater
-    /// than any of the child itself. The first has an arbitrary key not greater than its own.
-    firsts: Vec<Cd>,
-    children: Vec<Node>,
-    counts: Counts,
+pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
+    children: Vec<Node<ENTRIES, CHILDREN>>,
+    /// Between each child and the next one, a key that is greater than all keys before it, and not greater than any
+    /// key after it. It need not be in the tree.
+    separators: Vec<Cd>,
+    counts: Counts<CHILDREN>,
 }
 
 /// What an insertion changed.
-pub(crate) struct Inserted {
+pub(crate) struct Inserted<const ENTRIES: usize, const CHILDREN: usize> {
     /// The code that the entry had before, if it was there.
     pub(crate) old: Option<Code>,
-    /// The node's greater half, when the node was full, and its first key.
-    pub(crate) split: Option<(Cd, Node)>,
+    /// When the node was full, its greater half, and the separator of both halves.
+    pub(crate) split: Option<(Cd, Node<ENTRIES, CHILDREN>)>,
 }
 
-impl Node {
+impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     /// The number of entries of a leaf, or of children of an inner node.
     fn len(&self) -> usize {
         match self {
@@ -55,7 +50,7 @@ impl Node {
 
     /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no node of this height
     /// comes after this one.
-    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
         match self {
             Self::Leaf(leaf) => insert_into_leaf(leaf, probe, code, is_last),
             Self::Inner(inner) => inner.insert(probe, code, is_last),
@@ -143,12 +138,9 @@ impl Node {
     }
 
     /// Puts both halves of a split node under a new one.
-    pub(crate) fn grow(&mut self, first: Cd, right: Self) {
+    pub(crate) fn grow(&mut self, separator: Cd, right: Self) {
         let left = std::mem::replace(self, Self::Leaf(Leaf::new()));
-        let mut inner = Inner { firsts: Vec::new(), children: Vec::new(), counts: Counts::default() };
-        inner.insert_child(0, first.clone(), left);
-        inner.insert_child(1, first, right);
-        *self = Self::Inner(Box::new(inner));
+        *self = Self::Inner(Box::new(Inner::of(vec![left, right], vec![separator])));
     }
 
     /// The memory under the node, without the node itself, in bytes.
@@ -156,10 +148,10 @@ impl Node {
         match self {
             Self::Leaf(leaf) => leaf.heap_bytes(),
             Self::Inner(inner) => {
-                let firsts: usize = inner.firsts.iter().map(|first| size_of::<Cd>() + first.id.as_str().len()).sum();
+                let separators: usize = inner.separators.iter().map(|cd| size_of::<Cd>() + cd.id.as_str().len()).sum();
                 let children: usize = inner.children.iter().map(Self::heap_bytes).sum();
                 let nodes = inner.children.capacity() * size_of::<Self>();
-                size_of::<Inner>() + firsts + nodes + children + inner.counts.heap_bytes()
+                size_of::<Inner<ENTRIES, CHILDREN>>() + separators + nodes + children + inner.counts.heap_bytes()
             }
         }
     }
@@ -167,19 +159,20 @@ impl Node {
     /// Whether both nodes together leave a quarter of one node free.
     fn fits_with(&self, other: &Self) -> bool {
         let max = match self {
-            Self::Leaf(_) => Leaf::MAX,
-            Self::Inner(_) => CHILDREN_MAX,
+            Self::Leaf(_) => ENTRIES,
+            Self::Inner(_) => CHILDREN,
         };
         self.len() + other.len() <= max / 4 * 3
     }
 
-    /// Appends a node of the same height whose keys are greater.
-    fn append(&mut self, right: Self) {
+    /// Appends a node of the same height whose keys are not less than the separator.
+    fn append(&mut self, separator: Cd, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => left.append(right),
             (Self::Inner(left), Self::Inner(right)) => {
-                for (first, child) in right.firsts.into_iter().zip(right.children) {
-                    left.insert_child(left.children.len(), first, child);
+                let separators = std::iter::once(separator).chain(right.separators);
+                for (separator, child) in separators.zip(right.children) {
+                    left.insert_child(left.children.len(), separator, child);
                 }
             }
             // All children of a node have the same height.
@@ -189,7 +182,12 @@ impl Node {
 }
 
 /// Inserts an entry into a leaf, which splits if it is full.
-fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+fn insert_into_leaf<const ENTRIES: usize, const CHILDREN: usize>(
+    leaf: &mut Leaf,
+    probe: &Probe<'_>,
+    code: Code,
+    is_last: bool,
+) -> Inserted<ENTRIES, CHILDREN> {
     let index = match leaf.search(probe) {
         Ok(index) => {
             let old = leaf.code(index);
@@ -198,7 +196,7 @@ fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: boo
         }
         Err(index) => index,
     };
-    if leaf.len() < Leaf::MAX {
+    if leaf.len() < ENTRIES {
         leaf.insert(index, probe, code);
         return Inserted { old: None, split: None };
     }
@@ -209,8 +207,8 @@ fn insert_into_leaf(leaf: &mut Leaf, probe: &Probe<'_>, code: Code, is_last: boo
     } else {
         right.insert(index - middle, probe, code);
     }
-    let first = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
-    Inserted { old: None, split: Some((first, Node::Leaf(right))) }
+    let separator = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
+    Inserted { old: None, split: Some((separator, Node::Leaf(right))) }
 }
 
 /// Where a full node splits to make room at an index. Comments usually arrive in the order of their creation. So the
@@ -219,18 +217,27 @@ fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
     if is_last && index == len { len } else { len / 2 }
 }
 
-impl Inner {
-    /// The index of the child that has the key, or would have it.
-    fn child_of(&self, cd: &Cd) -> usize {
-        self.firsts.partition_point(|first| first <= cd).saturating_sub(1)
+impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
+    fn of(mut children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
+        children.shrink_to_fit();
+        let mut counts = Counts::default();
+        for (index, child) in children.iter().enumerate() {
+            counts.set_child(index, child.totals().into_iter());
+        }
+        Self { children, separators, counts }
     }
 
-    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted {
+    /// The index of the child that has the key, or would have it.
+    fn child_of(&self, cd: &Cd) -> usize {
+        self.separators.partition_point(|separator| separator <= cd)
+    }
+
+    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
         let index = self.child_of(probe.cd());
         let is_last = is_last && index + 1 == self.children.len();
         let Some(child) = self.children.get_mut(index) else { return Inserted { old: None, split: None } };
         let Inserted { old, split } = child.insert(probe, code, is_last);
-        let Some((first, right)) = split else {
+        let Some((separator, right)) = split else {
             if let Some(old) = old {
                 self.counts.remove_one(index, old);
             }
@@ -238,43 +245,47 @@ impl Inner {
             return Inserted { old, split: None };
         };
         self.counts.set_child(index, child.totals().into_iter());
-        if self.children.len() < CHILDREN_MAX {
-            self.insert_child(index + 1, first, right);
+        if self.children.len() < CHILDREN {
+            self.insert_child(index + 1, separator, right);
             return Inserted { old, split: None };
         }
-        let split = self.split_with(index + 1, first, right, is_last);
+        let split = self.split_with(index + 1, separator, right, is_last);
         Inserted { old, split: Some(split) }
     }
 
-    /// Splits a full node, and inserts a child.
-    fn split_with(&mut self, index: usize, first: Cd, child: Node, is_last: bool) -> (Cd, Node) {
+    /// Inserts a child into a full node, which splits. Returns the greater half and the separator of both halves.
+    fn split_with(
+        &mut self,
+        index: usize,
+        separator: Cd,
+        child: Node<ENTRIES, CHILDREN>,
+        is_last: bool,
+    ) -> (Cd, Node<ENTRIES, CHILDREN>) {
         let middle = middle_of(self.children.len(), index, is_last);
-        let mut right = Self { firsts: Vec::new(), children: Vec::new(), counts: Counts::default() };
-        let moved = self.firsts.split_off(middle).into_iter().zip(self.children.split_off(middle));
-        for (place, (first, child)) in moved.enumerate() {
-            right.insert_child(place, first, child);
-        }
-        self.counts.truncate(middle);
-        if index < middle {
-            self.insert_child(index, first.clone(), child);
-        } else {
-            right.insert_child(index - middle, first.clone(), child);
-        }
-        let first = right.firsts.first().unwrap_or(&first).clone();
-        (first, Node::Inner(Box::new(right)))
+        let left_children = if index < middle { middle + 1 } else { middle };
+        self.children.insert(index, child);
+        self.separators.insert(index - 1, separator);
+        let right = Self::of(self.children.split_off(left_children), self.separators.split_off(left_children));
+        let separator = self.separators.remove(left_children - 1);
+        *self = Self::of(std::mem::take(&mut self.children), std::mem::take(&mut self.separators));
+        (separator, Node::Inner(Box::new(right)))
     }
 
-    fn insert_child(&mut self, index: usize, first: Cd, child: Node) {
+    /// Inserts a child after another one. The node has room.
+    fn insert_child(&mut self, index: usize, separator: Cd, child: Node<ENTRIES, CHILDREN>) {
         self.counts.insert_child(index);
         self.counts.set_child(index, child.totals().into_iter());
-        self.firsts.insert(index, first);
+        self.separators.insert(index - 1, separator);
         self.children.insert(index, child);
     }
 
-    fn remove_child(&mut self, index: usize) -> Node {
-        self.firsts.remove(index);
+    /// Removes a child without entries. A neighbour then has the keys that would be inserted there.
+    fn remove_empty_child(&mut self, index: usize) {
         self.counts.remove_child(index);
-        self.children.remove(index)
+        self.children.remove(index);
+        if !self.separators.is_empty() {
+            self.separators.remove(index.saturating_sub(1));
+        }
     }
 
     fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
@@ -284,7 +295,7 @@ impl Inner {
         let is_empty = child.len() == 0;
         self.counts.remove_one(index, old);
         if is_empty {
-            self.remove_child(index);
+            self.remove_empty_child(index);
         } else {
             self.merge_with_next(index);
             self.merge_with_next(index.saturating_sub(1));
@@ -299,9 +310,11 @@ impl Inner {
             (_, _) => false,
         };
         if fits {
-            let next = self.remove_child(index + 1);
+            let next = self.children.remove(index + 1);
+            let separator = self.separators.remove(index);
+            self.counts.remove_child(index + 1);
             if let Some(child) = self.children.get_mut(index) {
-                child.append(next);
+                child.append(separator, next);
                 self.counts.set_child(index, child.totals().into_iter());
             }
         }
@@ -309,7 +322,7 @@ impl Inner {
 }
 
 #[cfg(test)]
-impl Node {
+impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     fn leaves(&self) -> usize {
         match self {
             Self::Leaf(_) => 1,
@@ -317,28 +330,30 @@ impl Node {
         }
     }
 
-    /// Checks everything that the crate's documentation says always holds; returns the height and the last key.
-    pub(crate) fn assert_invariants(&self, mut last: Option<Cd>, is_root: bool) -> (usize, Option<Cd>) {
+    /// Checks everything that the crate's documentation says always holds of a node whose keys are not less than `from`
+    /// and less than `to`. Returns its height.
+    pub(crate) fn assert_invariants(&self, from: Option<&Cd>, to: Option<&Cd>, is_root: bool) -> usize {
         assert!(is_root || self.len() > 0);
         match self {
             Self::Leaf(leaf) => {
-                assert!(leaf.len() <= Leaf::MAX);
-                for index in 0..leaf.len() {
-                    let (cd, _) = leaf.get(index).unwrap();
-                    assert!(last.as_ref().is_none_or(|last| *last < cd));
-                    last = Some(cd);
-                }
-                (0, last)
+                assert!(leaf.len() <= ENTRIES);
+                let cds: Vec<Cd> = (0..leaf.len()).map(|index| leaf.get(index).unwrap().0).collect();
+                assert!(cds.is_sorted_by(|cd, next| cd < next));
+                assert!(cds.first().is_none_or(|first| from.is_none_or(|from| from <= first)));
+                assert!(cds.last().is_none_or(|last| to.is_none_or(|to| last < to)));
+                0
             }
             Self::Inner(inner) => {
                 assert!(!is_root || inner.children.len() > 1);
-                assert!(inner.children.len() <= CHILDREN_MAX && inner.firsts.len() == inner.children.len());
+                assert!(inner.children.len() <= CHILDREN && inner.separators.len() + 1 == inner.children.len());
+                let inside = inner.separators.iter().map(Some);
+                let froms: Vec<_> = std::iter::once(from).chain(inside.clone()).collect();
+                let tos: Vec<_> = inside.chain([to]).collect();
                 let mut heights = Vec::new();
-                for (index, (first, child)) in inner.firsts.iter().zip(&inner.children).enumerate() {
-                    assert!(index == 0 || last.as_ref().is_none_or(|last| last < first));
-                    let (height, child_last) = child.assert_invariants(last, false);
-                    assert!(index == 0 || child.select(0, |_| true).unwrap() >= *first);
-                    (heights, last) = ([heights, vec![height]].concat(), child_last);
+                for (index, child) in inner.children.iter().enumerate() {
+                    let (from, to) = (froms[index], tos[index]);
+                    assert!(from.is_none() || to.is_none() || from < to, "the child has no range");
+                    heights.push(child.assert_invariants(from, to, false));
                     for (code, entries) in child.totals() {
                         assert_eq!(inner.counts.sums(|other| other == code)[index], entries);
                     }
@@ -346,16 +361,16 @@ impl Node {
                     assert_eq!(inner.counts.sums(|_| true)[index], all);
                 }
                 assert!(heights.iter().all(|height| *height == heights[0]));
-                (heights[0] + 1, last)
+                heights[0] + 1
             }
         }
     }
 }
 
 #[cfg(test)]
-impl crate::CountedTree {
+impl<const ENTRIES: usize, const CHILDREN: usize> crate::CountedTree<ENTRIES, CHILDREN> {
     pub(crate) fn assert_invariants(&self) {
-        self.root.assert_invariants(None, true);
+        self.root.assert_invariants(None, None, true);
     }
 
     pub(crate) fn leaves(&self) -> usize {

@@ -1,11 +1,13 @@
+use std::ops::Range;
+
 use proptest::prelude::*;
 
 #[path = "../fuzz/steps.rs"]
 mod steps;
 
-use steps::{Compared, key};
+use steps::{Compared, Large, Small, key};
 
-impl Compared {
+impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
     fn assert_holds(&self, keys: impl IntoIterator<Item = model::Cd>) {
         self.tree.assert_invariants();
         self.assert_equal(&keys.into_iter().collect::<Vec<_>>());
@@ -20,9 +22,12 @@ proptest! {
         steps in prop::collection::vec(any::<u8>(), 0..4_000),
         keys in prop::collection::vec((0..1_500_u32, 0..4_u32, 0..8_u8), 20),
     ) {
-        let mut compared = Compared::default();
-        compared.run(&steps);
-        compared.assert_holds(keys.into_iter().map(|(ms, id, kind)| key(ms, id, kind)));
+        let keys = keys.into_iter().map(|(ms, id, kind)| key(ms, id, kind));
+        let (mut large, mut small) = (Large::default(), Small::default());
+        large.run(&steps);
+        large.assert_holds(keys.clone());
+        small.run(&steps);
+        small.assert_holds(keys);
     }
 }
 
@@ -30,7 +35,7 @@ proptest! {
 #[test]
 fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
     for stride in [1, 25_013] {
-        let mut compared = Compared::default();
+        let mut compared = Large::default();
         let keys: Vec<_> = (0..60_000).map(|i| key((i * stride) % 60_000, i % 3, 0)).collect();
         for (i, cd) in (0..).zip(&keys) {
             compared.insert(cd, i % 40);
@@ -51,7 +56,7 @@ fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
 fn small_neighbours_merge_whatever_ids_they_have() {
     const LEAF: u32 = 255;
     for order in [[0, 1], [1, 0]] {
-        let mut compared = Compared::default();
+        let mut compared = Large::default();
         let of_leaf = |leaf: u32| (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8));
         let all = || (0..60).flat_map(of_leaf);
         all().for_each(|cd| compared.insert(&cd, 1));
@@ -66,11 +71,26 @@ fn small_neighbours_merge_whatever_ids_they_have() {
     }
 }
 
+/// The second inner node loses its first leaf and then gets a key from that leaf's range. Then the first inner node gets
+/// so small that both merge.
+#[test]
+fn a_merge_of_inner_nodes_keeps_keys_before_a_removed_leaf() {
+    const LEAF: u32 = 255;
+    let mut compared = Large::default();
+    let of_leaves = |leaves: Range<u32>| (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0));
+    of_leaves(0..70).for_each(|cd| compared.insert(&cd, 1));
+    of_leaves(64..65).for_each(|cd| compared.remove(&cd));
+    let early = key(64 * LEAF + 5, 7, 0);
+    compared.insert(&early, 2);
+    of_leaves(10..32).for_each(|cd| compared.remove(&cd));
+    compared.assert_holds([early]);
+}
+
 #[test]
 fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
     const ENTRIES: u32 = 100_000;
     let bytes_each = |stride: u32, kind_of: fn(u32) -> u8| {
-        let mut compared = Compared::default();
+        let mut compared = Large::default();
         for ms in (0..ENTRIES).map(|i| i.wrapping_mul(stride) % ENTRIES) {
             compared.insert(&key(ms, 7, kind_of(ms)), ms % 40);
         }
@@ -84,7 +104,7 @@ fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
 
 #[test]
 fn a_leaf_whose_entries_all_have_different_codes_answers_exactly() {
-    let mut compared = Compared::default();
+    let mut compared = Large::default();
     let keys: Vec<_> = (0..3_000).map(|i| key(i, 0, 0)).collect();
     for round in 0..3 {
         for (i, cd) in (0..).zip(&keys) {

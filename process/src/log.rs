@@ -104,6 +104,7 @@ mod tests {
     use std::{
         io,
         sync::{Mutex, PoisonError},
+        thread,
     };
 
     use tracing_subscriber::layer::SubscriberExt;
@@ -116,9 +117,11 @@ mod tests {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (log, writer) = io::pipe().unwrap();
+        // A pipe holds little. Writing blocks while nobody reads.
+        let reader = thread::spawn(|| io::read_to_string(log));
         let lines = tracing_subscriber::fmt().with_writer(Mutex::new(writer)).with_max_level(level);
         tracing::subscriber::with_default(lines.without_time().with_ansi(false).finish().with(log_rules()), events);
-        let text = io::read_to_string(log).unwrap();
+        let text = reader.join().unwrap().unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
 

@@ -104,7 +104,7 @@ impl Run {
             began: process::now().to_string(),
             load_before: load_average(),
             is_quick,
-            command: ["bench".to_owned()].into_iter().chain(env::args().skip(1)).join(" "),
+            command: command(env::args().skip(1)),
             commit: first_line("git", &["rev-parse", "HEAD"]).unwrap_or_default(),
             is_dirty: first_line("git", &["status", "--porcelain"]).is_some(),
             ..Self::default()
@@ -134,6 +134,13 @@ impl Run {
     }
 }
 
+/// The measurement's command as a shell accepts it.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_./,=:".contains(c));
+    let quoted = |text: String| if is_plain(&text) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };
+    std::iter::once("bench".to_owned()).chain(arguments.map(quoted)).join(" ")
+}
+
 pub(super) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
@@ -141,6 +148,13 @@ pub(super) fn load_average() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        let typed = |arguments: &[&str]| command(arguments.iter().map(|text| (*text).to_owned()));
+        assert_eq!(typed(&["--only", "api,lag"]), "bench --only api,lag");
+        assert_eq!(typed(&["--data", "a file", "it's", ""]), r"bench --data 'a file' 'it'\''s' ''");
+    }
 
     #[test]
     fn the_engines_version_is_the_locked_one() {
