@@ -21,4 +21,4 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 $coverage" \
     cargo build --release --target "$host" --target-dir "$target_folder/fuzz"
 mkdir -p "$target_folder/fuzz/corpus"
-exec "$target_folder/fuzz/$host/release/steps" "$target_folder/fuzz/corpus" -max_total_time="$seconds" -max_len=8000
+exec "$target_folder/fuzz/$host/release/steps" "$target_folder/fuzz/corpus" -max_total_time="$seconds" -max_len=8000 -len_control=0

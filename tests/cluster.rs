@@ -10,9 +10,10 @@ use model::{
     Filter, Order, ProductId, RatingSet,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{PageIndex, PageIndexConfig, PageStartQuery};
+use page_index::{PageIndex, PageStartQuery};
 use process::{StoreError, now};
 use rand::{SeedableRng, rngs::StdRng};
+use redis_index::RedisIndexConfig;
 
 use crate::{
     fixture::{
@@ -55,7 +56,6 @@ async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
         assert_ne!(cluster.ask::<u64>(master, "DBSIZE").await, 0);
     }
     index.clear().await.unwrap();
-    assert_eq!(index.key_names().await.unwrap().len(), 0);
     for master in cluster.masters().await {
         assert_eq!(cluster.ask::<u64>(master, "DBSIZE").await, 0);
     }
@@ -146,7 +146,7 @@ async fn keep_asking(index: &PageIndex, table_id: &str, totals_min: &[u64], go_o
 async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
     let cluster = RedisCluster::start().await;
     // The time-out of a deployment: a master that hangs must be noticed.
-    let config = PageIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
+    let config = RedisIndexConfig { timeout: Duration::from_millis(500), ..cluster.config() };
     let stores = Stores::start_with(config).await;
     stores.create_all(0..2 * PRODUCTS, |number| product(number % PRODUCTS)).await;
     stores.deliver_all().await;
@@ -158,7 +158,7 @@ async fn check_fail_over(lose: impl AsyncFn(&RedisCluster, usize)) {
         cluster.ask::<u64>(master, "WAIT 1 10000").await;
     }
 
-    let victim = cluster.master_of(&stores.index.key_name(&data::all_of(&product(0)))).await;
+    let victim = cluster.master_of(&stores.index_config.key_name(&data::all_of(&product(0)))).await;
     let go_on = AtomicBool::new(true);
     let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
     let writes = async {
@@ -218,7 +218,8 @@ async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
 #[tokio::test]
 async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     let cluster = RedisCluster::start().await;
-    let index = cluster.index();
+    let config = cluster.config();
+    let index = redis_index::connect(&config).unwrap();
     make_ready(&index, now()).await;
     let edit = |number: u64| -> Vec<IndexEdit> {
         let id = data::comment_id(&format!("c{number:04}"));
@@ -227,7 +228,7 @@ async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     for number in 0..2 * PRODUCTS {
         index.apply(&edit(number)).await.unwrap();
     }
-    let key = index.key_name(&data::all_of(&product(0)));
+    let key = config.key_name(&data::all_of(&product(0)));
     let (slot, from) = (cluster.slot_of(&key).await, cluster.master_of(&key).await);
     let to = cluster.masters().await.into_iter().find(|master| *master != from).unwrap();
 
@@ -238,8 +239,8 @@ async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     let moves = async {
         cluster.ask::<()>(to, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from))).await;
         cluster.ask::<()>(from, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to))).await;
-        // A walk is unreliable now and must fail.
-        let error = index.key_names().await.unwrap_err();
+        // A scan is unreliable now and must fail.
+        let error = index.begin_index_scan().await.unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         assert!(!index.is_index_scan_valid(&scan).await.unwrap());
         let keys: Vec<String> = cluster.ask(from, &format!("CLUSTER GETKEYSINSLOT {slot} 1000")).await;
@@ -274,12 +275,12 @@ async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     assert!(answers > 0);
     assert_eq!(cluster.master_of(&key).await, to);
     for number in 0..PRODUCTS {
-        let key = index.key_name(&data::all_of(&product(number)));
+        let key = config.key_name(&data::all_of(&product(number)));
         let members: Vec<String> = cluster.ask(cluster.master_of(&key).await, &format!("ZRANGE {key} 0 -1")).await;
         let expected = (0..3).map(|round| format!("c{:04}", number + round * PRODUCTS)).collect_vec();
         assert_eq!(members.into_iter().sorted().collect_vec(), expected);
     }
-    wait_for("a walk", async || index.key_names().await.map_err(|error| error.to_string())).await;
+    wait_for("a scan", async || index.begin_index_scan().await.map_err(|error| error.to_string())).await;
     // The servers are the same, but the moved keys may not have been scanned.
     assert!(!index.is_index_scan_valid(&scan).await.unwrap());
 }
@@ -291,7 +292,7 @@ async fn a_process_that_starts_without_its_cluster_finds_it_later() {
         cluster.hang(node);
     }
     let index =
-        PageIndex::connect(&PageIndexConfig { timeout: Duration::from_millis(200), ..cluster.config() }).unwrap();
+        redis_index::connect(&RedisIndexConfig { timeout: Duration::from_millis(200), ..cluster.config() }).unwrap();
     let error = index.ping().await.unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     for node in 0..cluster.len() {

@@ -247,7 +247,7 @@ async fn while_redis_is_away_a_batch_fails_before_the_deadline_and_later_succeed
     deliver_whole(&indexer, &third).await;
     deliver_whole(&indexer, &stores.lambda_records().await).await;
     let contents = Contents::read(&stores.table).await;
-    assert_eq!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
+    assert_eq!(differences_of_page_index(&contents, &stores.index_config).await, Vec::<String>::new());
     indexer.finish().await;
     stores.finish().await;
 }
@@ -294,7 +294,7 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
     wait_for("a batch in the middle", async || {
         let contents = Contents::read(&stores.table).await;
         let missing = differences_of_duplicates(&contents).len();
-        let not_indexed = differences_of_page_index(&contents, &stores.index).await.len();
+        let not_indexed = differences_of_page_index(&contents, &stores.index_config).await.len();
         // 31 duplicates and at least four memberships per comment.
         let whole = usize::try_from(BATCH).unwrap();
         let in_the_middle = missing < whole * 31 && not_indexed < whole * 4;
@@ -310,7 +310,7 @@ async fn the_next_invocation_completes_what_a_killed_process_left() {
     }
     let contents = Contents::read(&stores.table).await;
     assert_ne!(differences_of_duplicates(&contents), Vec::<String>::new());
-    assert_ne!(differences_of_page_index(&contents, &stores.index).await, Vec::<String>::new());
+    assert_ne!(differences_of_page_index(&contents, &stores.index_config).await, Vec::<String>::new());
 
     for function in start_both(&stores, &[]).await {
         deliver_whole(&function, &records).await;

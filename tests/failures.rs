@@ -169,7 +169,7 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let records = create(&stores, 0..9).await;
     // Comments 1, 4 and 7 are in Korean (ko).
     let set = BaseSet { language: Some(data::language("ko")), ..data::all_of(&data::product(PRODUCT)) };
-    let key = stores.index.key_name(&set);
+    let key = stores.index_config.key_name(&set);
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
     assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard continues");

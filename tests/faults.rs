@@ -230,7 +230,7 @@ async fn poison(stores: &Stores) -> BTreeSet<String> {
 
 fn misplaced_key(stores: &Stores) -> String {
     let set = BaseSet { language: Some(data::language(LANGUAGE)), ..data::all_of(&data::product("c")) };
-    stores.index.key_name(&set)
+    stores.index_config.key_name(&set)
 }
 
 async fn remove_poison(stores: &Stores) {

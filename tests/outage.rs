@@ -3,7 +3,7 @@
 
 use local_stack::stack::StackSettings;
 use model::Order;
-use page_index::PageIndexConfig;
+use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 
 use crate::{
@@ -38,7 +38,7 @@ async fn start_with_comments(settings: StackSettings) -> Running {
 
 /// Gets an answer. It must come in time in any state of Redis.
 async fn timed(http: &Http, target: &str) -> Answer {
-    let within = without_index_within(PageIndexConfig::new("").timeout);
+    let within = without_index_within(RedisIndexConfig::new("").timeout);
     let answer = tokio::time::timeout(within, http.get(target)).await;
     answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
 }
@@ -156,7 +156,7 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
     let mut running = start_with_comments(settings()).await;
     running.import(&reviews::reviews(300)[..300]).await;
     let http = running.http.clone();
-    redis_server::ask::<()>(running.stack.redis_url(), "FLUSHALL").await;
+    redis_server::ask::<()>(&running.stack.index_config().url, "FLUSHALL").await;
     // Change comments continuously, until numbered pages are back.
     let mut created = Vec::new();
     wait_for("numbered pages after the loss", async || {
@@ -186,13 +186,14 @@ async fn the_index_of_another_table_is_not_used() {
     let mut restore = redis::pipe();
     restore.atomic();
     for number in 0..30 {
-        restore.zadd(running.stack.index().key_name(&whole), format!("other{number}"), number).ignore();
+        restore.zadd(running.stack.index_config().key_name(&whole), format!("other{number}"), number).ignore();
     }
-    let keys = running.stack.index().key_names().await.unwrap();
-    for marker in keys.iter().filter(|key| key.ends_with("}:marker")) {
+    let (url, prefix) = (&running.stack.index_config().url, &running.stack.index_config().prefix);
+    let markers: Vec<String> = redis_server::ask(url, &format!("KEYS {prefix}:*:marker")).await;
+    for marker in &markers {
         restore.hset(marker, "table", "another-table/256").ignore();
     }
-    let mut raw = redis_server::connection(running.stack.redis_url()).await;
+    let mut raw = redis_server::connection(&running.stack.index_config().url).await;
     restore.exec_async(&mut raw).await.unwrap();
 
     wait_for("the table's own index", async || {
@@ -222,11 +223,11 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
         ..settings()
     };
     let running = start_with_comments(kept()).await;
-    let index = running.stack.index().clone();
+    let config = running.stack.index_config().clone();
     running.finish().await;
 
     // The index was correct once. Since then it has lost a member and got one that never existed.
-    let whole = index.key_name(&data::all_of(&data::product(PRODUCT)));
+    let whole = config.key_name(&data::all_of(&data::product(PRODUCT)));
     redis.ask::<()>(&format!("ZPOPMAX {whole}")).await;
     redis.ask::<()>(&format!("ZADD {whole} 1 nobody")).await;
 
@@ -240,7 +241,7 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
 #[tokio::test]
 async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
     let running = Running::start().await;
-    let deployed = PageIndexConfig::new("redis://deployed");
+    let deployed = RedisIndexConfig::new("redis://deployed");
     assert_eq!(running.stack.index().timeout(), deployed.timeout);
     running.finish().await;
 }

@@ -4,12 +4,14 @@
 use std::{ops::Range, time::Duration};
 
 use model::{Cd, Filter, Order, ProductId, Timestamp, plan::IndexEdit};
-use page_index::{IndexAnswer, NotReady, PageIndex, PageIndexConfig, PageStart, PageStartQuery};
+use page_index::{IndexAnswer, NotReady, PageIndex, PageStart, PageStartQuery};
 use process::{StoreError, now};
+use redis_index::RedisIndexConfig;
 
 use crate::fixture::{
     data::{self, PRODUCT},
     gate::{self, Gate},
+    page_indexes::for_each_index,
     redis_server::{self, OwnRedis, TABLE_ID, make_ready},
     wait_for,
 };
@@ -31,41 +33,47 @@ async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Pa
 
 #[tokio::test]
 async fn a_new_index_is_not_used_until_it_is_rebuilt() {
-    let index = redis_server::own_index().await;
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    let rebuild = index.begin_rebuild().await.unwrap();
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    let watermark = now();
-    index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
-    let nothing = PageStart { total: 0, before: None, reached: watermark };
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
-    // The start of the next rebuild removes the markers, with everything else.
-    index.begin_rebuild().await.unwrap();
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    for_each_index(async |index| {
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+        let rebuild = index.begin_rebuild().await.unwrap();
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+        let watermark = now();
+        index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
+        let nothing = PageStart { total: 0, before: None, reached: watermark };
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing));
+        // The start of the next rebuild removes the markers, with everything else.
+        index.begin_rebuild().await.unwrap();
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn another_tables_index_is_not_used() {
-    let index = redis_server::own_index().await;
-    make_ready(&index, now()).await;
-    assert_eq!(ask(&index, "the-table-restored", now()).await, Err(NotReady::OtherTable));
-    let readiness = index.readiness("the-table-restored", now()).await.unwrap();
-    assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::OtherTable)), "{readiness:?}");
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        assert_eq!(ask(&index, "the-table-restored", now()).await, Err(NotReady::OtherTable));
+        let readiness = index.readiness("the-table-restored", now()).await.unwrap();
+        assert!(readiness.iter().all(|(_, answer)| *answer == Err(NotReady::OtherTable)), "{readiness:?}");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_index_whose_vouch_is_old_is_not_used() {
-    let index = redis_server::own_index().await;
-    let watermark = now();
-    make_ready(&index, watermark).await;
-    let max_age_ms = 3 * 3600 * 1000;
-    assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
-    // The vouch of a rebuild has the time of its watermark.
-    let later = watermark.plus_ms(max_age_ms + 1);
-    let stale = NotReady::Stale { vouched: Some(watermark) };
-    assert_eq!(ask(&index, TABLE_ID, later).await, Err(stale.clone()));
-    let readiness = index.readiness(TABLE_ID, later).await.unwrap();
-    assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&stale)), "{readiness:?}");
+    for_each_index(async |index| {
+        let watermark = now();
+        make_ready(&index, watermark).await;
+        let max_age_ms = 3 * 3600 * 1000;
+        assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
+        // The vouch of a rebuild has the time of its watermark.
+        let later = watermark.plus_ms(max_age_ms + 1);
+        let stale = NotReady::Stale { vouched: Some(watermark) };
+        assert_eq!(ask(&index, TABLE_ID, later).await, Err(stale.clone()));
+        let readiness = index.readiness(TABLE_ID, later).await.unwrap();
+        assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&stale)), "{readiness:?}");
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -154,7 +162,7 @@ async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10, one_product)).await.unwrap();
     // The other server took over with the data that it had by then. This server follows it, and then takes over again.
-    for key in index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:rebuild")) {
+    for key in redis.ask::<Vec<String>>("KEYS *:rebuild").await {
         let token: String = redis.ask(&format!("GET {key}")).await;
         other.ask::<()>(&format!("SET {key} {token}")).await;
     }
@@ -175,19 +183,21 @@ async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
 
 #[tokio::test]
 async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
-    let index = redis_server::own_index().await;
-    let first = index.begin_rebuild().await.unwrap();
-    let second = index.begin_rebuild().await.unwrap();
-    let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
-    assert!(error.is_unavailable(), "{error:?}");
-    assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
-    let watermark = now();
-    index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
-    assert!(ask(&index, TABLE_ID, now()).await.is_ok());
-    // A repeated call, as after a lost answer, still succeeds. For any other call the token is used up.
-    index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
-    assert!(index.finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1)).await.is_err());
-    assert!(index.finish_rebuild(&first, "another-table", watermark).await.is_err());
+    for_each_index(async |index| {
+        let first = index.begin_rebuild().await.unwrap();
+        let second = index.begin_rebuild().await.unwrap();
+        let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
+        assert!(error.is_unavailable(), "{error:?}");
+        assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
+        let watermark = now();
+        index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
+        assert!(ask(&index, TABLE_ID, now()).await.is_ok());
+        // A repeated call, as after a lost answer, still succeeds. For any other call the token is used up.
+        index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
+        assert!(index.finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1)).await.is_err());
+        assert!(index.finish_rebuild(&first, "another-table", watermark).await.is_err());
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -195,10 +205,10 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     // Enough products that emptying the index takes several steps. The other rebuild runs after each of these steps.
     const COMMENTS: u64 = 1_000;
     let redis = OwnRedis::start().await;
-    let config = PageIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
-    let index = PageIndex::connect(&config).unwrap();
+    let config = RedisIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
+    let index = redis_index::connect(&config).unwrap();
     let gate = Gate::start(&redis.server.url(), gate::SCANS).await;
-    let slow = PageIndex::connect(&PageIndexConfig { url: gate.url.clone(), ..config }).unwrap();
+    let slow = redis_index::connect(&RedisIndexConfig { url: gate.url.clone(), ..config }).unwrap();
     let edits = edits_of(0..COMMENTS, |number| data::product(&format!("product-{number}")));
     let mut held = 0;
     for steps in 0.. {

@@ -7,8 +7,9 @@ use model::{
     Cd, CommentId, Filter, Order, Placement, ProductId, RatingSet, Timestamp,
     plan::{index_edits, reconcile::Places},
 };
-use page_index::{PageIndex, PageIndexConfig, PageStartQuery, RedisMode, VouchTime};
+use page_index::{PageIndex, PageStartQuery, VouchTime};
 use process::{StoreError, now};
+use redis_index::{RedisIndexConfig, RedisMode};
 
 use crate::fixture::{
     certificates::Certificates,
@@ -116,7 +117,7 @@ async fn only_a_server_certified_by_the_configured_authority_is_trusted() {
     let (redis, tls_port) = start_with_tls(&certificates).await;
     let connect = |host: &str, ca: Option<PathBuf>| {
         let config = redis_server::config_at(&format!("rediss://{host}:{tls_port}/"));
-        PageIndex::connect(&PageIndexConfig { ca, ..config })
+        redis_index::connect(&RedisIndexConfig { ca, ..config })
     };
     let index = connect("127.0.0.1", Some(certificates.authority())).unwrap();
     rebuild(&index).await.unwrap();
@@ -132,8 +133,8 @@ async fn only_a_server_certified_by_the_configured_authority_is_trusted() {
     assert!(detail.contains("PAGEMARK_REDIS_CA") && detail.contains("/no/such.pem"), "{detail}");
     // The port does not speak TLS.
     let plain = redis.server.url().replace("redis://", "rediss://");
-    let config = PageIndexConfig { ca: Some(certificates.authority()), ..redis_server::config_at(&plain) };
-    PageIndex::connect(&config).unwrap().ping().await.unwrap_err();
+    let config = RedisIndexConfig { ca: Some(certificates.authority()), ..redis_server::config_at(&plain) };
+    redis_index::connect(&config).unwrap().ping().await.unwrap_err();
 }
 
 #[tokio::test]
@@ -142,7 +143,7 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
     redis.ask::<()>("ACL SETUSER known on >right +ping").await;
     let connect = |mode, user: &str| {
         let url = redis.server.url().replace("redis://", &format!("redis://{user}"));
-        PageIndex::connect(&PageIndexConfig { mode, ..redis_server::config_at(&url) }).unwrap()
+        redis_index::connect(&RedisIndexConfig { mode, ..redis_server::config_at(&url) }).unwrap()
     };
     connect(RedisMode::Single, "known:right@").ping().await.unwrap();
     let detail = refused(connect(RedisMode::Single, "known:wrong@").ping().await);
@@ -175,8 +176,8 @@ async fn the_documented_users_of_a_cluster_with_tls_have_exactly_what_they_need(
     let certificates = Certificates::new();
     let cluster = RedisCluster::start_with_tls(&certificates).await;
     let config =
-        PageIndexConfig { prefix: "pagemark".to_owned(), ca: Some(certificates.authority()), ..cluster.config() };
-    rebuild(&PageIndex::connect(&config).unwrap()).await.unwrap();
+        RedisIndexConfig { prefix: "pagemark".to_owned(), ca: Some(certificates.authority()), ..cluster.config() };
+    rebuild(&redis_index::connect(&config).unwrap()).await.unwrap();
     let masters = cluster.masters().await;
     // All nodes get the user with exactly these permissions, and the masters forget their scripts.
     let become_user = async |name: &str, permissions: &[&String]| {
@@ -188,7 +189,7 @@ async fn the_documented_users_of_a_cluster_with_tls_have_exactly_what_they_need(
             }
         }
         let url = config.url.replace("rediss://", &format!("rediss://{name}:secret@"));
-        PageIndex::connect(&PageIndexConfig { url, ..config.clone() }).unwrap()
+        redis_index::connect(&RedisIndexConfig { url, ..config.clone() }).unwrap()
     };
     let act = async |name: &str, index: &PageIndex| match name {
         "page-indexer" => index_comments(index).await,

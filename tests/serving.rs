@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use hyper::Method;
 use itertools::Itertools;
 use model::{Placement, Timestamp};
-use page_index::PageIndexConfig;
+use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 
 use crate::fixture::{
@@ -140,7 +140,7 @@ async fn a_page_index_that_hangs_costs_only_totals_and_page_numbers() {
     assert_eq!(api.metric("pagemark_page_index_available").await, 1.0);
 
     redis.signal("STOP");
-    let within = without_index_within(PageIndexConfig::new("").timeout);
+    let within = without_index_within(RedisIndexConfig::new("").timeout);
     let get = async |target: String| {
         let answer = tokio::time::timeout(within, api.http.get(&target)).await;
         answer.unwrap_or_else(|_| panic!("{target}: no answer in {within:?}"))
@@ -295,7 +295,7 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
 
 /// Changes the ranks of the product with a command that Pagemark never sends.
 async fn spoil_ranks(stores: &Stores, command: &str, arguments: &str) {
-    let key = stores.index.key_name(&data::all_of(&data::product(PRODUCT)));
+    let key = stores.index_config.key_name(&data::all_of(&data::product(PRODUCT)));
     redis_server::ask::<()>(&stores.redis_url, &format!("{command} {key} {arguments}")).await;
 }
 

@@ -2,8 +2,8 @@
 
 use clap::{CommandFactory, Parser, builder::Resettable};
 use functions::QuarantineArgs;
-use page_index::PageIndexArgs;
 use process::with_variables;
+use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
 #[derive(Debug, Parser)]
@@ -12,7 +12,7 @@ struct Settings {
     #[command(flatten)]
     table: TableArgs,
     #[command(flatten)]
-    page_index: PageIndexArgs,
+    page_index: RedisIndexArgs,
     #[command(flatten)]
     quarantine: QuarantineArgs,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Command, FromArgMatches, Parser, builder::Resettable};
 use model::ProductId;
-use page_index::PageIndexArgs;
+use redis_index::RedisIndexArgs;
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
@@ -27,7 +27,7 @@ pub struct Settings {
     pub comment_blob: CommentBlobArgs,
     /// Where the page index is.
     #[command(flatten)]
-    pub page_index: PageIndexArgs,
+    pub page_index: RedisIndexArgs,
     /// Address and port to serve at; port 0 takes a free one.
     #[arg(long, env = "PAGEMARK_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,

@@ -20,8 +20,8 @@ use model::{
     Comment,
     plan::{IndexEdit, index_edits},
 };
-use page_index::PageIndex;
 use page_indexer::PageIndexer;
+use redis_index::RedisIndexConfig;
 
 use crate::{
     options::Effort,
@@ -107,7 +107,7 @@ pub(crate) async fn rounds(effort: Effort) -> anyhow::Result<Rounds> {
 pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<Duration> {
     let mut took = Duration::ZERO;
     for comments in comments.chunks(EVENT_RECORDS) {
-        let members = base_set_members(&redis.index, comments);
+        let members = base_set_members(&redis.config, comments);
         took += timed(add_members(redis, &members)).await?.1;
     }
     Ok(took)
@@ -116,10 +116,10 @@ pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyh
 type Member = (String, i64, String);
 
 /// The members that comments have in the page index, under other keys of the same length.
-fn base_set_members(index: &PageIndex, comments: &[Comment]) -> Vec<Member> {
+fn base_set_members(config: &RedisIndexConfig, comments: &[Comment]) -> Vec<Member> {
     let members = |comment: &Comment| {
         let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
-        let key = |set| index.key_name(&set).replacen("pagemark", "barebare", 1);
+        let key = |set| config.key_name(&set).replacen("pagemark", "barebare", 1);
         comment.placement().base_sets().map(|set| (key(set), score, member.clone()))
     };
     comments.iter().flat_map(members).collect()

@@ -35,10 +35,9 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use local_stack::stack::{Stack, StackSettings};
-use model::{Cd, Comment, CommentId, FilterKey, Timestamp, item::comment_pk};
+use model::{BaseSet, Cd, Comment, CommentId, FilterKey, Timestamp, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
-use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use table::{GSI, Table};
 use tokio::task::JoinSet;
@@ -211,7 +210,7 @@ struct Posted {
     keys: Vec<String>,
     cd: String,
     id: CommentId,
-    base_sets: Vec<String>,
+    base_sets: [BaseSet; 4],
 }
 
 impl Posted {
@@ -239,19 +238,16 @@ struct Watcher {
     api_url: String,
     table: Table,
     index: page_index::PageIndex,
-    redis: MultiplexedConnection,
 }
 
 impl Watcher {
     async fn new(stack: &Stack) -> anyhow::Result<Self> {
-        let redis = redis::Client::open(stack.redis_url())?;
         Ok(Self {
             // Shorter than the time after which the API closes idle connections.
             http: Client::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(2)).build_http(),
             api_url: stack.api_url(),
             table: stack.table().clone(),
             index: stack.index().clone(),
-            redis: redis.get_multiplexed_async_connection().await?,
         })
     }
 
@@ -282,7 +278,7 @@ impl Watcher {
         let id = CommentId::parse(text("id")?)?;
         let cd = Cd { created_at: Timestamp::parse(text("created_at")?)?, id: id.clone() }.to_string();
         let keys = filter_keys(comment).iter().map(FilterKey::to_string).collect();
-        let base_sets = comment.placement().base_sets().iter().map(|set| self.index.key_name(set)).collect();
+        let base_sets = comment.placement().base_sets();
         Ok(Posted { at, post: at - began, keys, cd, id, base_sets })
     }
 
@@ -319,11 +315,8 @@ impl Watcher {
     }
 
     async fn has_ranks(&self, posted: &Posted) -> anyhow::Result<bool> {
-        let mut pipeline = redis::pipe();
-        for set in &posted.base_sets {
-            pipeline.zrank(set, posted.id.as_str());
-        }
-        let ranks: Vec<Option<u64>> = pipeline.query_async(&mut self.redis.clone()).await?;
-        Ok(ranks.iter().all(Option::is_some))
+        let asked: Vec<_> = posted.base_sets.iter().map(|set| (set, vec![posted.id.as_str()])).collect();
+        let scores = self.index.scores(&asked).await?;
+        Ok(scores.iter().flatten().all(Option::is_some))
     }
 }

@@ -161,7 +161,7 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
     }
     let product = ProductId::parse(PRODUCT)?;
     let key =
-        |rating| redis.index.key_name(&BaseSet { product: product.clone(), language: None, rating: Some(rating) });
+        |rating| redis.config.key_name(&BaseSet { product: product.clone(), language: None, rating: Some(rating) });
     let sets = Rating::ALL.map(key).into_iter().zip(members);
     zadd(sets).exec_async(&mut redis.connection).await?;
     redis.index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;

@@ -10,13 +10,14 @@ use model::{
     BlobFormat, Comment, CommentId, CommentText, FilterKey, Language, ProductId, Rating, Revision, Timestamp,
     item::{CommentItem, Image, attribute},
 };
-use page_index::{PageIndex, PageIndexConfig};
+use page_index::PageIndex;
 use rand::{
     RngExt, SeedableRng,
     distr::{Distribution, weighted::WeightedIndex},
     rngs::StdRng,
 };
 use redis::aio::MultiplexedConnection;
+use redis_index::RedisIndexConfig;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
 use table::{Table, definition};
@@ -203,6 +204,7 @@ pub(crate) async fn create_table_with(
 /// A separate Redis, a page index in it, and a separate connection for the measurement.
 pub(crate) struct Redis {
     pub(crate) index: PageIndex,
+    pub(crate) config: RedisIndexConfig,
     pub(crate) connection: MultiplexedConnection,
     server: Arc<RedisServer>,
     // Declared last, so that the server ends before the folder is removed.
@@ -215,11 +217,12 @@ impl Redis {
         let server = RedisServer::start(folder.path(), &[]).await?;
         // Long time-out, so that a busy machine does not end a measurement.
         let timeout = Duration::from_secs(30);
-        let index = PageIndex::connect(&PageIndexConfig { timeout, ..PageIndexConfig::new(server.url()) })?;
+        let config = RedisIndexConfig { timeout, ..RedisIndexConfig::new(server.url()) };
+        let index = redis_index::connect(&config)?;
         let connection_config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(timeout));
         let client = redis::Client::open(server.url())?;
         let connection = client.get_multiplexed_async_connection_with_config(&connection_config).await?;
-        Ok(Self { index, connection, server, _folder: folder })
+        Ok(Self { index, config, connection, server, _folder: folder })
     }
 
     /// Memory of the data: all used memory without the buffers of clients, which come and go.

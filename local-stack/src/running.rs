@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use page_index::PageIndexConfig;
 use process::StoreError;
+use redis_index::RedisIndexConfig;
 use serde::{Deserialize, Serialize};
 use table::Table;
 
@@ -49,7 +49,11 @@ impl RunningStack {
     }
 
     /// The settings with which the page index is reached at a URL.
-    pub(crate) fn index_config(&self, redis_url: &str) -> PageIndexConfig {
-        PageIndexConfig { max_age: INDEX_MAX_AGE, prefix: self.index_prefix.clone(), ..PageIndexConfig::new(redis_url) }
+    pub(crate) fn index_config(&self, redis_url: &str) -> RedisIndexConfig {
+        RedisIndexConfig {
+            max_age: INDEX_MAX_AGE,
+            prefix: self.index_prefix.clone(),
+            ..RedisIndexConfig::new(redis_url)
+        }
     }
 }

@@ -13,8 +13,9 @@ use functions::Quarantine;
 use futures_util::FutureExt;
 use infra::TemplateError;
 use model::{BlobFormat, ProductId};
-use page_index::{PageIndex, PageIndexConfig};
+use page_index::PageIndex;
 use page_indexer::PageIndexer;
+use redis_index::RedisIndexConfig;
 use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
 use tokio::{
@@ -107,7 +108,7 @@ pub struct Stack {
     index: PageIndex,
     api_address: SocketAddr,
     dynamodb_url: String,
-    redis_url: String,
+    index_config: RedisIndexConfig,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
     tasks: JoinSet<()>,
@@ -134,12 +135,12 @@ impl Stack {
         let stream_arn = stream_arn.with_context(|| format!("the table {} has no stream", settings.table))?;
         begin_watermark(&table).await?;
         let (redis, redis_url) = start_redis(&settings, &data_dir).await?;
-        let mut index_config = PageIndexConfig { max_age: INDEX_MAX_AGE, ..PageIndexConfig::new(&redis_url) };
+        let mut index_config = RedisIndexConfig { max_age: INDEX_MAX_AGE, ..RedisIndexConfig::new(&redis_url) };
         if redis.is_none() {
             // A server that the stack did not start may hold the page index of a different stack.
             index_config.prefix = format!("pagemark-{}", description.id);
         }
-        let index = PageIndex::connect(&index_config)?;
+        let index = redis_index::connect(&index_config)?;
         index.ping().await?;
 
         let quarantine = data_dir.path.join("quarantine");
@@ -178,7 +179,7 @@ impl Stack {
             index,
             api_address,
             dynamodb_url,
-            redis_url,
+            index_config,
             mappings,
             index_state,
             tasks,
@@ -205,9 +206,9 @@ impl Stack {
         self.redis.as_ref()
     }
 
-    /// The URL of the Redis server.
-    pub fn redis_url(&self) -> &str {
-        &self.redis_url
+    /// Where the page index is.
+    pub fn index_config(&self) -> &RedisIndexConfig {
+        &self.index_config
     }
 
     /// The embedded engine; `None` when the stack uses another one.
@@ -370,7 +371,7 @@ fn event_source_mappings(
 async fn start_api(
     settings: &StackSettings,
     table_config: &TableConfig,
-    index_config: &PageIndexConfig,
+    index_config: &RedisIndexConfig,
 ) -> anyhow::Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>)> {
     let api_settings = ApiSettings {
         write_tokens: vec![settings.write_token.hash()],
@@ -378,7 +379,7 @@ async fn start_api(
         site: settings.site.clone(),
         ..ApiSettings::default()
     };
-    let (table, index) = (Table::connect(table_config).await, PageIndex::connect(index_config)?);
+    let (table, index) = (Table::connect(table_config).await, redis_index::connect(index_config)?);
     let application = Application::with_stores(settings.listen, table, index, api_settings)?;
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use functions::{MetricsArgs, QuarantineArgs};
-use page_index::PageIndexArgs;
+use redis_index::RedisIndexArgs;
 
 /// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
 #[derive(Debug, Clone, Parser)]
@@ -10,7 +10,7 @@ use page_index::PageIndexArgs;
 pub struct Config {
     /// Where the page index is.
     #[command(flatten)]
-    pub page_index: PageIndexArgs,
+    pub page_index: RedisIndexArgs,
     /// Where records go that can never be processed.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,

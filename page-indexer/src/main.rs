@@ -2,7 +2,6 @@
 
 use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use page_index::PageIndex;
 use page_indexer::{Config, FUNCTION, PageIndexer};
 use process::{
     log::{log_filter, log_rules},
@@ -15,7 +14,7 @@ async fn main() -> Result<(), Error> {
     let log = tracing_subscriber::fmt().json().with_env_filter(log_filter("info")?).finish();
     log.with(log_rules()).init();
     let config: Config = parse_settings();
-    let index = PageIndex::connect(&config.page_index.config())?;
+    let index = redis_index::connect(&config.page_index.config())?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{CommentId, ProductId, Timestamp};
-use page_index::PageIndexArgs;
+use redis_index::RedisIndexArgs;
 use strum::IntoStaticStr;
 use table::TableArgs;
 
@@ -35,7 +35,7 @@ pub struct Config {
     pub table: TableArgs,
     /// Where the page index is.
     #[command(flatten)]
-    pub page_index: PageIndexArgs,
+    pub page_index: RedisIndexArgs,
     /// The command and its options.
     #[command(flatten)]
     pub run: RunArgs,
@@ -172,7 +172,7 @@ pub struct FunctionConfig {
     pub table: TableArgs,
     /// Where the page index is.
     #[command(flatten)]
-    pub page_index: PageIndexArgs,
+    pub page_index: RedisIndexArgs,
     /// Where the quarantine is.
     #[command(flatten)]
     pub quarantine: QuarantineArgs,

@@ -4,7 +4,6 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
-use page_index::PageIndex;
 use process::{
     log::{log_filter, log_rules},
     parse_settings,
@@ -33,7 +32,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     log.with(log_rules()).init();
     let config: FunctionConfig = parse_settings();
     let table = Table::connect(&config.table.config()).await;
-    let index = PageIndex::connect(&config.page_index.config())?;
+    let index = redis_index::connect(&config.page_index.config())?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
         let (table, index, quarantine, config) = (table.clone(), index.clone(), quarantine.clone(), config.clone());
@@ -63,6 +62,6 @@ async fn run() -> anyhow::Result<ExitCode> {
     log.with(log_rules()).init();
     let config: Config = parse_settings();
     let table = Table::connect(&config.table.config()).await;
-    let index = PageIndex::connect(&config.page_index.config())?;
+    let index = redis_index::connect(&config.page_index.config())?;
     run_command(&config.run, table, index).await
 }

@@ -53,7 +53,7 @@ const ANOTHER_RUN: &str = "another run or a rebuild has vouched meanwhile";
 
 /// Stores the vouch of a rebuild that is about to mark the partitions.
 pub(crate) async fn remember_rebuild(table: &Table, rebuild: &Rebuild) -> Result<(), StoreError> {
-    let (token, servers) = (rebuild.token().to_owned(), rebuild.servers().clone());
+    let (token, servers) = (rebuild.token.clone(), rebuild.servers.clone());
     table.put_state(VOUCH, INDEX, &LastVouch { token, before: None, servers, check: None }).await
 }
 

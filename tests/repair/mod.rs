@@ -40,7 +40,8 @@ use std::{ops::Range, time::Duration};
 
 use functions::{Quarantine, quarantine::Reason};
 use model::{Comment, ProductId, Timestamp};
-use page_index::{PageIndex, PageIndexConfig};
+use page_index::PageIndex;
+use redis_index::RedisIndexConfig;
 use repair_job::{AuditOptions, Job, JobSettings, Report, Stop};
 use serde_json::{Value, json};
 use table::Table;
@@ -148,21 +149,21 @@ async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
 
 /// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
 async fn assert_writes_lost(stores: &Stores) {
-    let differences = differences_of_page_index(&Contents::read(&stores.table).await, &stores.index).await;
+    let differences = differences_of_page_index(&Contents::read(&stores.table).await, &stores.index_config).await;
     assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
 }
 
 /// Ends the stores' Redis. Their new client soon gives up a call.
 async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
-    let impatient = PageIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
-    stores.index = PageIndex::connect(&impatient).unwrap();
+    let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.index_config.clone() };
+    stores.index = redis_index::connect(&impatient).unwrap();
 }
 
 /// Starts a Redis that was ended by [`end_redis`].
 async fn restart_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.server.restart().await.unwrap();
-    stores.index = PageIndex::connect(&stores.index_config).unwrap();
+    stores.index = redis_index::connect(&stores.index_config).unwrap();
 }
 
 /// Puts a batch of records into quarantine that a function has not processed.

@@ -38,7 +38,7 @@ use crate::fixture::{
 async fn dump(stores: &Stores) -> BTreeMap<String, Vec<u8>> {
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let mut values = BTreeMap::new();
-    for key in stores.index.key_names().await.unwrap().into_iter().filter(|key| !key.ends_with("}:marker")) {
+    for key in stores.key_names().await.into_iter().filter(|key| !key.ends_with("}:marker")) {
         // Compares members in order, because the bytes of a set depend on the order in which it was filled.
         let sorted = key.contains(":PRODUCT#") && !key.ends_with(":languages");
         let mut command = redis::cmd(if sorted { "ZRANGE" } else { "SORT" });

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{Filter, Order, ProductId};
-use page_index::{NotReady, PageIndex, PageIndexConfig, PageStartQuery};
+use page_index::{NotReady, PageStartQuery};
 use page_indexer::PageIndexer;
 use process::now;
 use rand::{SeedableRng, rngs::StdRng};
+use redis_index::RedisIndexConfig;
 use repair_job::{Job, JobSettings, Stop, exit};
 use table::NewComment;
 
@@ -230,8 +231,8 @@ async fn a_redis_restored_from_an_old_snapshot_is_ready_once_recent_has_caught_u
     redis.server.restart().await.unwrap();
 
     let max_age = Duration::from_millis(u64::try_from(now().epoch_ms() - saved_at.epoch_ms()).unwrap() / 2);
-    let config = PageIndexConfig { max_age, ..stores.index_config.clone() };
-    stores.index = PageIndex::connect(&config).unwrap();
+    let config = RedisIndexConfig { max_age, ..stores.index_config.clone() };
+    stores.index = redis_index::connect(&config).unwrap();
     wait_for_answer(&stores.index).await;
     assert!(!is_ready(&stores, now()).await, "an old snapshot is believed");
     assert_writes_lost(&stores).await;

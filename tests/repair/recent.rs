@@ -89,7 +89,7 @@ async fn a_dry_run_writes_nothing_at_all() {
     let mut raw = redis_server::connection(&stores.redis_url).await;
     let mut dump = async || {
         let mut values: Vec<(String, Vec<u8>)> = Vec::new();
-        for key in stores.index.key_names().await.unwrap() {
+        for key in stores.key_names().await {
             let value = redis::cmd("DUMP").arg(&key).query_async(&mut raw).await.unwrap();
             values.push((key, value));
         }
@@ -132,7 +132,7 @@ async fn without_a_ready_page_index_only_duplicates_are_repaired() {
     write_history(&stores, &mut StdRng::seed_from_u64(44), CHANGES).await;
     // A new index has no markers.
     expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).recent().await);
-    assert_eq!(stores.index.key_names().await.unwrap().len(), 0, "nothing is put into an index that nobody fills");
+    assert_eq!(stores.key_names().await.len(), 0, "nothing is put into an index that nobody fills");
     let first = watermark(&stores).await;
     end_redis(&redis, &mut stores).await;
     expect(exit::SKIPPED, job(&stores, true).recent().await);
@@ -328,7 +328,7 @@ async fn remains_of_a_deleted_comment_count_until_they_are_removed() {
     stores.table.delete_comment(&comment.id, None).await.unwrap();
     // A value of the wrong type in place of a set that the table no longer implies.
     let set = BaseSet { language: Some(comment.language.clone()), ..data::all_of(&comment.product) };
-    let key = stores.index.key_name(&set);
+    let key = stores.index_config.key_name(&set);
     redis_server::ask::<()>(&stores.redis_url, &format!("SET {key} text")).await;
     expect(exit::UNRESOLVED, job(&stores, true).recent().await);
     for _ in 0..2 {

@@ -49,7 +49,7 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
 
 /// Sets a field of all markers.
 async fn set_markers(stores: &Stores, field: &str, at: Timestamp) {
-    for key in stores.index.key_names().await.unwrap().iter().filter(|key| key.ends_with("}:marker")) {
+    for key in stores.key_names().await.iter().filter(|key| key.ends_with("}:marker")) {
         ask::<()>(&stores.redis_url, &format!("HSET {key} {field} {}", at.epoch_ms())).await;
     }
 }

@@ -31,11 +31,12 @@ use model::{BaseSet, CommentId, Order, ProductId, Rating};
 use page_index::{PageIndex, PageStartQuery};
 use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use redis_index::RedisIndexConfig;
 
 use super::shapes::similar_ids;
 use crate::fixture::{
     data,
-    redis_server::{OwnRedis, TABLE_ID, make_ready},
+    redis_server::{self, OwnRedis, TABLE_ID, make_ready},
 };
 
 /// Number of comments: the product is a large one.
@@ -51,14 +52,16 @@ const NEWEST_MS: i64 = 1_700_000_000_000;
 struct Scale {
     redis: OwnRedis,
     index: PageIndex,
+    config: RedisIndexConfig,
     raw: redis::aio::MultiplexedConnection,
 }
 
 impl Scale {
     async fn start() -> Self {
         let redis = OwnRedis::start().await;
-        let (index, raw) = (redis.index(), redis.connection().await);
-        let scale = Self { redis, index, raw };
+        let config = redis_server::config_at(&redis.server.url());
+        let (index, raw) = (redis_index::connect(&config).unwrap(), redis.connection().await);
+        let scale = Self { redis, index, config, raw };
         make_ready(&scale.index, now()).await;
         scale
     }
@@ -73,7 +76,7 @@ impl Scale {
                 .map(|(_, ms, id)| (*ms, id.as_str()))
                 .collect();
             for chunk in members.chunks(10_000) {
-                redis::cmd("ZADD").arg(self.index.key_name(&set)).arg(chunk).exec_async(&mut self.raw).await.unwrap();
+                redis::cmd("ZADD").arg(self.config.key_name(&set)).arg(chunk).exec_async(&mut self.raw).await.unwrap();
             }
         }
     }

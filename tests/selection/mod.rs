@@ -25,7 +25,8 @@ use self::shapes::{Product, SHAPES};
 use crate::{
     fixture::{
         data,
-        redis_server::{self, OwnRedis, TABLE_ID, make_ready},
+        page_indexes::for_each_index,
+        redis_server::{OwnRedis, TABLE_ID, make_ready},
     },
     ordering::Listed,
 };
@@ -114,31 +115,35 @@ pub(crate) fn products(n: i64, random: &mut StdRng) -> Vec<Product> {
 
 #[tokio::test]
 async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
-    let mut random = StdRng::seed_from_u64(1);
-    let index = redis_server::own_index().await;
-    for n in [60, 500] {
-        let products = products(n, &mut random);
-        fill(&index, &products, &mut random).await;
-        for product in &products {
-            check_product(&index, product, &mut random).await;
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(1);
+        for n in [60, 500] {
+            let products = products(n, &mut random);
+            fill(&index, &products, &mut random).await;
+            for product in &products {
+                check_product(&index, product, &mut random).await;
+            }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn ranks_of_large_products_are_those_of_a_brute_force_sort() {
-    let mut random = StdRng::seed_from_u64(2);
-    let index = redis_server::own_index().await;
-    let products = products(6_000, &mut random);
-    fill(&index, &products, &mut random).await;
-    for product in &products {
-        for filter in filters().sample(&mut random, 12) {
-            let total = product.listing(filter, Order::Newest).len() as u64;
-            let mut skips = vec![0, 1, total.saturating_sub(1), total, total + 1];
-            skips.extend((0..40).map(|_| random.random_range(0..=total)));
-            check_starts(&index, product, filter, None, &skips).await;
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(2);
+        let products = products(6_000, &mut random);
+        fill(&index, &products, &mut random).await;
+        for product in &products {
+            for filter in filters().sample(&mut random, 12) {
+                let total = product.listing(filter, Order::Newest).len() as u64;
+                let mut skips = vec![0, 1, total.saturating_sub(1), total, total + 1];
+                skips.extend((0..40).map(|_| random.random_range(0..=total)));
+                check_starts(&index, product, filter, None, &skips).await;
+            }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -198,15 +203,17 @@ pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter
 
 #[tokio::test]
 async fn every_position_is_that_of_a_brute_force_sort() {
-    let mut random = StdRng::seed_from_u64(4);
-    let index = redis_server::own_index().await;
-    let products = products(300, &mut random);
-    fill(&index, &products, &mut random).await;
-    for product in &products {
-        for filter in filters().sample(&mut random, 5) {
-            check_positions(&index, product, filter).await;
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(4);
+        let products = products(300, &mut random);
+        fill(&index, &products, &mut random).await;
+        for product in &products {
+            for filter in filters().sample(&mut random, 5) {
+                check_positions(&index, product, filter).await;
+            }
         }
-    }
+    })
+    .await;
 }
 
 pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &Filter) {
@@ -235,55 +242,63 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
 
 #[tokio::test]
 async fn stats_are_exact_and_forget_a_language_without_comments() {
-    let mut random = StdRng::seed_from_u64(5);
-    let index = redis_server::own_index().await;
-    // Filling added comments of a third language and removed them again.
-    let products = products(200, &mut random);
-    fill(&index, &products, &mut random).await;
-    for product in &products {
-        for language in [None, Some("en"), Some("pt-BR"), Some("fr")] {
-            for ratings in [None, Some("2"), Some("1.3.5")] {
-                check_stats(&index, product, &data::filter(language, ratings)).await;
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(5);
+        // Filling added comments of a third language and removed them again.
+        let products = products(200, &mut random);
+        fill(&index, &products, &mut random).await;
+        for product in &products {
+            for language in [None, Some("en"), Some("pt-BR"), Some("fr")] {
+                for ratings in [None, Some("2"), Some("1.3.5")] {
+                    check_stats(&index, product, &data::filter(language, ratings)).await;
+                }
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn stats_of_a_product_in_very_many_languages_count_only_some() {
-    let index = redis_server::own_index().await;
-    make_ready(&index, now()).await;
-    let id = data::product("every/tag");
-    let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
-        let cd = Cd { created_at: now(), id: data::comment_id(&format!("c{number}")) };
-        let placement = data::placement(&id, &format!("x-{number:04}"), 1 + number as u64 % 5);
-        Listed { cd, placement }
-    });
-    let product = Product { shape: "one a language", id: id.clone(), comments: comments.collect() };
-    let edit = |comment: &Listed| data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at);
-    index.apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>()).await.unwrap();
-    for ratings in [None, Some("2"), Some("1.3.5")] {
-        for language in [None, Some("x-0001"), Some("x-0599")] {
-            check_stats(&index, &product, &data::filter(language, ratings)).await;
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        let id = data::product("every/tag");
+        let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
+            let cd = Cd { created_at: now(), id: data::comment_id(&format!("c{number}")) };
+            let placement = data::placement(&id, &format!("x-{number:04}"), 1 + number as u64 % 5);
+            Listed { cd, placement }
+        });
+        let product = Product { shape: "one a language", id: id.clone(), comments: comments.collect() };
+        let edit = |comment: &Listed| data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at);
+        index.apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>()).await.unwrap();
+        for ratings in [None, Some("2"), Some("1.3.5")] {
+            for language in [None, Some("x-0001"), Some("x-0599")] {
+                check_stats(&index, &product, &data::filter(language, ratings)).await;
+            }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_edit_applied_again_changes_nothing() {
-    let mut random = StdRng::seed_from_u64(6);
-    let index = redis_server::own_index().await;
-    let product = shapes::product(SHAPES[1], 100, &mut random);
-    fill(&index, std::slice::from_ref(&product), &mut random).await;
-    let placements: Vec<Placement> = product.comments.iter().map(|comment| comment.placement.clone()).collect();
-    let edits: Vec<IndexEdit> = product
-        .comments
-        .iter()
-        .flat_map(|comment| index_edits(&comment.cd.id, Some((&comment.placement, comment.cd.created_at)), &placements))
-        .collect();
-    for _ in 0..2 {
-        index.apply(&edits).await.unwrap();
-        check_product(&index, &product, &mut random).await;
-        check_stats(&index, &product, &Filter::ANY).await;
-    }
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(6);
+        let product = shapes::product(SHAPES[1], 100, &mut random);
+        fill(&index, std::slice::from_ref(&product), &mut random).await;
+        let placements: Vec<Placement> = product.comments.iter().map(|comment| comment.placement.clone()).collect();
+        let edits: Vec<IndexEdit> = product
+            .comments
+            .iter()
+            .flat_map(|comment| {
+                index_edits(&comment.cd.id, Some((&comment.placement, comment.cd.created_at)), &placements)
+            })
+            .collect();
+        for _ in 0..2 {
+            index.apply(&edits).await.unwrap();
+            check_product(&index, &product, &mut random).await;
+            check_stats(&index, &product, &Filter::ANY).await;
+        }
+    })
+    .await;
 }

@@ -5,7 +5,7 @@ use actix_web::{
     http::{Method, StatusCode, header},
     test::{TestRequest, init_service, try_call_service},
 };
-use page_index::{PageIndex, PageIndexConfig};
+use redis_index::RedisIndexConfig;
 use serde_json::Value;
 use table::{Table, TableConfig};
 
@@ -30,7 +30,7 @@ impl Answer {
 /// A service whose stores are out of reach: no program listens at port 1.
 pub(crate) async fn service_with(settings: ApiSettings) -> Service {
     let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
-    let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+    let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
     Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into())
 }
 

@@ -109,13 +109,13 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use model::ProductId;
-    use page_index::{PageIndex, PageIndexConfig};
+    use redis_index::RedisIndexConfig;
 
     use super::*;
 
     #[test]
     fn changes_are_logged_and_requests_are_not() {
-        let index = PageIndex::connect(&PageIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+        let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
         let [up, down] = ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
         assert_ne!(up, down);
         let watch = IndexWatch::new(index.partitions().count());

@@ -36,7 +36,7 @@ impl StoreClients {
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
             // Readers should rather get pages without totals than wait for a server that does not answer.
-            index: PerThread::new(index.with_circuit_breakers(), PageIndex::with_own_connections),
+            index: PerThread::new(index.with_circuit_breakers(), |index| index.with_own_connections()),
             metrics,
         }
     }

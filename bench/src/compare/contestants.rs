@@ -6,7 +6,7 @@ use anyhow::Context;
 use four_index::{Cursor, FourIndexTable};
 use itertools::Itertools;
 use model::{Comment, Filter, Language, PageSize, ProductId, Rating, RatingSet, Revision};
-use page_index::{PageIndex, PageIndexConfig};
+use redis_index::RedisIndexConfig;
 use table::NewComment;
 
 use crate::{
@@ -135,10 +135,10 @@ impl Contestants {
 
     /// A reader that reaches engine and Redis at other addresses.
     pub(super) async fn reader_at(&self, table_url: &str, redis_url: &str) -> anyhow::Result<Reader> {
-        let config = PageIndexConfig { timeout: TIMEOUT, ..PageIndexConfig::new(redis_url) };
+        let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(redis_url) };
         let table = connect(self.stores.table.name(), table_url).await;
         let four = four_index_table(&table, FOUR_INDEX).without_costs();
-        Ok(Reader { four, pages: self.stores.reader_through(table, PageIndex::connect(&config)?) })
+        Ok(Reader { four, pages: self.stores.reader_through(table, redis_index::connect(&config)?) })
     }
 }
 

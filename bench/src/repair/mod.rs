@@ -189,7 +189,7 @@ async fn measure_recent(report: &mut Report, world: &mut World) -> anyhow::Resul
         let delete = delete.key(attribute::PK, AttributeValue::S(comment_pk(&comment.id)));
         delete.key(attribute::SK, AttributeValue::S(key.to_string())).send().await?;
         let [_, set, ..] = comment.placement().base_sets();
-        let key = world.redis.index.key_name(&set);
+        let key = world.redis.config.key_name(&set);
         redis::cmd("ZREM").arg(&[key.as_str(), comment.id.as_str()]).exec_async(&mut world.redis.connection).await?;
     }
     let (repaired, repaired_s) = recent_of(world).await?;

@@ -100,7 +100,7 @@ impl Drawing {
         let product = ProductId::parse(PRODUCT)?;
         let languages = LANGUAGES.iter().map(|(tag, _)| Language::parse(tag)).collect::<Result<Vec<_>, _>>()?;
         let key = |language: Option<&Language>, rating| {
-            redis.index.key_name(&BaseSet { product: product.clone(), language: language.cloned(), rating })
+            redis.config.key_name(&BaseSet { product: product.clone(), language: language.cloned(), rating })
         };
         let of_ratings = |language: Option<&Language>| {
             Rating::ALL.into_iter().map(Some).chain([None]).map(|rating| key(language, rating)).collect()

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
-use page_index::PageIndex;
 use repair_job::{Command, RunArgs, run_command};
 use table::Table;
 
@@ -58,7 +57,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
     let redis_url = stack.redis_url.clone().or(args.redis_url);
     let redis_url = redis_url.context("the stack was given its Redis server by --redis-url; give the same here")?;
-    let index = PageIndex::connect(&stack.index_config(&redis_url))?;
+    let index = redis_index::connect(&stack.index_config(&redis_url))?;
     let place = QuarantinePlace::Folder(stack.quarantine.into());
     match &mut args.run.command {
         Command::Quarantine(quarantine) => quarantine.quarantine = place,

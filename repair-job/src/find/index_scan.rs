@@ -233,7 +233,7 @@ impl<'run> IndexScan<'run> {
         let empty = self.empty_names(batch).await?;
         let others = batch.others.keys().map(|set| &set.product);
         let products: BTreeSet<&ProductId> = batch.whole.keys().chain(others).collect();
-        let names = self.run.job.index.names(products).await?;
+        let names = self.run.job.index.names(&products).await?;
         let suspects = try_join(self.suspects_of_whole(batch, &names), self.suspects_of_others(batch, &names));
         let (mut suspects, of_others) = suspects.await?;
         suspects.join(of_others);
@@ -312,7 +312,7 @@ impl<'run> IndexScan<'run> {
             // The last member and its name are removed in one step. So a name whose members were repaired away since
             // the names were read is gone.
             let products: BTreeSet<&ProductId> = empty.iter().map(|(product, _)| product).collect();
-            let names = index.names(products).await?;
+            let names = index.names(&products).await?;
             empty.retain(|(product, language)| {
                 names.get(product).is_some_and(|names| match language {
                     None => names.is_named,

@@ -1,17 +1,17 @@
 //! How many comments a product has, by rating and by language.
 
 use model::{BaseSet, Filter, Language, Malformed, ProductId, Rating, Timestamp};
+use page_index::{IndexAnswer, Stats};
 use process::{Store, StoreError};
 
-use super::{PageIndex, connection::Routed, pages::timestamp_of};
-use crate::{IndexAnswer, Stats, readiness::Marker};
+use crate::{RedisIndex, connection::Routed, markers::marker_of_fields, reads::timestamp_of};
 
-/// Maximum number of tries of [`PageIndex::stats`]. It tries again when a language is added or removed meanwhile.
+/// Maximum number of tries of [`RedisIndex::count`]. It tries again when a language is added or removed meanwhile.
 const STATS_TRIES_MAX: usize = 4;
 
-impl PageIndex {
+impl RedisIndex {
     /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
-    pub async fn stats(
+    pub(crate) async fn count(
         &self,
         product: &ProductId,
         filter: &Filter,
@@ -38,7 +38,7 @@ impl PageIndex {
                 (Option<String>, Option<i64>, Option<i64>, Vec<String>, Vec<u64>, Vec<u64>, Option<f64>, Vec<u64>);
             let (table, watermark, vouched, found, by_rating, in_any_language, last, by_language): Answer =
                 self.ask(call).await?;
-            if let Err(not_ready) = self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+            if let Err(not_ready) = self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
                 return Ok(Err(not_ready));
             }
             let mut found: Vec<Language> = found

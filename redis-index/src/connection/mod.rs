@@ -18,7 +18,7 @@ use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, TlsCertificates, Value};
 
 use super::error::{store_error, urgency};
-use super::{PageIndexConfig, RedisMode};
+use super::{RedisIndexConfig, RedisMode};
 use circuit_breaker::CircuitBreakers;
 use cluster::Cluster;
 pub(super) use node::Node;
@@ -95,7 +95,7 @@ struct Outcome<'scripts> {
 impl Connection {
     /// # Errors
     /// [`StoreError::Refused`] when the settings are invalid.
-    pub(super) fn open(config: &PageIndexConfig) -> Result<Self, StoreError> {
+    pub(super) fn open(config: &RedisIndexConfig) -> Result<Self, StoreError> {
         let certificates = config.ca.as_deref().map(read_ca).transpose()?;
         let urls: Vec<&str> = config.url.split(',').map(str::trim).filter(|url| !url.is_empty()).collect();
         let clients = urls.iter().map(|url| match &certificates {

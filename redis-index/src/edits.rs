@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use model::{BaseSet, ProductId, plan::IndexEdit};
+use async_trait::async_trait;
+use model::{BaseSet, Language, ProductId, plan::IndexEdit};
+use page_index::{Edits, IndexPartition};
 use process::StoreError;
 use redis::Cmd;
 
-use super::{
-    IndexPartition, PageIndex,
+use crate::{
+    RedisIndex,
     connection::{Routed, is_moving},
     keys::Keys,
 };
@@ -24,16 +26,9 @@ const COMMANDS_OF_AN_EDIT: usize = 5;
 /// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits and 26 characters.
 const SCORE_AND_MEMBER_BYTES: usize = 48;
 
-impl PageIndex {
-    /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
-    /// again changes nothing.
-    ///
-    /// Most edits only add comments. Edits of one partition are joined into transactions of plain commands, which cost
-    /// the server little more than half as much as script calls. One command adds all members of a set.
-    ///
-    /// # Errors
-    /// The store's. Some of the edits may have been applied.
-    pub async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
+#[async_trait]
+impl Edits for RedisIndex {
+    async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
         for together in edits.chunks(TOGETHER_MAX) {
             match self.ask_all::<redis::Value>(self.joined(together)).await {
                 Err(error) if is_moving(&error) => {
@@ -45,6 +40,17 @@ impl PageIndex {
         Ok(())
     }
 
+    async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
+        let whole = BaseSet { product: product.clone(), language: language.cloned(), rating: None };
+        let partition = self.keys.partition_of(product);
+        let keys = [self.keys.products(partition), self.keys.languages(product), self.keys.base_set(&whole)];
+        // Comment ids are never empty, so this removes no member.
+        let call = Routed::call(&self.scripts.edit, &keys).arg("").arg(0).arg(0).arg(product.escaped()).arg("");
+        self.ask(call.arg(language.map_or(model::ANY, Language::as_str))).await
+    }
+}
+
+impl RedisIndex {
     /// The fewest commands for these edits: transactions for edits that only add, script calls for edits that also
     /// remove.
     fn joined(&self, edits: &[IndexEdit]) -> Vec<Routed<'_>> {
@@ -94,16 +100,6 @@ impl PageIndex {
             .arg(edit.product.escaped())
             .arg(language.map_or("", |language| language.as_str()))
             .arg(emptied)
-    }
-
-    /// The partition of a product.
-    pub fn partition_of(&self, product: &ProductId) -> IndexPartition {
-        self.keys.partition_of(product)
-    }
-
-    /// The key of a base set.
-    pub fn key_name(&self, set: &BaseSet) -> String {
-        self.keys.base_set(set)
     }
 }
 

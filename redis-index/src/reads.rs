@@ -1,14 +1,13 @@
-//! Where pages start, how far the ranks of a filter reach, and where a comment stands.
+//! What readers ask: where pages start, how far the ranks of a filter reach, and where a comment stands.
 
+use async_trait::async_trait;
 use model::{Cd, CommentId, Filter, Malformed, Order, ProductId, Timestamp};
+use page_index::{
+    Ends, Extent, IndexAnswer, IndexPartition, PageStart, PageStartQuery, Position, ProductTotal, Reads, Stats,
+};
 use process::StoreError;
 
-use super::{PageIndex, connection::Routed};
-use crate::{
-    IndexAnswer,
-    query::{Ends, Extent, PageStart, PageStartQuery, Position},
-    readiness::Marker,
-};
+use crate::{RedisIndex, connection::Routed, markers::marker_of_fields};
 
 /// The comment at the start of a page that a call returns.
 #[derive(Debug, Clone, Copy)]
@@ -20,9 +19,9 @@ enum Reach {
 /// The script's answer: the marker, the total, a member with its score, and the newest score.
 type StartAnswer = (Option<String>, Option<i64>, Option<i64>, u64, Option<String>, Option<f64>, Option<f64>);
 
-impl PageIndex {
-    /// Where a page starts, and the total. One round trip reads both together with the marker.
-    pub async fn page_start(
+#[async_trait]
+impl Reads for RedisIndex {
+    async fn page_start(
         &self,
         query: &PageStartQuery<'_>,
         table_id: &str,
@@ -32,9 +31,7 @@ impl PageIndex {
         self.read_start(answer, query, table_id, now)
     }
 
-    /// The first `count` comments of a page, or as many as exist, in one round trip. Each is looked up independently,
-    /// so a concurrent change may shift them by a place.
-    pub async fn comments_of_page(
+    async fn comments_of_page(
         &self,
         query: &PageStartQuery<'_>,
         count: u64,
@@ -47,6 +44,67 @@ impl PageIndex {
         Ok(starts.map(|starts| starts.into_iter().filter_map(|start| start.before).collect()))
     }
 
+    async fn extent(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Extent>, StoreError> {
+        let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
+        let starts = self.starts([Order::Newest, Order::Oldest].map(first_in), query, table_id, now).await?;
+        Ok(starts.map(|starts| {
+            let total = starts.iter().map(|start| start.total).max().unwrap_or(0);
+            let ends: Vec<Cd> = starts.into_iter().filter_map(|start| start.before).collect();
+            let ends = ends.try_into().ok().map(|[newest, oldest]: [Cd; 2]| Ends { newest, oldest });
+            Extent { total, ends }
+        }))
+    }
+
+    async fn position(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        cd: &Cd,
+        order: Order,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Position>, StoreError> {
+        let mut keys = vec![self.marker_of(product)];
+        keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
+        let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
+        type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
+        let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
+        Ok(self.judge(marker_of_fields((table, watermark, vouched)), table_id, now).map(|_| {
+            let total = (indexed + 1).saturating_sub(present);
+            let rank = match order {
+                Order::Newest => preceding,
+                Order::Oldest => total.saturating_sub(1 + preceding),
+            };
+            Position { total, rank }
+        }))
+    }
+
+    async fn stats(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Stats>, StoreError> {
+        self.count(product, filter, table_id, now).await
+    }
+
+    async fn product_totals(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
+        self.totals_of_partition(partition, table_id, now).await
+    }
+}
+
+impl RedisIndex {
     /// Sends calls about one filter.
     async fn starts<'scripts>(
         &self,
@@ -81,7 +139,7 @@ impl PageIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<IndexAnswer<PageStart>, StoreError> {
-        let watermark = match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+        let watermark = match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
             Ok(watermark) => watermark,
             Err(not_ready) => return Ok(Err(not_ready)),
         };
@@ -93,49 +151,6 @@ impl PageIndex {
             _ => None,
         };
         Ok(Ok(PageStart { total, before, reached }))
-    }
-
-    /// How far the ranks of a query's filter reach, in one round trip. The query's `skip` and order do not matter. Each
-    /// end is looked up independently. The total is the larger of the two that come with the ends.
-    pub async fn extent(
-        &self,
-        query: &PageStartQuery<'_>,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Extent>, StoreError> {
-        let first_in = |order| self.start_call(&PageStartQuery { skip: 0, order, ..query.clone() }, Reach::First);
-        let starts = self.starts([Order::Newest, Order::Oldest].map(first_in), query, table_id, now).await?;
-        Ok(starts.map(|starts| {
-            let total = starts.iter().map(|start| start.total).max().unwrap_or(0);
-            let ends: Vec<Cd> = starts.into_iter().filter_map(|start| start.before).collect();
-            let ends = ends.try_into().ok().map(|[newest, oldest]: [Cd; 2]| Ends { newest, oldest });
-            Extent { total, ends }
-        }))
-    }
-
-    /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
-    pub async fn position(
-        &self,
-        product: &ProductId,
-        filter: &Filter,
-        cd: &Cd,
-        order: Order,
-        table_id: &str,
-        now: Timestamp,
-    ) -> Result<IndexAnswer<Position>, StoreError> {
-        let mut keys = vec![self.marker_of(product)];
-        keys.extend(filter.base_sets(product).iter().map(|set| self.keys.base_set(set)));
-        let call = Routed::call(&self.scripts.position, &keys).arg(cd.id.as_str()).arg(cd.created_at.epoch_ms());
-        type Answer = (Option<String>, Option<i64>, Option<i64>, u64, u64, u64);
-        let (table, watermark, vouched, indexed, preceding, present): Answer = self.ask(call).await?;
-        Ok(self.judge(Marker::of(table, watermark, vouched), table_id, now).map(|_| {
-            let total = (indexed + 1).saturating_sub(present);
-            let rank = match order {
-                Order::Newest => preceding,
-                Order::Oldest => total.saturating_sub(1 + preceding),
-            };
-            Position { total, rank }
-        }))
     }
 }
 

@@ -1,13 +1,10 @@
 //! Walks over all keys of the page index.
 
-use std::collections::BTreeSet;
-
 use process::{Store, StoreError};
 
-use super::{
-    PageIndex,
-    connection::{Layout, Node, Routed},
-    keys::Keys,
+use crate::{
+    RedisIndex,
+    connection::{Layout, Node},
 };
 
 /// How many keys one step reads.
@@ -25,27 +22,7 @@ pub(super) struct Walk {
     begun: u32,
 }
 
-impl PageIndex {
-    /// Removes everything, including the markers. Only the rebuild tokens stay.
-    pub async fn clear(&self) -> Result<(), StoreError> {
-        let mut walk = self.walk().await?;
-        while let Some(mut keys) = self.next_keys(&mut walk).await? {
-            keys.retain(|key| !Keys::is_rebuild_token(key));
-            // UNLINK frees the memory in the background; DEL of a large set would block the server.
-            self.ask_all::<()>(keys.iter().map(|key| Routed::new("UNLINK", key))).await?;
-        }
-        Ok(())
-    }
-
-    /// Every key of the index, in ascending order. For callers that compare the index with the table.
-    pub async fn key_names(&self) -> Result<BTreeSet<String>, StoreError> {
-        let (mut walk, mut names) = (self.walk().await?, BTreeSet::new());
-        while let Some(keys) = self.next_keys(&mut walk).await? {
-            names.extend(keys);
-        }
-        Ok(names)
-    }
-
+impl RedisIndex {
     /// Begins a walk over all keys.
     pub(super) async fn walk(&self) -> Result<Walk, StoreError> {
         Ok(Walk { layout: self.layout().await?, master: 0, cursor: 0, begun: 1 })

@@ -14,41 +14,30 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use model::Timestamp;
+use page_index::{IndexPartition, Markers, Rebuild, Rebuilds};
 use process::{Store, StoreError};
 
-use super::{IndexPartition, PageIndex, ServerIdentity, connection::Routed, keys::Keys};
+use crate::{RedisIndex, connection::Routed, keys::Keys};
 
 /// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
 const REDIS_VERSION_MIN: u32 = 7;
 
-/// Identifies one rebuild.
-#[derive(Debug)]
-pub struct Rebuild {
-    token: String,
-    /// The servers that answered when it began.
-    servers: ServerIdentity,
-}
-
-impl Rebuild {
-    /// The rebuild's token, which its vouch also uses.
-    pub fn token(&self) -> &str {
-        &self.token
+#[async_trait]
+impl Rebuilds for RedisIndex {
+    async fn clear(&self) -> Result<(), StoreError> {
+        let mut walk = self.walk().await?;
+        while let Some(mut keys) = self.next_keys(&mut walk).await? {
+            keys.retain(|key| !Keys::is_rebuild_token(key));
+            // UNLINK frees the memory in the background; DEL of a large set would block the server.
+            self.ask_all::<()>(keys.iter().map(|key| Routed::new("UNLINK", key))).await?;
+        }
+        Ok(())
     }
 
-    /// The servers that it fills.
-    pub fn servers(&self) -> &ServerIdentity {
-        &self.servers
-    }
-}
-
-impl PageIndex {
-    /// Empties the index, markers first, so that readers no longer believe it.
-    ///
-    /// # Errors
-    /// [`StoreError::Refused`] when the server may evict keys, or is too old. Also the store's errors.
-    pub async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
+    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
         let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await? };
         // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
         let tokens = self.keys.partitions().map(|partition| self.keys.rebuild_token(partition));
@@ -60,6 +49,23 @@ impl PageIndex {
         Ok(rebuild)
     }
 
+    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
+        let nonce = process::new_ulid();
+        let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
+        if self.server_identity().await? != rebuild.servers {
+            let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
+                          (or a first replica came, or the last one left)";
+            return Err(StoreError::unavailable(Store::PageIndex, detail));
+        }
+        if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
+            return Ok(());
+        }
+        let detail = "it lost its data during the rebuild, or another rebuild has begun";
+        Err(StoreError::unavailable(Store::PageIndex, detail))
+    }
+}
+
+impl RedisIndex {
     /// Empties the index. The entries of a rebuild that began meanwhile stay. That rebuild may finish, and readers may
     /// believe it, before this call ends.
     async fn empty(&self, rebuild: &Rebuild) -> Result<(), StoreError> {
@@ -84,32 +90,6 @@ impl PageIndex {
             self.ask_all::<()>(calls).await?;
         }
         Ok(())
-    }
-
-    /// Marks every partition ready up to `watermark`, and vouches for it as of that instant, for the table with this
-    /// id. Only a caller that has just made the index right may call this.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
-    /// another rebuild began. Also the store's errors.
-    pub async fn finish_rebuild(
-        &self,
-        rebuild: &Rebuild,
-        table_id: &str,
-        watermark: Timestamp,
-    ) -> Result<(), StoreError> {
-        let nonce = process::new_ulid();
-        let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
-        if self.server_identity().await? != rebuild.servers {
-            let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
-                          (or a first replica came, or the last one left)";
-            return Err(StoreError::unavailable(Store::PageIndex, detail));
-        }
-        if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
-            return Ok(());
-        }
-        let detail = "it lost its data during the rebuild, or another rebuild has begun";
-        Err(StoreError::unavailable(Store::PageIndex, detail))
     }
 
     /// Leaves the nonce in every partition, or marks every partition. Returns whether that was done in all of them.

@@ -1,22 +1,12 @@
 //! The names of the page index's keys.
 
 use model::{BaseSet, ProductId};
-
-/// One of the fixed number of parts that the page index is split into by a hash of the product.
-///
-/// The braces in its keys put everything of a partition into one slot of a cluster: its marker, its set of products,
-/// and for each product the base sets and the set of languages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IndexPartition(u16);
-
-impl IndexPartition {
-    /// The partition's number, from 0.
-    pub fn number(self) -> u16 {
-        self.0
-    }
-}
+use page_index::{IndexPartition, owner};
 
 /// Builds keys.
+///
+/// The braces in a key put everything of a partition into one slot of a cluster: its marker, its set of products, and for
+/// each product the base sets and the set of languages.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
@@ -29,16 +19,15 @@ impl Keys {
     }
 
     pub(super) fn partition_of(&self, product: &ProductId) -> IndexPartition {
-        let hash = crc32fast::hash(product.as_str().as_bytes());
-        IndexPartition(u16::try_from(hash % u32::from(self.partitions.max(1))).unwrap_or(0))
+        IndexPartition::of(product, self.partitions)
     }
 
     pub(super) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
-        (0..self.partitions.max(1)).map(IndexPartition)
+        IndexPartition::all(self.partitions)
     }
 
     fn key(&self, partition: IndexPartition, name: impl std::fmt::Display) -> String {
-        format!("{}:{{{}}}:{name}", self.prefix, partition.0)
+        format!("{}:{{{}}}:{name}", self.prefix, partition.number())
     }
 
     /// A hash with the id of the table that the partition belongs to, its watermark, and its vouch (`vouches`).
@@ -85,10 +74,13 @@ impl Keys {
         }
     }
 
-    /// The owner that a marker names: the table and the number of partitions. With another number, products would be
-    /// looked up in partitions that never held them.
+    /// The owner that the markers of this table's index name.
     pub(super) fn owner(&self, table_id: &str) -> String {
-        format!("{table_id}/{}", self.partitions)
+        owner(table_id, self.partitions)
+    }
+
+    pub(super) fn partition_count(&self) -> u16 {
+        self.partitions
     }
 
     /// A pattern that matches every key of the index, and no other.
@@ -107,8 +99,8 @@ impl Keys {
     /// The partition that a key of the index is in, and its name there.
     pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {
         let (partition, name) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:")?;
-        let number: u16 = partition.parse().ok().filter(|number| *number < self.partitions.max(1))?;
-        (number.to_string() == partition).then_some((IndexPartition(number), name))
+        let number: u16 = partition.parse().ok().filter(|number: &u16| number.to_string() == partition)?;
+        Some((IndexPartition::numbered(number, self.partitions)?, name))
     }
 
     /// Whether a key is a partition's rebuild token.

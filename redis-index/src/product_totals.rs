@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 use model::{BaseSet, Malformed, ProductId, Timestamp};
+use page_index::{IndexAnswer, IndexPartition, ProductTotal};
 use process::{Store, StoreError};
 
-use super::{IndexPartition, PageIndex, connection::Routed};
-use crate::{IndexAnswer, ProductTotal, readiness::Marker};
+use crate::{RedisIndex, connection::Routed, markers::marker_of_fields};
 
 /// Number of products that one call reads: some tenths of a millisecond of the server's time.
 const STEP: usize = 1_000;
@@ -20,18 +20,13 @@ const STEP: usize = 1_000;
 /// repair advances.
 const BEGUN_MAX: usize = 3;
 
-impl PageIndex {
-    /// All index partitions.
-    pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
-        self.keys.partitions()
-    }
-
+impl RedisIndex {
     /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
     /// removed during the read may be included or not.
     ///
     /// # Errors
     /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
-    pub async fn product_totals(
+    pub(crate) async fn totals_of_partition(
         &self,
         partition: IndexPartition,
         table_id: &str,
@@ -44,7 +39,7 @@ impl PageIndex {
                 let call = Routed::call(&self.scripts.products, &keys).arg(&cursor).arg(STEP);
                 type Answer = (Option<String>, Option<i64>, Option<i64>, String, Vec<String>);
                 let (table, watermark, vouched, next, found): Answer = self.ask(call).await?;
-                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
                     Err(not_ready) => return Ok(Err(not_ready)),
                     Ok(watermark) if *first.get_or_insert(watermark) != watermark => continue 'begin,
                     Ok(_) => {}
@@ -66,7 +61,7 @@ impl PageIndex {
                 type Answer = (Option<String>, Option<i64>, Option<i64>, Vec<u64>);
                 let (table, watermark, vouched, totals): Answer =
                     self.ask(Routed::call(&self.scripts.totals, &keys)).await?;
-                match self.judge(Marker::of(table, watermark, vouched), table_id, now) {
+                match self.judge(marker_of_fields((table, watermark, vouched)), table_id, now) {
                     Err(not_ready) => return Ok(Err(not_ready)),
                     Ok(watermark) if first != Some(watermark) => continue 'begin,
                     Ok(_) => {}

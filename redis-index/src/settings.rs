@@ -3,6 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+use model::BaseSet;
+
+use crate::keys::Keys;
 
 /// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -16,7 +19,7 @@ pub enum RedisMode {
 
 /// How to reach the page index.
 #[derive(Clone)]
-pub struct PageIndexConfig {
+pub struct RedisIndexConfig {
     /// `redis://` or `rediss://`, with user and password where needed; or `unix://`. For a cluster: one or several of
     /// its nodes, separated by commas.
     pub url: String,
@@ -34,14 +37,14 @@ pub struct PageIndexConfig {
     pub max_age: Duration,
 }
 
-impl std::fmt::Debug for PageIndexConfig {
+impl std::fmt::Debug for RedisIndexConfig {
     /// Omits the URL, which may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageIndexConfig").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisIndexConfig").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
-impl PageIndexConfig {
+impl RedisIndexConfig {
     /// The defaults: 256 partitions, half a second per call, vouches that hold for three hours. The repair job vouches
     /// every five minutes. So people have three hours to react when it stands still.
     pub fn new(url: impl Into<String>) -> Self {
@@ -55,11 +58,16 @@ impl PageIndexConfig {
             max_age: Duration::from_secs(3 * 3600),
         }
     }
+
+    /// The name of a base set's key.
+    pub fn key_name(&self, set: &BaseSet) -> String {
+        Keys::new(&self.prefix, self.partitions).base_set(set)
+    }
 }
 
 /// Where the page index is.
 #[derive(Clone, Args)]
-pub struct PageIndexArgs {
+pub struct RedisIndexArgs {
     /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with user and password
     /// where needed (rediss://user:password@host:6379/). For a cluster, the URL of its configuration endpoint, or of
     /// several of its nodes, separated by commas.
@@ -88,23 +96,23 @@ pub struct PageIndexArgs {
     pub index_max_age: u64,
 }
 
-impl std::fmt::Debug for PageIndexArgs {
+impl std::fmt::Debug for RedisIndexArgs {
     /// Omits the URL, which may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageIndexArgs").field("index_prefix", &self.index_prefix).finish_non_exhaustive()
+        f.debug_struct("RedisIndexArgs").field("index_prefix", &self.index_prefix).finish_non_exhaustive()
     }
 }
 
-impl PageIndexArgs {
+impl RedisIndexArgs {
     /// The page index's configuration.
-    pub fn config(&self) -> PageIndexConfig {
-        PageIndexConfig {
+    pub fn config(&self) -> RedisIndexConfig {
+        RedisIndexConfig {
             mode: self.redis_mode,
             ca: self.redis_ca.clone(),
             prefix: self.index_prefix.clone(),
             partitions: self.index_partitions,
             max_age: Duration::from_secs(self.index_max_age),
-            ..PageIndexConfig::new(&self.redis_url)
+            ..RedisIndexConfig::new(&self.redis_url)
         }
     }
 }

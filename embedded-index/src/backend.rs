@@ -1,0 +1,391 @@
+//! The operations of the index. Each holds the lock of one partition at a time, and never while it waits.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use model::{
+    BaseSet, Cd, CommentId, Filter, Language, Order, ProductId, Timestamp,
+    plan::{IndexEdit, reconcile::Names},
+};
+use page_index::{
+    Advance, Backend, Contents, Edits, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker,
+    Markers, PageIndex, PageStart, PageStartQuery, Position, ProductTotal, Reads, Rebuild, Rebuilds, ServerIdentity,
+    Stats, VouchTime, owner,
+};
+use process::{Store, StoreError};
+
+use crate::{partition::Partition, product::Product};
+
+/// How many comments one step of an index scan returns.
+const SCAN_STEP: usize = 500;
+
+/// The page index inside this process. Clones are the same index.
+#[derive(Debug, Clone)]
+pub struct EmbeddedIndex(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// New in every process: what was in the memory of the last one is gone.
+    identity: ServerIdentity,
+    partitions: Vec<RwLock<Partition>>,
+    max_age: Duration,
+}
+
+impl EmbeddedIndex {
+    /// An empty index, which is not ready. `max_age` is how long a vouch makes a partition believable.
+    pub fn new(partitions: u16, max_age: Duration) -> Self {
+        let partitions = IndexPartition::all(partitions).map(|_| RwLock::default()).collect();
+        Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, max_age }))
+    }
+
+    /// The memory that the comments occupy, in bytes. Leaves out the map of products.
+    pub fn heap_bytes(&self) -> usize {
+        let partitions =
+            self.0.partitions.iter().map(|partition| partition.read().unwrap_or_else(PoisonError::into_inner));
+        partitions.map(|partition| partition.products.values().map(Product::heap_bytes).sum::<usize>()).sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = IndexPartition> + use<> {
+        IndexPartition::all(self.partition_count())
+    }
+
+    fn partition_of(&self, product: &ProductId) -> IndexPartition {
+        IndexPartition::of(product, self.partition_count())
+    }
+
+    fn read(&self, partition: IndexPartition) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
+        let lock = self.0.partitions.get(usize::from(partition.number())).ok_or_else(|| unknown(partition))?;
+        lock.read().map_err(|_| poisoned())
+    }
+
+    fn write(&self, partition: IndexPartition) -> Result<RwLockWriteGuard<'_, Partition>, StoreError> {
+        let lock = self.0.partitions.get(usize::from(partition.number())).ok_or_else(|| unknown(partition))?;
+        lock.write().map_err(|_| poisoned())
+    }
+
+    fn owner(&self, table_id: &str) -> String {
+        owner(table_id, self.partition_count())
+    }
+
+    /// Answers a reader from a product's partition, if the partition is ready. The answer gets the partition's
+    /// watermark. A product without comments is an empty one.
+    fn answer<T>(
+        &self,
+        product: &ProductId,
+        table_id: &str,
+        now: Timestamp,
+        answer: impl FnOnce(&Partition, &Product, Timestamp) -> T,
+    ) -> Result<IndexAnswer<T>, StoreError> {
+        let partition = self.read(self.partition_of(product))?;
+        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
+        let empty = Product::default();
+        let product = partition.products.get(product).unwrap_or(&empty);
+        Ok(judged.map(|watermark| answer(&partition, product, watermark)))
+    }
+}
+
+fn unknown(partition: IndexPartition) -> StoreError {
+    StoreError::refused(Store::PageIndex, format!("it has no partition {}", partition.number()))
+}
+
+/// A thread stopped in the middle of an edit. What it left is unknown, so nobody may read it.
+fn poisoned() -> StoreError {
+    StoreError::unavailable(Store::PageIndex, "an edit of this partition ended in a panic; start the program again")
+}
+
+#[async_trait]
+impl Backend for EmbeddedIndex {
+    fn partition_count(&self) -> u16 {
+        u16::try_from(self.0.partitions.len()).unwrap_or(u16::MAX)
+    }
+
+    fn max_age(&self) -> Duration {
+        self.0.max_age
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn with_own_connections(&self) -> PageIndex {
+        PageIndex::new(self.clone())
+    }
+
+    fn with_circuit_breakers(&self) -> PageIndex {
+        PageIndex::new(self.clone())
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Reads for EmbeddedIndex {
+    async fn page_start(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<PageStart>, StoreError> {
+        self.answer(query.product, table_id, now, |partition, product, watermark| {
+            let codes = partition.languages.codes_of(query.filter);
+            let (total, before) = product.page_start(query, codes);
+            // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
+            let newest = || product.newest(codes).unwrap_or(watermark).min(now);
+            PageStart { total, before, reached: query.as_of.unwrap_or_else(newest) }
+        })
+    }
+
+    async fn comments_of_page(
+        &self,
+        query: &PageStartQuery<'_>,
+        count: u64,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError> {
+        self.answer(query.product, table_id, now, |partition, product, _| {
+            product.comments_of_page(query, partition.languages.codes_of(query.filter), count)
+        })
+    }
+
+    async fn extent(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Extent>, StoreError> {
+        self.answer(query.product, table_id, now, |partition, product, _| {
+            product.extent(query, partition.languages.codes_of(query.filter))
+        })
+    }
+
+    async fn position(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        cd: &Cd,
+        order: Order,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Position>, StoreError> {
+        self.answer(product, table_id, now, |partition, product, _| {
+            product.position(cd, partition.languages.codes_of(filter), order)
+        })
+    }
+
+    async fn stats(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Stats>, StoreError> {
+        self.answer(product, table_id, now, |partition, product, _| product.stats(filter, &partition.languages))
+    }
+
+    async fn product_totals(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError> {
+        let partition = self.read(partition)?;
+        let judged = partition.marker.judge(&self.owner(table_id), now, self.0.max_age);
+        Ok(judged.map(|_| {
+            let all = partition.languages.codes(None, None);
+            let total =
+                |(id, product): (&ProductId, &Product)| ProductTotal { product: id.clone(), total: product.count(all) };
+            partition.products.iter().map(total).collect()
+        }))
+    }
+}
+
+#[async_trait]
+impl Edits for EmbeddedIndex {
+    async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
+        for edit in edits {
+            self.write(self.partition_of(&edit.product))?.apply(edit);
+        }
+        Ok(())
+    }
+
+    async fn forget_if_empty(&self, _: &ProductId, _: Option<&Language>) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Rebuilds for EmbeddedIndex {
+    async fn clear(&self) -> Result<(), StoreError> {
+        for partition in self.all() {
+            self.write(partition)?.clear();
+        }
+        Ok(())
+    }
+
+    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild { token: process::new_ulid(), servers: self.0.identity.clone() };
+        for partition in self.all() {
+            self.write(partition)?.begin_rebuild(&rebuild.token);
+        }
+        Ok(rebuild)
+    }
+
+    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
+        let owner = self.owner(table_id);
+        for partition in self.all() {
+            if !self.write(partition)?.finish_rebuild(&rebuild.token, &owner, watermark) {
+                return Err(StoreError::unavailable(Store::PageIndex, "another rebuild has begun"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Markers for EmbeddedIndex {
+    async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
+        partitions.iter().map(|partition| Ok(self.read(*partition)?.marker.clone())).collect()
+    }
+
+    async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
+        Ok(self.0.identity.clone())
+    }
+
+    async fn prepare_advance(
+        &self,
+        table_id: &str,
+        from: &[(IndexPartition, Timestamp)],
+        began_with: &ServerIdentity,
+    ) -> Result<Advance, StoreError> {
+        if self.0.identity != *began_with {
+            return Err(StoreError::unavailable(Store::PageIndex, "the program was started again since the run began"));
+        }
+        let mut advance = Advance { owner: self.owner(table_id), nonce: process::new_ulid(), from: Vec::new() };
+        for (partition, watermark) in from {
+            if self.write(*partition)?.prepare_advance(&advance.owner, *watermark, &advance.nonce) {
+                advance.from.push((*partition, *watermark));
+            }
+        }
+        Ok(advance)
+    }
+
+    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
+        let mut advanced = Vec::new();
+        for (partition, _) in &advance.from {
+            if self.write(*partition)?.advance(&advance.owner, &advance.nonce, to) {
+                advanced.push(*partition);
+            }
+        }
+        Ok(advanced)
+    }
+
+    async fn leave_token(
+        &self,
+        table_id: &str,
+        read: &[(IndexPartition, String)],
+        token: &str,
+        time: VouchTime,
+    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
+        let owner = self.owner(table_id);
+        let mut left = Vec::new();
+        for (partition, read) in read {
+            if self.write(*partition)?.leave_token(&owner, read, token, time) {
+                left.push((*partition, token.to_owned()));
+            }
+        }
+        Ok(left)
+    }
+}
+
+#[async_trait]
+impl Contents for EmbeddedIndex {
+    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+        let names = products.iter().map(|id| {
+            let partition = self.read(self.partition_of(id))?;
+            let names = partition.products.get(*id).map_or_else(Names::default, |product| Names {
+                is_named: true,
+                languages: product.languages(&partition.languages).cloned().collect(),
+                ..Names::default()
+            });
+            Ok(((*id).clone(), names))
+        });
+        names.collect()
+    }
+
+    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+        let scores = asked.iter().map(|(set, members)| {
+            let partition = self.read(self.partition_of(&set.product))?;
+            let (product, codes) = (partition.products.get(&set.product), partition.languages.codes_in(set));
+            let score = |member: &&str| {
+                let (cd, code) = product?.entry(&CommentId::parse(member).ok()?)?;
+                codes.contains(code).then(|| score_of(&cd))
+            };
+            Ok(members.iter().map(score).collect())
+        });
+        scores.collect()
+    }
+
+    async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
+        sets.iter().map(|set| Ok(self.read(self.partition_of(&set.product))?.size(set))).collect()
+    }
+
+    async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
+        Ok(IndexScanPosition {
+            servers: self.0.identity.clone(),
+            layout: String::new(),
+            part: 0,
+            cursor: String::new(),
+            is_last: false,
+            pending: Vec::new(),
+            key_cursor: String::new(),
+        })
+    }
+
+    async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
+        Ok(position.servers == self.0.identity)
+    }
+
+    /// Returns the members of the sets that hold all comments of a product: the other sets follow from the same entries.
+    /// The position's cursor is the product that was read last, its key cursor the next comment of the following one.
+    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
+        let Some(number) = u16::try_from(position.part).ok() else { return Ok(None) };
+        let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else { return Ok(None) };
+        let partition = self.read(partition)?;
+        let after = ProductId::parse(&position.cursor).ok();
+        let Some((id, product)) = next_after(&partition.products, after.as_ref()) else {
+            (position.part, position.cursor) = (position.part + 1, String::new());
+            return Ok(Some(IndexPart::Nothing));
+        };
+        let mut comments = product.comments_from(Cd::parse(&position.key_cursor).ok().as_ref(), SCAN_STEP + 1);
+        match comments.get(SCAN_STEP) {
+            Some((next, _)) => position.key_cursor = next.to_string(),
+            None => (position.cursor, position.key_cursor) = (id.to_string(), String::new()),
+        }
+        comments.truncate(SCAN_STEP);
+        let whole = BaseSet { product: id.clone(), language: None, rating: None };
+        let members = comments.into_iter().map(|(cd, _)| (cd.id.to_string(), score_of(&cd)));
+        Ok(Some(IndexPart::Members(whole, members.collect())))
+    }
+}
+
+/// The first product after this one, or the first of all.
+fn next_after<'products>(
+    products: &'products BTreeMap<ProductId, Product>,
+    after: Option<&ProductId>,
+) -> Option<(&'products ProductId, &'products Product)> {
+    match after {
+        Some(after) => products.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next(),
+        None => products.iter().next(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the milliseconds of the years 1 to 9999 are exact in a double")]
+fn score_of(cd: &Cd) -> f64 {
+    cd.created_at.epoch_ms() as f64
+}

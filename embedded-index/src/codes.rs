@@ -1,0 +1,75 @@
+//! The codes by which a tree counts comments: one for each pair of language and rating.
+
+use std::collections::HashMap;
+
+use counted_tree::Code;
+use model::{BaseSet, Filter, Language, Rating, RatingSet};
+
+/// The codes of a language are this many consecutive numbers. A rating's code is the rating's number among them.
+const CODES_OF_A_LANGUAGE: u32 = 8;
+
+/// The languages of a partition's comments. A language gets its number when its first comment arrives, and keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct Languages {
+    tags: Vec<Language>,
+    numbers: HashMap<Language, u32>,
+}
+
+impl Languages {
+    /// The code of comments with this language and rating.
+    pub(crate) fn code(&mut self, language: &Language, rating: Rating) -> Code {
+        let number = self.numbers.get(language).copied().unwrap_or_else(|| self.add(language));
+        Code(number * CODES_OF_A_LANGUAGE + u32::from(rating.get()))
+    }
+
+    fn add(&mut self, language: &Language) -> u32 {
+        let number = u32::try_from(self.tags.len()).unwrap_or(u32::MAX);
+        self.tags.push(language.clone());
+        self.numbers.insert(language.clone(), number);
+        number
+    }
+
+    /// The language and the rating that a code stands for.
+    pub(crate) fn meaning(&self, code: Code) -> Option<(&Language, Rating)> {
+        let language = self.tags.get(usize::try_from(code.0 / CODES_OF_A_LANGUAGE).ok()?)?;
+        Some((language, rating_of(code)?))
+    }
+
+    /// The codes of the comments that a filter matches.
+    pub(crate) fn codes_of(&self, filter: &Filter) -> Codes {
+        self.codes(filter.language(), filter.ratings())
+    }
+
+    /// The codes of the comments in a base set.
+    pub(crate) fn codes_in(&self, set: &BaseSet) -> Codes {
+        self.codes(set.language.as_ref(), set.rating.and_then(|rating| RatingSet::of([rating])))
+    }
+
+    /// The codes of a language and of ratings; `None` means any.
+    pub(crate) fn codes(&self, language: Option<&Language>, ratings: Option<RatingSet>) -> Codes {
+        let (from, to) = match language.map(|language| self.numbers.get(language)) {
+            None => (0, u32::MAX),
+            Some(None) => (0, 0),
+            Some(Some(number)) => (number * CODES_OF_A_LANGUAGE, (number + 1) * CODES_OF_A_LANGUAGE),
+        };
+        Codes { from, to, ratings: ratings.unwrap_or(RatingSet::ALL) }
+    }
+}
+
+/// A set of codes: those of one language or of all, with some ratings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Codes {
+    from: u32,
+    to: u32,
+    ratings: RatingSet,
+}
+
+impl Codes {
+    pub(crate) fn contains(self, code: Code) -> bool {
+        (self.from..self.to).contains(&code.0) && rating_of(code).is_some_and(|rating| self.ratings.contains(rating))
+    }
+}
+
+fn rating_of(code: Code) -> Option<Rating> {
+    Rating::new(u64::from(code.0 % CODES_OF_A_LANGUAGE)).ok()
+}

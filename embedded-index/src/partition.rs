@@ -1,0 +1,108 @@
+//! One partition of the index: its marker, and its products. Everything here is in memory and pure.
+//!
+//! **Invariant:** a partition without a marker, or with a rebuild's token, is never marked by anybody but that rebuild.
+
+use std::collections::BTreeMap;
+
+use model::{BaseSet, ProductId, Timestamp, plan::IndexEdit};
+use page_index::{Marker, VouchTime};
+
+use crate::{codes::Languages, product::Product};
+
+/// One partition of the index.
+#[derive(Debug, Default)]
+pub(crate) struct Partition {
+    pub(crate) marker: Marker,
+    /// Left in the marker by the caller that prepares to advance the watermark.
+    nonce: Option<String>,
+    /// The token of the rebuild that is filling the partition.
+    rebuild: Option<String>,
+    pub(crate) languages: Languages,
+    pub(crate) products: BTreeMap<ProductId, Product>,
+}
+
+impl Partition {
+    /// Makes one comment's entry match an edit. A product exists as long as it has comments.
+    pub(crate) fn apply(&mut self, edit: &IndexEdit) {
+        let Self { languages, products, .. } = self;
+        match products.get_mut(&edit.product) {
+            Some(product) => {
+                product.apply(edit, languages);
+                if product.is_empty() {
+                    products.remove(&edit.product);
+                }
+            }
+            None if edit.add.is_empty() => {}
+            None => products.entry(edit.product.clone()).or_default().apply(edit, languages),
+        }
+    }
+
+    /// Number of comments in a base set.
+    pub(crate) fn size(&self, set: &BaseSet) -> u64 {
+        self.products.get(&set.product).map_or(0, |product| product.count(self.languages.codes_in(set)))
+    }
+
+    /// Empties the partition for a rebuild with this token.
+    pub(crate) fn begin_rebuild(&mut self, token: &str) {
+        *self = Self { rebuild: Some(token.to_owned()), ..Self::default() };
+    }
+
+    /// Marks the partition ready, as of the watermark, if this rebuild is the last that began. The rebuild's token
+    /// becomes the vouch's. Returns whether the partition is marked so, also when an earlier call did it.
+    pub(crate) fn finish_rebuild(&mut self, token: &str, owner: &str, watermark: Timestamp) -> bool {
+        let marked = Marker {
+            owner: Some(owner.to_owned()),
+            watermark: Some(watermark),
+            vouched: Some(watermark),
+            token: Some(token.to_owned()),
+        };
+        if self.rebuild.as_deref() == Some(token) {
+            self.marker = marked.clone();
+            self.rebuild = None;
+        }
+        self.marker == marked
+    }
+
+    /// Removes everything but the token of a rebuild.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { rebuild: self.rebuild.take(), ..Self::default() };
+    }
+
+    /// Whether the marker belongs to this owner, and no rebuild is filling the partition.
+    fn is_marked_by(&self, owner: &str) -> bool {
+        self.rebuild.is_none() && self.marker.owner.as_deref() == Some(owner)
+    }
+
+    /// Leaves a nonce if the watermark is still this one.
+    pub(crate) fn prepare_advance(&mut self, owner: &str, from: Timestamp, nonce: &str) -> bool {
+        let is_same = self.is_marked_by(owner) && self.marker.watermark == Some(from);
+        if is_same {
+            self.nonce = Some(nonce.to_owned());
+        }
+        is_same
+    }
+
+    /// Advances the watermark if the nonce is still there.
+    pub(crate) fn advance(&mut self, owner: &str, nonce: &str, to: Timestamp) -> bool {
+        let is_mine = self.is_marked_by(owner) && self.nonce.as_deref() == Some(nonce);
+        if is_mine {
+            self.nonce = None;
+            self.marker.watermark = Some(to);
+        }
+        is_mine
+    }
+
+    /// Leaves the token of a vouch if the marker still has the token that was read.
+    pub(crate) fn leave_token(&mut self, owner: &str, read: &str, token: &str, time: VouchTime) -> bool {
+        let is_same = self.is_marked_by(owner) && self.marker.token.as_deref().unwrap_or_default() == read;
+        if is_same {
+            self.marker.token = Some(token.to_owned());
+            match time {
+                VouchTime::Unchanged => {}
+                VouchTime::TakenAway => self.marker.vouched = None,
+                VouchTime::At(at) => self.marker.vouched = Some(at),
+            }
+        }
+        is_same
+    }
+}

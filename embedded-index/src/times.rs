@@ -1,0 +1,58 @@
+//! The creation times of comments whose ids do not hold them.
+//!
+//! An edit names the comment that leaves by its id. The tree finds an entry by creation time and id. Pagemark's own ids
+//! are ULIDs, which begin with the creation time. All other comments have their times here.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use model::{Cd, CommentId, Timestamp};
+use ulid::Ulid;
+
+/// A map from ids to creation times. It stores the hash of an id in place of the id, because the tree has the id: the
+/// tree decides which of several times belongs to it.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    hasher: DefaultHashBuilder,
+    times: HashTable<(u64, Timestamp)>,
+}
+
+impl Times {
+    /// The creation time of the comment with this id. `is_entry` says whether there is a comment at that place.
+    pub(crate) fn of(&self, id: &CommentId, is_entry: impl Fn(&Cd) -> bool) -> Option<Cd> {
+        let at = |created_at| Cd { created_at, id: id.clone() };
+        let hash = self.hasher.hash_one(id);
+        let stored = self.times.iter_hash(hash).filter(|(stored, _)| *stored == hash).map(|(_, time)| at(*time));
+        stored.chain(time_in(id).map(at)).find(is_entry)
+    }
+
+    /// Stores a comment's time, unless its id holds it.
+    pub(crate) fn insert(&mut self, cd: &Cd) {
+        if time_in(&cd.id) != Some(cd.created_at) {
+            let hash = self.hasher.hash_one(&cd.id);
+            self.times.insert_unique(hash, (hash, cd.created_at), |(hash, _)| *hash);
+        }
+    }
+
+    /// Forgets a comment's time.
+    pub(crate) fn remove(&mut self, cd: &Cd) {
+        let hash = self.hasher.hash_one(&cd.id);
+        if let Ok(entry) = self.times.find_entry(hash, |stored| *stored == (hash, cd.created_at)) {
+            entry.remove();
+            if self.times.capacity() > 4 * self.times.len() {
+                self.times.shrink_to_fit(|(hash, _)| *hash);
+            }
+        }
+    }
+
+    /// The memory that the map occupies outside of this value, in bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.times.allocation_size()
+    }
+}
+
+/// The creation time that an id holds, if it is a ULID.
+fn time_in(id: &CommentId) -> Option<Timestamp> {
+    let ulid = Ulid::from_string(id.as_str()).ok()?;
+    Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()
+}

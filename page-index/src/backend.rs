@@ -1,0 +1,213 @@
+//! What a page index must be able to do. `redis-index` and `embedded-index` implement it.
+//!
+//! Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
+//! means there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use model::{
+    BaseSet, Cd, Filter, Language, Order, ProductId, Timestamp,
+    plan::{IndexEdit, reconcile::Names},
+};
+use process::StoreError;
+
+use crate::{
+    Advance, Extent, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, Marker, PageIndex, PageStart,
+    PageStartQuery, Position, ProductTotal, Rebuild, ServerIdentity, Stats, VouchTime,
+};
+
+/// A page index.
+#[async_trait]
+pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
+    /// Number of partitions. It never changes during the life of an index.
+    fn partition_count(&self) -> u16;
+
+    /// How long a vouch makes a partition believable.
+    fn max_age(&self) -> Duration;
+
+    /// Maximum time of one answer.
+    fn timeout(&self) -> Duration;
+
+    /// The same index through separate connections, where there are any.
+    fn with_own_connections(&self) -> PageIndex;
+
+    /// The same index through separate connections, for callers that must not wait. A server that does not answer in
+    /// time opens a circuit breaker for a second. Meanwhile calls fail at once, except one half-open probe per second.
+    /// Clones of the returned index share the breakers. So do those made from it [with separate
+    /// connections](Self::with_own_connections).
+    fn with_circuit_breakers(&self) -> PageIndex;
+
+    /// Whether the servers answer.
+    async fn ping(&self) -> Result<(), StoreError>;
+}
+
+/// What readers ask. Each answer comes together with the partition's marker, which decides whether it is believed: so a
+/// caller never concludes anything from a partition that is not ready.
+#[async_trait]
+pub trait Reads {
+    /// Where a page starts, and the total.
+    async fn page_start(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<PageStart>, StoreError>;
+
+    /// The first `count` comments of a page, or as many as exist. Each may be looked up independently, so a concurrent
+    /// change may shift them by a place.
+    async fn comments_of_page(
+        &self,
+        query: &PageStartQuery<'_>,
+        count: u64,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<Cd>>, StoreError>;
+
+    /// How far the ranks of a query's filter reach. The query's `skip` and order do not matter. Each end may be looked
+    /// up independently. The total is the larger of the two that come with the ends.
+    async fn extent(
+        &self,
+        query: &PageStartQuery<'_>,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Extent>, StoreError>;
+
+    /// Where a comment stands under a filter that matches it. A comment that is not indexed yet counts as if it were.
+    async fn position(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        cd: &Cd,
+        order: Order,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Position>, StoreError>;
+
+    /// How many comments a product has: by rating in the filter's language, and by language with the filter's ratings.
+    async fn stats(
+        &self,
+        product: &ProductId,
+        filter: &Filter,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Stats>, StoreError>;
+
+    /// The products of a partition that have comments, in ascending byte order of their ids. A product that is added or
+    /// removed during the read may be included or not.
+    ///
+    /// # Errors
+    /// The store's. Also [`StoreError::Unavailable`] when the partition's marker keeps changing.
+    async fn product_totals(
+        &self,
+        partition: IndexPartition,
+        table_id: &str,
+        now: Timestamp,
+    ) -> Result<IndexAnswer<Vec<ProductTotal>>, StoreError>;
+}
+
+/// The writes of `page-indexer` and the repair job.
+#[async_trait]
+pub trait Edits {
+    /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
+    /// again changes nothing.
+    ///
+    /// # Errors
+    /// The store's. Some of the edits may have been applied.
+    async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError>;
+
+    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments.
+    async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError>;
+}
+
+/// The frame of a rebuild.
+#[async_trait]
+pub trait Rebuilds {
+    /// Removes everything, including the markers. Only the tokens of rebuilds stay.
+    async fn clear(&self) -> Result<(), StoreError>;
+
+    /// Empties the index, markers first, so that readers no longer believe it. The entries of a rebuild that began
+    /// meanwhile stay. That rebuild may finish, and readers may believe it, before this call ends.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] when a server may evict keys, or is too old. Also the store's errors.
+    async fn begin_rebuild(&self) -> Result<Rebuild, StoreError>;
+
+    /// Marks every partition ready up to `watermark`, and vouches for it as of that instant, for the table with this
+    /// id. Only a caller that has just made the index right may call this.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
+    /// another rebuild began. Also the store's errors.
+    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError>;
+}
+
+/// The markers of partitions.
+#[async_trait]
+pub trait Markers {
+    /// The markers of partitions, in the order of the partitions.
+    async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError>;
+
+    /// Identifies the servers that answer. Refuses servers that cannot keep the index (see [`Rebuilds::begin_rebuild`]).
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for such servers. Also the store's errors.
+    async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
+
+    /// Prepares to advance watermarks from the values in `from`. Leaves a nonce in the partitions whose watermarks
+    /// still have these values.
+    ///
+    /// # Errors
+    /// The store's. Also [`StoreError::Unavailable`] when the servers have changed since the beginning of the window.
+    async fn prepare_advance(
+        &self,
+        table_id: &str,
+        from: &[(IndexPartition, Timestamp)],
+        began_with: &ServerIdentity,
+    ) -> Result<Advance, StoreError>;
+
+    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
+    /// the journal up to `to` may call this.
+    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError>;
+
+    /// Leaves a token in the markers of partitions whose tokens have not changed since they were read. Returns the
+    /// partitions where that was done. A partition that is being rebuilt is skipped.
+    async fn leave_token(
+        &self,
+        table_id: &str,
+        read: &[(IndexPartition, String)],
+        token: &str,
+        time: VouchTime,
+    ) -> Result<Vec<(IndexPartition, String)>, StoreError>;
+}
+
+/// What the index holds, for callers that compare it with the table.
+#[async_trait]
+pub trait Contents {
+    /// The names that the index holds for each product, without checking whether they have members. Omits names that
+    /// are not valid languages: the index scan finds those.
+    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError>;
+
+    /// The scores of members in base sets; `None` for a member that a set does not have.
+    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
+
+    /// The sizes of base sets.
+    async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
+
+    /// The position at the start of an index scan.
+    async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError>;
+
+    /// Whether an index scan can resume from a position.
+    async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError>;
+
+    /// The next step. `None` when the scan has returned everything that existed during the whole scan, unless the
+    /// servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something may come more than once.
+    ///
+    /// # Errors
+    /// The store's. The position is then unchanged.
+    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError>;
+}

@@ -1,0 +1,73 @@
+//! What a caller asks that compares the index with the table.
+//!
+//! **Invariant:** a missing entry proves nothing in an index that was lost or is being rebuilt. Both remove the markers
+//! before, or together with, the first entry. A server that was restored from a snapshot, or that took over, has
+//! another identity. So a caller that checks markers and identity after reading entries knows that those entries were
+//! not lost (`tests/repair/lost.rs`).
+
+use std::collections::BTreeSet;
+
+use futures_util::future::try_join;
+use model::{
+    BaseSet, CommentId, Language, ProductId, Timestamp,
+    plan::reconcile::{Names, Places, Ranks},
+};
+use process::{Store, StoreError};
+
+use crate::{IndexPartition, PageIndex, ServerIdentity, owner};
+
+impl PageIndex {
+    /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
+    /// and the languages that the index names. Also lists the names from `places` that have no members.
+    pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
+        let products: BTreeSet<&ProductId> = places.products().collect();
+        let mut names = self.names(&products).await?;
+        let sets = Ranks::base_sets(places, &names);
+        let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
+        let named: Vec<BaseSet> = places
+            .iter()
+            .filter_map(|(product, expected)| Some((product, expected, names.get(product)?)))
+            .flat_map(|(product, expected, names)| wholes(product, expected, names))
+            .collect();
+        let (found, sizes) = try_join(self.scores(&asked), self.sizes(&named)).await?;
+        for (whole, _) in named.into_iter().zip(sizes).filter(|(_, size)| *size == 0) {
+            names.entry(whole.product).or_default().without_members.insert(whole.language);
+        }
+        let found = found.into_iter().map(|scores| scores.into_iter().flatten().next());
+        let scores = sets.iter().cloned().zip(found).filter_map(|(set, score)| Some((set, score?)));
+        Ok(Ranks { names, scores: scores.collect() })
+    }
+
+    /// Checks that the index that has just answered for partitions is up to date. Its servers must be those of before.
+    /// Its markers must belong to this table, and must not be older than before.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the check fails: the index was lost or restored, another server took over, or a
+    /// rebuild began. Also the store's errors.
+    pub async fn assert_up_to_date(
+        &self,
+        table_id: &str,
+        since: &[(IndexPartition, Timestamp)],
+        servers: &ServerIdentity,
+    ) -> Result<(), StoreError> {
+        let owner = owner(table_id, self.partition_count());
+        let partitions: Vec<IndexPartition> = since.iter().map(|(partition, _)| *partition).collect();
+        let (markers, present) = try_join(self.markers(&partitions), self.server_identity()).await?;
+        let is_up_to_date = since
+            .iter()
+            .zip(markers)
+            .all(|((_, before), marker)| marker.of_owner(&owner).is_some_and(|mark| mark.watermark >= *before));
+        if is_up_to_date && present == *servers {
+            return Ok(());
+        }
+        let detail = "it was lost, or its servers have changed, or a rebuild has begun, since the run began";
+        Err(StoreError::unavailable(Store::PageIndex, detail))
+    }
+}
+
+/// The whole sets of names that are both in `expected` and in the index. The comment did not cause other names; the
+/// index scan checks those.
+fn wholes(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<BaseSet> {
+    let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
+    languages.map(|language| BaseSet { product: product.clone(), language, rating: None }).collect()
+}

@@ -1,0 +1,189 @@
+//! What the index holds, for callers that compare it with the table.
+//!
+//! A cursor of an index scan is valid only on the server that gave it, and not after a restart of that server. A key whose
+//! slot moved may now be on a server that the scan has already visited. In these cases the scan starts anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use futures_util::future::try_join;
+use model::{BaseSet, FilterKey, Language, ProductId, plan::reconcile::Names};
+use page_index::{Contents, IndexPart, IndexPartition, IndexScanPosition, Markers};
+use process::{Remedy, StoreError};
+use redis::FromRedisValue;
+
+use crate::{RedisIndex, connection::Routed};
+
+/// How many sets one round trip reads, and how many members of each: far below the time-out.
+const SETS_TOGETHER: usize = 256;
+
+/// How many keys one step of an index scan reads: few, because a position stores the names of the keys that are left.
+const KEYS_COUNT: u32 = 100;
+
+/// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
+const MEMBERS_COUNT: u32 = 500;
+
+/// The cursor with which Redis begins, and ends.
+const START: &str = "0";
+
+/// The kind of a key.
+enum KeyKind {
+    Base(BaseSet),
+    Products(IndexPartition),
+    Languages(ProductId),
+    Bookkeeping,
+    Unknown,
+}
+
+#[async_trait]
+impl Contents for RedisIndex {
+    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+        let is_named = products.iter().map(|product| {
+            let names = self.keys.products(self.keys.partition_of(product));
+            Routed::new("SISMEMBER", &names).arg(product.escaped())
+        });
+        let languages = products.iter().map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
+        let (is_named, languages) =
+            try_join(self.ask_all::<bool>(is_named), self.ask_all::<BTreeSet<String>>(languages)).await?;
+        let languages = languages.into_iter().map(|tags| tags.iter().filter_map(|tag| language(tag)).collect());
+        let names = is_named.into_iter().zip(languages).map(|(is_named, languages)| Names {
+            is_named,
+            languages,
+            without_members: BTreeSet::new(),
+        });
+        Ok(products.iter().copied().cloned().zip(names).collect())
+    }
+
+    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+        let mut scores = Vec::with_capacity(asked.len());
+        for together in asked.chunks(SETS_TOGETHER) {
+            let commands =
+                together.iter().map(|(set, members)| Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members));
+            scores.extend(self.ask_all::<Vec<Option<f64>>>(commands).await?);
+        }
+        Ok(scores)
+    }
+
+    async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
+        let mut sizes = Vec::with_capacity(sets.len());
+        for together in sets.chunks(SETS_TOGETHER) {
+            let commands = together.iter().map(|set| Routed::new("ZCARD", &self.keys.base_set(set)));
+            sizes.extend(self.ask_all::<u64>(commands).await?);
+        }
+        Ok(sizes)
+    }
+
+    async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
+        Ok(IndexScanPosition {
+            servers: self.server_identity().await?,
+            layout: self.layout().await?.serving(),
+            part: 0,
+            cursor: START.to_owned(),
+            is_last: false,
+            pending: Vec::new(),
+            key_cursor: START.to_owned(),
+        })
+    }
+
+    async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
+        let is_same = self.server_identity().await? == position.servers;
+        let layout = self.bounded(self.connection.layout()).await?;
+        Ok(is_same && layout.is_at_rest && layout.serving() == position.layout)
+    }
+
+    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
+        if position.pending.is_empty() {
+            return self.next_pending(position).await;
+        }
+        let Some(key) = position.pending.last().cloned() else { return Ok(None) };
+        let (next, part) = match self.read_from(&key, number(&position.key_cursor)).await {
+            Err(error) if error.remedy() == Remedy::Quarantine => (0, IndexPart::Unreadable(key, error.to_string())),
+            read => read?,
+        };
+        position.key_cursor = next.to_string();
+        if next == 0 {
+            position.pending.pop();
+        }
+        Ok(Some(part))
+    }
+}
+
+impl RedisIndex {
+    async fn next_pending(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
+        if position.is_last {
+            (position.part, position.cursor, position.is_last) = (position.part + 1, START.to_owned(), false);
+        }
+        let layout = self.layout().await?;
+        let Some(master) = layout.masters.get(position.part) else { return Ok(None) };
+        let (next, mut keys) = self.scan_keys(master, number(&position.cursor), KEYS_COUNT).await?;
+        keys.sort_unstable();
+        keys.dedup();
+        (position.cursor, position.is_last) = (next.to_string(), next == 0);
+        (position.pending, position.key_cursor) = (keys, START.to_owned());
+        Ok(Some(IndexPart::Nothing))
+    }
+
+    async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, IndexPart), StoreError> {
+        Ok(match self.kind(key) {
+            KeyKind::Bookkeeping => (0, IndexPart::Nothing),
+            KeyKind::Unknown => (0, IndexPart::Unknown(key.to_owned())),
+            KeyKind::Base(set) => {
+                let (next, members) = self.members_from("ZSCAN", key, cursor).await?;
+                (next, IndexPart::Members(set, members))
+            }
+            KeyKind::Products(partition) => {
+                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
+                (next, IndexPart::Products(partition, names))
+            }
+            KeyKind::Languages(product) => {
+                let (next, names) = self.members_from("SSCAN", key, cursor).await?;
+                (next, IndexPart::Languages(product, names))
+            }
+        })
+    }
+
+    /// Some members of a set, read by `command`, and the cursor that follows.
+    async fn members_from<T: FromRedisValue>(
+        &self,
+        command: &str,
+        key: &str,
+        cursor: u64,
+    ) -> Result<(u64, T), StoreError> {
+        self.ask(Routed::new(command, key).arg(cursor).arg("COUNT").arg(MEMBERS_COUNT)).await
+    }
+
+    /// Classifies a key by its name. A product's key in a wrong partition is unknown.
+    fn kind(&self, key: &str) -> KeyKind {
+        let Some((partition, name)) = self.keys.split(key) else { return KeyKind::Unknown };
+        match name {
+            "marker" | "rebuild" => return KeyKind::Bookkeeping,
+            "products" => return KeyKind::Products(partition),
+            _ => {}
+        }
+        let read = || {
+            // A product may hold colons. A language and a rating hold none.
+            let (product, rest) = name.strip_prefix("PRODUCT#")?.rsplit_once(':')?;
+            // Product and filter are written as in a filter key, so the filter key's parser reads them.
+            let filter = if rest == "languages" { "~/~" } else { rest };
+            let key = FilterKey::parse(&format!("PRODUCT#{product}/{filter}")).ok()?;
+            if self.keys.partition_of(&key.product) != partition {
+                return None;
+            }
+            if rest == "languages" {
+                return Some(KeyKind::Languages(key.product));
+            }
+            let [set] = key.filter.base_sets(&key.product).try_into().ok()?;
+            Some(KeyKind::Base(set))
+        };
+        read().unwrap_or(KeyKind::Unknown)
+    }
+}
+
+/// A cursor as Redis counts it. Another text than a number begins anew.
+fn number(cursor: &str) -> u64 {
+    cursor.parse().unwrap_or(0)
+}
+
+fn language(tag: &str) -> Option<Language> {
+    Language::parse(tag).ok().filter(|language| language.as_str() == tag)
+}

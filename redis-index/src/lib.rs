@@ -1,0 +1,155 @@
+//! The page index in Redis sorted sets, on servers that several processes share.
+//!
+//! - `settings`: where the index is.
+//! - `keys`: the names of the keys.
+//! - `scripts`: the Lua behind it; `scripts/select.lua` finds a rank in a union of base sets.
+//! - `connection`: which server a command goes to, and what happens when that server is gone.
+//! - `error`: the meaning of the client's errors.
+//! - `reads`: what readers ask; `stats` and `product_totals` are parts of it, and `known_languages` saves a call.
+//! - `edits`: the writes of `page-indexer` and the repair job.
+//! - `rebuild`: empties the index, and marks it ready once it has been filled.
+//! - `markers`: advances watermarks, and leaves vouches.
+//! - `contents`: what the index holds, for callers that compare it with the table.
+//! - `walk`: visits all keys on every server.
+//!
+//! **Invariant:** one script returns ranks and totals together with the partition's marker. So a caller never concludes
+//! anything from a partition that is not ready.
+
+mod connection;
+mod contents;
+mod edits;
+mod error;
+mod keys;
+mod known_languages;
+mod markers;
+mod product_totals;
+mod reads;
+mod rebuild;
+mod scripts;
+mod settings;
+mod stats;
+mod walk;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use model::{ProductId, Timestamp};
+use page_index::{Backend, IndexAnswer, Marker, PageIndex};
+use process::{Store, StoreError};
+use redis::FromRedisValue;
+
+use connection::{Connection, Routed};
+use error::store_error;
+use keys::Keys;
+use known_languages::KnownLanguages;
+use scripts::Scripts;
+pub use settings::{RedisIndexArgs, RedisIndexConfig, RedisMode};
+
+/// The page index in Redis. Clones share its connections.
+#[derive(Clone)]
+struct RedisIndex {
+    connection: Connection,
+    keys: Keys,
+    scripts: Arc<Scripts>,
+    known_languages: KnownLanguages,
+    timeout: Duration,
+    max_age: Duration,
+}
+
+impl std::fmt::Debug for RedisIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisIndex").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
+
+/// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when they
+/// are lost.
+///
+/// # Errors
+/// [`StoreError::Refused`] when a URL is invalid, or the certificates cannot be read.
+pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
+    Ok(PageIndex::new(RedisIndex {
+        connection: Connection::open(config)?,
+        keys: Keys::new(&config.prefix, config.partitions),
+        scripts: Arc::new(Scripts::new()),
+        known_languages: KnownLanguages::default(),
+        timeout: config.timeout,
+        max_age: config.max_age,
+    }))
+}
+
+impl RedisIndex {
+    /// Sends one command.
+    async fn ask<T: FromRedisValue>(&self, command: Routed<'_>) -> Result<T, StoreError> {
+        let answers = self.ask_all([command]).await?;
+        answers.into_iter().next().ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
+    }
+
+    /// Sends commands in one pipeline per server. They run in any order.
+    async fn ask_all<'scripts, T: FromRedisValue>(
+        &self,
+        commands: impl IntoIterator<Item = Routed<'scripts>>,
+    ) -> Result<Vec<T>, StoreError> {
+        let commands = commands.into_iter().collect();
+        self.bounded(async {
+            let answers = self.connection.run(commands).await?;
+            Ok(answers.into_iter().map(redis::from_redis_value).collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    fn marker_of(&self, product: &ProductId) -> String {
+        self.keys.marker(self.keys.partition_of(product))
+    }
+
+    fn judge(&self, marker: Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
+        marker.judge(&self.keys.owner(table_id), now, self.max_age)
+    }
+
+    /// Bounds the time of a call, including the time to connect.
+    async fn bounded<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.timeout * 2, call).await {
+            Ok(answer) => answer.map_err(store_error),
+            Err(_) => Err(StoreError::unavailable(Store::PageIndex, "no answer in time")),
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for RedisIndex {
+    fn partition_count(&self) -> u16 {
+        self.keys.partition_count()
+    }
+
+    fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn with_own_connections(&self) -> PageIndex {
+        PageIndex::new(Self { connection: self.connection.another(), ..self.clone() })
+    }
+
+    fn with_circuit_breakers(&self) -> PageIndex {
+        PageIndex::new(Self { connection: self.connection.with_circuit_breakers(), ..self.clone() })
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        let answered = self.bounded(async {
+            let masters = self.connection.masters().await?;
+            let ping = redis::cmd("PING");
+            let pings = masters.iter().map(|master| master.query::<()>(&ping));
+            try_join_all(pings).await
+        });
+        let answered = answered.await;
+        if answered.is_err() {
+            // Another server may have replaced one that does not answer.
+            self.connection.doubt();
+        }
+        answered.map(|_| ())
+    }
+}

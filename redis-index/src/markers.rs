@@ -1,0 +1,135 @@
+//! The markers of partitions: advances watermarks, and leaves vouches. `repair-job/src/vouch.rs` decides about vouches.
+//!
+//! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
+//!
+//! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
+//! a watermark in these steps:
+//!
+//! 1. It asks for the servers' identity, and reconciles a window.
+//! 2. It leaves a nonce in the markers.
+//! 3. It asks for the servers' identity again, and stops if that has changed.
+//! 4. It advances a watermark only where the nonce is.
+//!
+//! The identity reveals a server that was restarted, restored or replaced during the window. A server that took over
+//! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
+//! replicated in their order.
+
+use async_trait::async_trait;
+use model::Timestamp;
+use page_index::{Advance, IndexPartition, Marker, Markers, ServerIdentity, VouchTime};
+use process::{Store, StoreError};
+
+use crate::{RedisIndex, connection::Routed};
+
+/// A marker's fields `table`, `watermark` and `vouched`, as scripts return them.
+pub(crate) type MarkerFields = (Option<String>, Option<i64>, Option<i64>);
+
+/// Reads a marker's fields, without the token. An invalid instant counts as missing. So does a `vouched` of 0, which
+/// means that the vouch was taken away.
+pub(crate) fn marker_of_fields((owner, watermark, vouched): MarkerFields) -> Marker {
+    let instant = |ms| Timestamp::from_epoch_ms(ms).ok();
+    let vouched = vouched.filter(|ms| *ms > 0).and_then(instant);
+    Marker { owner, watermark: watermark.and_then(instant), vouched, token: None }
+}
+
+#[async_trait]
+impl Markers for RedisIndex {
+    async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
+        let fields = ["table", "watermark", "vouched", "token"];
+        let commands =
+            partitions.iter().map(|partition| Routed::new("HMGET", &self.keys.marker(*partition)).arg(&fields));
+        type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
+        let answers: Vec<Answer> = self.ask_all(commands).await?;
+        let markers = answers.into_iter().map(|(owner, watermark, vouched, token)| Marker {
+            token,
+            ..marker_of_fields((owner, watermark, vouched))
+        });
+        Ok(markers.collect())
+    }
+
+    async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
+        let mut runs = Vec::new();
+        for info in self.check_servers().await? {
+            let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+            let run = field("run_id:").ok_or_else(|| StoreError::refused(Store::PageIndex, "INFO tells no run_id"))?;
+            // A process that becomes a replica and then a master again keeps its run_id, but its history gets a new
+            // name.
+            runs.push(format!("{run}/{}", field("master_replid:").unwrap_or_default()));
+        }
+        runs.sort_unstable();
+        Ok(ServerIdentity(runs.join(" ")))
+    }
+
+    async fn prepare_advance(
+        &self,
+        table_id: &str,
+        from: &[(IndexPartition, Timestamp)],
+        began_with: &ServerIdentity,
+    ) -> Result<Advance, StoreError> {
+        let mut advance = Advance { owner: self.keys.owner(table_id), nonce: process::new_ulid(), from: from.to_vec() };
+        let left = self.step(&advance, None).await?;
+        let mut left = left.into_iter();
+        advance.from.retain(|_| left.next().unwrap_or(false));
+        if self.server_identity().await? != *began_with {
+            return Err(StoreError::unavailable(Store::PageIndex, "its servers have changed since the run began"));
+        }
+        Ok(advance)
+    }
+
+    async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
+        let done = self.step(&advance, Some(to)).await?;
+        let advanced = advance.from.into_iter().zip(done).filter(|(_, done)| *done);
+        Ok(advanced.map(|((partition, _), _)| partition).collect())
+    }
+
+    async fn leave_token(
+        &self,
+        table_id: &str,
+        read: &[(IndexPartition, String)],
+        token: &str,
+        time: VouchTime,
+    ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
+        let owner = self.keys.owner(table_id);
+        let time = match time {
+            VouchTime::Unchanged => String::new(),
+            VouchTime::TakenAway => "0".to_owned(),
+            VouchTime::At(at) => at.epoch_ms().to_string(),
+        };
+        let calls = read.iter().map(|(partition, read)| {
+            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
+            Routed::call(&self.scripts.vouch, &keys).arg(&owner).arg(read).arg(token).arg(&time)
+        });
+        let done: Vec<bool> = self.ask_all(calls).await?;
+        let left = read.iter().zip(done).filter(|(_, done)| *done);
+        Ok(left.map(|((partition, _), _)| (*partition, token.to_owned())).collect())
+    }
+}
+
+impl RedisIndex {
+    async fn step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
+        let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
+        let calls = advance.from.iter().map(|(partition, watermark)| {
+            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
+            let call = Routed::call(&self.scripts.advance, &keys);
+            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
+        });
+        self.ask_all(calls).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vouch_of_zero_and_an_invalid_instant_count_as_missing() {
+        let at = Timestamp::from_epoch_ms(6_000).unwrap();
+        let times = |watermark, vouched| {
+            let marker = marker_of_fields((None, watermark, vouched));
+            (marker.watermark, marker.vouched)
+        };
+        assert_eq!(times(Some(6_000), Some(6_000)), (Some(at), Some(at)));
+        assert_eq!(times(Some(6_000), Some(0)), (Some(at), None));
+        assert_eq!(times(Some(i64::MAX), Some(i64::MAX)), (None, None));
+    }
+}

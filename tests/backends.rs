@@ -1,0 +1,135 @@
+//! Whatever the page index is made of, its markers protect it in the same way, and a scan returns everything.
+
+use std::collections::BTreeMap;
+
+use itertools::Itertools;
+use model::{BaseSet, ProductId, Timestamp, plan::IndexEdit};
+use page_index::{IndexPart, IndexPartition, IndexScanPosition, PageIndex, VouchTime};
+use process::now;
+
+use crate::fixture::{
+    data,
+    page_indexes::for_each_index,
+    redis_server::{TABLE_ID, make_ready},
+};
+
+const OTHER_TABLE: &str = "another-table";
+
+/// Comments of the largest product: an index scan reads them in several steps.
+const COMMENTS: u64 = 1_200;
+
+async fn watermarks(index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
+    let marks = index.marks(TABLE_ID).await.unwrap();
+    marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
+}
+
+async fn tokens(index: &PageIndex) -> Vec<(IndexPartition, String)> {
+    let marks = index.marks(TABLE_ID).await.unwrap();
+    marks.into_iter().map(|(partition, mark)| (partition, mark.token)).collect()
+}
+
+#[tokio::test]
+async fn a_watermark_advances_only_from_the_value_that_was_read() {
+    for_each_index(async |index| {
+        let (before, later) = (now(), now().plus_ms(1_000));
+        make_ready(&index, before).await;
+        let (read, servers) = (watermarks(&index).await, index.server_identity().await.unwrap());
+        assert_eq!(read.len(), index.partitions().count());
+
+        let first = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        let second = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        assert_eq!(index.advance(first, later).await.unwrap(), [], "the second left its own nonce");
+        assert_eq!(index.advance(second, later).await.unwrap().len(), read.len());
+        assert!(watermarks(&index).await.iter().all(|(_, at)| *at == later));
+
+        let outdated = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        assert_eq!(index.advance(outdated, now()).await.unwrap(), []);
+        let read = watermarks(&index).await;
+        let foreign = index.prepare_advance(OTHER_TABLE, &read, &servers).await.unwrap();
+        assert_eq!(index.advance(foreign, now()).await.unwrap(), []);
+        let prepared = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        index.begin_rebuild().await.unwrap();
+        assert_eq!(index.advance(prepared, now()).await.unwrap(), [], "a rebuild has begun");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_replaces_only_the_token_that_was_read() {
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        let read = tokens(&index).await;
+        let left = index.leave_token(TABLE_ID, &read, "one", VouchTime::Unchanged).await.unwrap();
+        assert_eq!(left, read.iter().map(|(partition, _)| (*partition, "one".to_owned())).collect_vec());
+        assert_eq!(index.leave_token(TABLE_ID, &read, "two", VouchTime::TakenAway).await.unwrap(), []);
+        assert_eq!(index.leave_token(OTHER_TABLE, &left, "two", VouchTime::TakenAway).await.unwrap(), []);
+        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
+
+        let taken = index.leave_token(TABLE_ID, &left, "two", VouchTime::TakenAway).await.unwrap();
+        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_err()));
+        let vouched = index.leave_token(TABLE_ID, &taken, "three", VouchTime::At(now())).await.unwrap();
+        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
+        assert_eq!(tokens(&index).await, vouched);
+        index.begin_rebuild().await.unwrap();
+        assert_eq!(index.leave_token(TABLE_ID, &vouched, "four", VouchTime::At(now())).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_the_rebuild_that_began_last_marks_the_index_ready() {
+    for_each_index(async |index| {
+        let first = index.begin_rebuild().await.unwrap();
+        index.apply(&comments(&data::product("p"), 3)).await.unwrap();
+        let second = index.begin_rebuild().await.unwrap();
+        let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
+        assert!(error.is_unavailable(), "{error:?}");
+        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_err()));
+        index.finish_rebuild(&second, TABLE_ID, now()).await.unwrap();
+        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_ok()));
+        assert_eq!(scanned(&index).await, BTreeMap::new());
+        assert!(tokens(&index).await.iter().all(|(_, token)| *token == second.token));
+    })
+    .await;
+}
+
+/// The edits that add comments to a product.
+fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
+    let edits = (0..count).flat_map(|number| {
+        let placement = data::placement(product, ["en", "de"][usize::from(number % 7 == 0)], 1 + number % 5);
+        data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
+    });
+    edits.collect()
+}
+
+/// The members that a scan returns for the set that holds all comments of a product.
+async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
+    let mut position = index.begin_index_scan().await.unwrap();
+    let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();
+    while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
+        if let IndexPart::Members(BaseSet { product, language: None, rating: None }, found) = part {
+            members.entry(product).or_default().extend(found.into_iter().map(|(id, _)| id));
+        }
+        // A run stores the position, and the next one reads it.
+        let stored = serde_json::to_string(&position).unwrap();
+        position = serde_json::from_str::<IndexScanPosition>(&stored).unwrap();
+        assert!(index.is_index_scan_valid(&position).await.unwrap());
+    }
+    members.values_mut().for_each(|ids| ids.sort_unstable());
+    members
+}
+
+#[tokio::test]
+async fn a_scan_that_resumes_after_every_step_returns_every_comment() {
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        let sizes = [("large", COMMENTS), ("a:b", 2), ("a:languages", 1), ("PRODUCT#x/~", 3), ("p", 500)];
+        let mut expected = BTreeMap::new();
+        for (product, count) in sizes.map(|(product, count)| (data::product(product), count)) {
+            index.apply(&comments(&product, count)).await.unwrap();
+            expected.insert(product, (0..count).map(|number| format!("c{number}")).sorted().collect_vec());
+        }
+        assert_eq!(scanned(&index).await, expected);
+    })
+    .await;
+}
