@@ -27,8 +27,9 @@ pub fn log_filter(default: &str) -> Result<EnvFilter, String> {
 ///   requests, and a log must never hold a comment's text.
 /// - Their warnings and errors about a client's mistake, or about a failure that is expected (`is_client_mistake`).
 pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
-    const OURS: [&str; 11] = [
+    const OURS: [&str; 13] = [
         "api",
+        "embedded_index",
         "functions",
         "local_stack",
         "model",
@@ -36,6 +37,7 @@ pub fn log_rules<S: Subscriber>() -> impl Layer<S> {
         "page_indexer",
         "pagemark",
         "process",
+        "redis_index",
         "repair_job",
         "stream_writer",
         "table",
