@@ -38,7 +38,12 @@ struct Shared {
 impl EmbeddedIndex {
     /// An empty index, which is not ready. `max_age` is how long a vouch makes a partition believable.
     pub fn new(partitions: u16, max_age: Duration) -> Self {
-        let partitions = IndexPartition::all(partitions).map(|_| RwLock::default()).collect();
+        Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect(), max_age)
+    }
+
+    /// An index of these partitions.
+    pub(crate) fn of(partitions: Vec<Partition>, max_age: Duration) -> Self {
+        let partitions = partitions.into_iter().map(RwLock::new).collect();
         Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, max_age }))
     }
 
@@ -49,7 +54,7 @@ impl EmbeddedIndex {
         partitions.map(|partition| partition.products.values().map(Product::heap_bytes).sum::<usize>()).sum()
     }
 
-    fn all(&self) -> impl Iterator<Item = IndexPartition> + use<> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = IndexPartition> + use<> {
         IndexPartition::all(self.partition_count())
     }
 
@@ -57,7 +62,7 @@ impl EmbeddedIndex {
         IndexPartition::of(product, self.partition_count())
     }
 
-    fn read(&self, partition: IndexPartition) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
+    pub(crate) fn read(&self, partition: IndexPartition) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
         let lock = self.0.partitions.get(usize::from(partition.number())).ok_or_else(|| unknown(partition))?;
         lock.read().map_err(|_| poisoned())
     }
@@ -67,7 +72,7 @@ impl EmbeddedIndex {
         lock.write().map_err(|_| poisoned())
     }
 
-    fn owner(&self, table_id: &str) -> String {
+    pub(crate) fn owner(&self, table_id: &str) -> String {
         owner(table_id, self.partition_count())
     }
 

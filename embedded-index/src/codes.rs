@@ -22,6 +22,20 @@ impl Languages {
         Code(number * CODES_OF_A_LANGUAGE + u32::from(rating.get()))
     }
 
+    /// Languages in the order of their numbers.
+    pub(crate) fn of(tags: Vec<Language>) -> Self {
+        let mut languages = Self::default();
+        for language in &tags {
+            languages.add(language);
+        }
+        languages
+    }
+
+    /// The languages in the order of their numbers.
+    pub(crate) fn tags(&self) -> &[Language] {
+        &self.tags
+    }
+
     fn add(&mut self, language: &Language) -> u32 {
         let number = u32::try_from(self.tags.len()).unwrap_or(u32::MAX);
         self.tags.push(language.clone());

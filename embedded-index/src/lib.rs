@@ -4,6 +4,7 @@
 //! - `partition`: a partition's marker and products.
 //! - `product`: the comments of one product, in a counted tree.
 //! - `codes`: what the tree counts: languages and ratings.
+//! - `snapshot`: keeps the index over a restart.
 //! - `times`: finds a comment's place in the tree by its id alone.
 //!
 //! An index inside the process is never half right: an edit changes one entry, under a lock. So names of products and
@@ -13,8 +14,10 @@ mod backend;
 mod codes;
 mod partition;
 mod product;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod times;
 
 pub use backend::EmbeddedIndex;
+pub use snapshot::SnapshotError;

@@ -1,0 +1,341 @@
+//! Keeps the index over a restart of the program, in one file.
+//!
+//! The file begins with a line of JSON, its [`Header`]. Then follows a frame for each partition: the length of its
+//! content and the content's CRC-32, both as 4 bytes with the least significant first, and the content in
+//! [postcard's format](https://postcard.jamesmunns.com/wire-format). A comment takes 18 bytes if its id is a ULID that
+//! holds its creation time, otherwise some 10 bytes more than its id has.
+//!
+//! **Invariant:** a file is whole or absent. It is written beside its place, brought to the disk, and then renamed.
+//!
+//! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so its partitions have no
+//! vouch. They keep their watermarks, so a caller knows from where to reconcile the journal.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use counted_tree::Code;
+use model::{Cd, CommentId, Language, ProductId, Timestamp};
+use page_index::{IndexPartition, Marker, owner};
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use crate::{EmbeddedIndex, codes::Languages, partition::Partition, product::Product};
+
+/// The version of the format. A snapshot of another version is not read.
+const FORMAT: u32 = 1;
+
+/// The largest content of a frame that is read. A damaged length must not take all memory.
+const CONTENT_BYTES_MAX: u32 = 1 << 30;
+
+/// Why a snapshot cannot be read. The index must then be rebuilt.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is no snapshot.
+    #[error("there is no snapshot {}", .0.display())]
+    Absent(PathBuf),
+    /// The file cannot be read or written.
+    #[error("the snapshot {} cannot be used: {source}", path.display())]
+    Io {
+        /// The snapshot.
+        path: PathBuf,
+        /// The problem.
+        source: io::Error,
+    },
+    /// The file is not a whole snapshot.
+    #[error("the snapshot {} is damaged: {problem}", path.display())]
+    Damaged {
+        /// The snapshot.
+        path: PathBuf,
+        /// What does not fit.
+        problem: String,
+    },
+    /// The snapshot has another format, or belongs to another table or number of partitions.
+    #[error("the snapshot {} is foreign: it is of {found}, not of {expected}", path.display())]
+    Foreign {
+        /// The snapshot.
+        path: PathBuf,
+        /// What the file says.
+        found: String,
+        /// What the caller wants.
+        expected: String,
+    },
+}
+
+/// The first line of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    /// The table and the number of partitions, as markers name them.
+    owner: String,
+}
+
+impl Header {
+    fn of(owner: &str) -> Self {
+        Self { format: FORMAT, owner: owner.to_owned() }
+    }
+}
+
+impl std::fmt::Display for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in format {}", self.owner, self.format)
+    }
+}
+
+/// The content of a partition.
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    owner: Option<String>,
+    watermark: Option<Timestamp>,
+    token: Option<String>,
+    languages: Vec<Language>,
+    products: Vec<(ProductId, Vec<Entry>)>,
+}
+
+/// A comment: its place in time, and the code of its language and rating.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry(Key, u32);
+
+/// A place in time.
+#[derive(Debug, Serialize, Deserialize)]
+enum Key {
+    /// The id is this ULID, which holds the creation time.
+    Ulid([u8; 16]),
+    /// The creation time in milliseconds since 1970, and the id.
+    Other(i64, CommentId),
+}
+
+impl Key {
+    fn of(cd: Cd) -> Self {
+        match Ulid::from_string(cd.id.as_str()) {
+            Ok(ulid) if Self::Ulid(ulid.to_bytes()).cd().is_some_and(|read| read == cd) => Self::Ulid(ulid.to_bytes()),
+            Ok(_) | Err(_) => Self::Other(cd.created_at.epoch_ms(), cd.id),
+        }
+    }
+
+    fn cd(&self) -> Option<Cd> {
+        let (ms, id) = match self {
+            Self::Ulid(bytes) => {
+                let ulid = Ulid::from_bytes(*bytes);
+                (i64::try_from(ulid.timestamp_ms()).ok()?, CommentId::parse(&ulid.to_string()).ok()?)
+            }
+            Self::Other(ms, id) => (*ms, id.clone()),
+        };
+        Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id })
+    }
+}
+
+impl Content {
+    fn of(partition: &Partition) -> Self {
+        let Marker { owner, watermark, vouched: _, token } = partition.marker.clone();
+        let entries = |product: &Product| {
+            let comments = product.comments_from(None, usize::MAX).into_iter();
+            comments.map(|(cd, Code(code))| Entry(Key::of(cd), code)).collect()
+        };
+        let products = partition.products.iter().map(|(id, product)| (id.clone(), entries(product)));
+        Self { owner, watermark, token, languages: partition.languages.tags().to_vec(), products: products.collect() }
+    }
+
+    /// The partition, or what does not fit.
+    fn restore(self) -> Result<Partition, String> {
+        let marker = Marker { owner: self.owner, watermark: self.watermark, vouched: None, token: self.token };
+        let mut partition = Partition::default();
+        (partition.marker, partition.languages) = (marker, Languages::of(self.languages));
+        for (id, entries) in self.products {
+            let mut product = Product::default();
+            for Entry(key, code) in entries {
+                let cd = key.cd().ok_or_else(|| format!("a creation time of {id} is outside the years 1 to 9999"))?;
+                let code = Code(code);
+                partition.languages.meaning(code).ok_or_else(|| format!("{cd} of {id} has no language or rating"))?;
+                product.insert(&cd, code);
+            }
+            partition.products.insert(id, product);
+        }
+        Ok(partition)
+    }
+}
+
+impl EmbeddedIndex {
+    /// Writes everything to a file, for the table with this id. Comments may change meanwhile. Returns the file's size in
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`]; a snapshot that was there before is then still there.
+    pub fn save(&self, path: &Path, table_id: &str) -> Result<u64, SnapshotError> {
+        self.write_file(path, table_id).map_err(|source| SnapshotError::Io { path: path.to_owned(), source })
+    }
+
+    fn write_file(&self, path: &Path, table_id: &str) -> io::Result<u64> {
+        let beside = path.with_extension("new");
+        let mut file = BufWriter::new(File::create(&beside)?);
+        serde_json::to_writer(&mut file, &Header::of(&self.owner(table_id)))?;
+        file.write_all(b"\n")?;
+        for number in self.all() {
+            let content = Content::of(&*self.read(number).map_err(io::Error::other)?);
+            let bytes = postcard::to_stdvec(&content).map_err(io::Error::other)?;
+            let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+            file.write_all(&length.to_le_bytes())?;
+            file.write_all(&crc32fast::hash(&bytes).to_le_bytes())?;
+            file.write_all(&bytes)?;
+        }
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let bytes = file.metadata()?.len();
+        fs::rename(&beside, path)?;
+        // The new name also has to be on the disk.
+        File::open(path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(bytes)
+    }
+
+    /// The index that a snapshot holds, if it is of the table with this id. No partition of it is ready.
+    ///
+    /// # Errors
+    /// See [`SnapshotError`].
+    pub fn open(path: &Path, table_id: &str, partitions: u16, max_age: Duration) -> Result<Self, SnapshotError> {
+        let io_error = |source| SnapshotError::Io { path: path.to_owned(), source };
+        let damaged = |problem| SnapshotError::Damaged { path: path.to_owned(), problem };
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SnapshotError::Absent(path.to_owned()));
+            }
+            file => BufReader::new(file.map_err(io_error)?),
+        };
+        let mut line = Vec::new();
+        file.by_ref().take(u64::from(u16::MAX)).read_until(b'\n', &mut line).map_err(io_error)?;
+        let header: Header =
+            serde_json::from_slice(&line).map_err(|error| damaged(format!("its first line is no header ({error})")))?;
+        let expected = Header::of(&owner(table_id, partitions));
+        if header != expected {
+            let (found, expected) = (header.to_string(), expected.to_string());
+            return Err(SnapshotError::Foreign { path: path.to_owned(), found, expected });
+        }
+        let restored = IndexPartition::all(partitions).map(|number| {
+            let number = number.number();
+            let content = read_frame(&mut file).map_err(|error| damaged(format!("partition {number}: {error}")))?;
+            content.restore().map_err(|problem| damaged(format!("partition {number}: {problem}")))
+        });
+        let restored: Vec<Partition> = restored.collect::<Result<_, _>>()?;
+        if file.read(&mut [0]).map_err(io_error)? > 0 {
+            return Err(damaged("it goes on behind the last partition".to_owned()));
+        }
+        Ok(Self::of(restored, max_age))
+    }
+}
+
+fn read_frame(file: &mut impl Read) -> io::Result<Content> {
+    let mut number = || {
+        let mut bytes = [0; 4];
+        file.read_exact(&mut bytes).map(|()| u32::from_le_bytes(bytes))
+    };
+    let (length, checksum) = (number()?, number()?);
+    if length > CONTENT_BYTES_MAX {
+        return Err(io::Error::other(format!("its length is {length} bytes")));
+    }
+    let mut bytes = Vec::new();
+    file.take(u64::from(length)).read_to_end(&mut bytes)?;
+    if bytes.len() != usize::try_from(length).unwrap_or(usize::MAX) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if crc32fast::hash(&bytes) != checksum {
+        return Err(io::Error::other("its checksum is wrong"));
+    }
+    postcard::from_bytes(&bytes).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Placement, Rating, plan::index_edits};
+    use page_index::{Backend, Contents, Edits, Markers, PageIndex, Rebuilds};
+
+    use super::*;
+
+    const TABLE: &str = "table-1";
+    const PARTITIONS: u16 = 4;
+    const MAX_AGE: Duration = Duration::from_secs(3_600);
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_epoch_ms(ms).unwrap()
+    }
+
+    /// An index with comments of own and of other ids, ready as of an instant.
+    async fn filled(watermark: Timestamp) -> EmbeddedIndex {
+        let index = EmbeddedIndex::new(PARTITIONS, MAX_AGE);
+        let rebuild = index.begin_rebuild().await.unwrap();
+        for number in 0..1_000_u64 {
+            let id =
+                if number % 3 == 0 { format!("imported-{number}") } else { Ulid::from_parts(number, 7).to_string() };
+            let placement = Placement {
+                product: ProductId::parse(["p", "a/b", "c:d"][usize::try_from(number % 3).unwrap()]).unwrap(),
+                language: Language::parse(["en", "de"][usize::from(number % 5 == 0)]).unwrap(),
+                rating: Rating::new(1 + number % 5).unwrap(),
+            };
+            let created_at = at(i64::try_from(number).unwrap());
+            let edits = index_edits(&CommentId::parse(&id).unwrap(), Some((&placement, created_at)), &[]);
+            index.apply(&edits).await.unwrap();
+        }
+        index.finish_rebuild(&rebuild, TABLE, watermark).await.unwrap();
+        index
+    }
+
+    /// Everything that a scan returns.
+    async fn contents(index: &EmbeddedIndex) -> Vec<String> {
+        let mut position = index.begin_index_scan().await.unwrap();
+        let mut parts = Vec::new();
+        while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
+            parts.push(format!("{part:?}"));
+        }
+        parts
+    }
+
+    fn open(path: &Path) -> Result<EmbeddedIndex, SnapshotError> {
+        EmbeddedIndex::open(path, TABLE, PARTITIONS, MAX_AGE)
+    }
+
+    #[tokio::test]
+    async fn an_opened_snapshot_has_every_comment_and_watermark_but_is_not_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        let index = filled(at(5_000)).await;
+        for _ in 0..2 {
+            assert_eq!(index.save(&path, TABLE).unwrap(), fs::metadata(&path).unwrap().len());
+        }
+        let opened = open(&path).unwrap();
+        assert_eq!(contents(&opened).await, contents(&index).await);
+        let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone());
+        let (saved, read) = (marks(&index).marks(TABLE).await.unwrap(), marks(&opened).marks(TABLE).await.unwrap());
+        assert_eq!(read.len(), usize::from(PARTITIONS));
+        for ((_, saved), (_, read)) in saved.iter().zip(&read) {
+            assert_eq!((read.watermark, &read.token, read.vouched), (saved.watermark, &saved.token, None));
+        }
+        assert_ne!(opened.server_identity().await.unwrap(), index.server_identity().await.unwrap());
+        assert_eq!(opened.partition_count(), PARTITIONS);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the snapshot is left");
+    }
+
+    #[tokio::test]
+    async fn a_damaged_or_foreign_snapshot_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        assert!(matches!(open(&path), Err(SnapshotError::Absent(_))));
+        filled(at(5_000)).await.save(&path, TABLE).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for (table, partitions) in [("table-2", PARTITIONS), (TABLE, PARTITIONS + 1)] {
+            let opened = EmbeddedIndex::open(&path, table, partitions, MAX_AGE);
+            assert!(matches!(opened, Err(SnapshotError::Foreign { .. })), "{table} {partitions}: {opened:?}");
+        }
+        // One byte changed, or everything from there on cut.
+        for place in (0..whole.len()).step_by(61) {
+            let mut changed = whole.clone();
+            changed[place] ^= 0x10;
+            for bytes in [&changed, &whole[..place].to_vec()] {
+                fs::write(&path, bytes).unwrap();
+                assert!(open(&path).is_err(), "at {place} of {}", whole.len());
+            }
+        }
+        fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+        assert!(matches!(open(&path), Err(SnapshotError::Damaged { .. })));
+    }
+}
