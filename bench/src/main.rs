@@ -10,6 +10,7 @@ mod compare;
 mod dataset;
 mod delayed_proxy;
 mod depth;
+mod embedded;
 mod fan_out;
 mod filled_stores;
 mod http;
@@ -74,6 +75,8 @@ enum Name {
     /// Any page by its number, from the first to the last of a million comments, beside PostgreSQL, SQLite and a walk by
     /// cursor through four indexes. 200 s.
     Depth,
+    /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 60 s.
+    Embedded,
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 25 s.
     Import,
     /// The handler of `stream-writer` beside bare batch writes of the same items. 15 s.
@@ -153,6 +156,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
     match name {
         Name::Api => api::measure(report, options.comments_or(20_000, 300_000), api, is_quick).await,
         Name::Depth => depth::measure(report, options.comments_or(20_000, 1_000_000), is_quick).await,
+        Name::Embedded => embedded::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Import => import::measure(report, data, options.comments_or(1_000, 5_000).into()).await,
         Name::Audit => repair::measure_audit(report, options.comments_or(1_000, 3_000), is_quick).await,
         Name::Rebuild => repair::measure_rebuild(report, options.comments_or(1_000, 4_000)).await,

@@ -43,12 +43,12 @@ const LIMIT_FROM: u32 = 1_000_000;
 /// The table id for which the partitions are marked.
 pub(crate) const TABLE_ID: &str = "bench";
 /// The filters, by their number of ratings: rare and frequent ones.
-const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
+pub(crate) const FILTERS: [&[u64]; 4] = [&[5], &[1, 5], &[1, 3, 5], &[1, 2, 4, 5]];
 
 /// The distribution of the comments' times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-enum Shape {
+pub(crate) enum Shape {
     Even,
     #[strum(to_string = "one millisecond")]
     OneMillisecond,
@@ -134,7 +134,7 @@ pub(crate) fn zadd(sets: impl IntoIterator<Item = (String, Vec<(i64, String)>)>)
 }
 
 /// Empties the page index, puts a product's comments into its sets by rating, and marks it ready.
-async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<()> {
+pub(crate) async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<()> {
     let rebuild = redis.index.begin_rebuild().await?;
     let mut rng = StdRng::seed_from_u64(4);
     let weights = WeightedIndex::new(RATING_WEIGHTS)?;
@@ -170,7 +170,7 @@ async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyhow::Result<
 
 /// Pages of one filter, counted from 1.
 pub(crate) struct Subject {
-    key: FilterKey,
+    pub(crate) key: FilterKey,
     pages: u64,
     rng: StdRng,
 }

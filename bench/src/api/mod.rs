@@ -42,7 +42,8 @@ use crate::{
     statistics::{Latencies, Rounds, as_f64, median, timed},
 };
 use callers::{Caller, HttpCaller, SdkCaller, Show, ask_all, compare};
-use process::{ApiProcess, processor_time, resident_bytes};
+pub(crate) use process::resident_bytes;
+use process::{ApiProcess, processor_time};
 
 const CALLERS: usize = 16;
 /// A half of a round takes half a second.

@@ -95,7 +95,7 @@ fn logged_address(line: &str) -> Option<SocketAddr> {
 }
 
 /// The resident memory of a process, in bytes.
-pub(super) fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
+pub(crate) fn resident_bytes(pid: u32) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("this needs Linux")?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
     Ok(kib.context("VmRSS")?.trim().parse::<u64>()? * 1024)
