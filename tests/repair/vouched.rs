@@ -110,7 +110,8 @@ async fn cut_off(replica: &OwnRedis) {
 async fn fail_over(redis: &OwnRedis, replica: &OwnRedis, stores: &mut Stores) {
     redis.kill().await;
     stores.redis_url = replica.server.url();
-    stores.index = stores.index_at(&stores.redis_url);
+    stores.index_config.url = stores.redis_url.clone();
+    stores.index = redis_index::connect(&stores.index_config).unwrap();
 }
 
 /// Starts a run of `recent` and holds it before it reads anything of the journal.
