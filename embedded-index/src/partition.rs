@@ -1,6 +1,7 @@
 //! One partition of the index: its marker, and its products. Everything here is in memory and pure.
 //!
-//! **Invariant:** a partition without a marker, or with a rebuild's token, is never marked by anybody but that rebuild.
+//! **Invariant:** only the last rebuild that began gives a partition a marker. Until it does, nothing else changes there
+//! but comments.
 
 use std::collections::BTreeMap;
 

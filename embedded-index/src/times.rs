@@ -9,8 +9,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 
-/// A map from ids to creation times. It stores the hash of an id in place of the id, because the tree has the id: the
-/// tree decides which of several times belongs to it.
+/// A map from ids to creation times. It stores the hash of an id instead of the id. The tree has the id, and decides which
+/// of several times belongs to it.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     hasher: DefaultHashBuilder,

@@ -46,8 +46,8 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     async fn ping(&self) -> Result<(), StoreError>;
 }
 
-/// What readers ask. Each answer comes together with the partition's marker, which decides whether it is believed: so a
-/// caller never concludes anything from a partition that is not ready.
+/// What readers ask. Each answer is read together with the partition's marker. So a caller never concludes anything from
+/// a partition that is not ready.
 #[async_trait]
 pub trait Reads {
     /// Where a page starts, and the total.

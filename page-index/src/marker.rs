@@ -1,7 +1,7 @@
 //! The marker of a partition, and what the repair job does with it.
 //!
-//! A marker says which table the partition belongs to, up to which instant the journal has been reconciled into it (its
-//! watermark), and when the repair job last vouched for it. A vouch also leaves a token. The table stores the last
+//! A marker names the table that the partition belongs to. Its watermark is the instant up to which the journal has been
+//! reconciled into the partition. It also has the time of the repair job's last vouch. A vouch leaves a token, too. The table stores the last
 //! token. So a partition with an older token comes from a snapshot, or from a replica that lacks writes.
 
 use std::time::Duration;

@@ -5,8 +5,7 @@ use page_index::{IndexPartition, owner};
 
 /// Builds keys.
 ///
-/// The braces in a key put everything of a partition into one slot of a cluster: its marker, its set of products, and for
-/// each product the base sets and the set of languages.
+/// The braces in a key put everything of a partition into one slot of a cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
