@@ -4,6 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import puppeteer from "puppeteer-core";
 
+/** Time limit of a step, in milliseconds. Only a browser that hangs exceeds it. */
+const STEP_MAX_MS = 120_000;
+
 /** Finds the program, by the same names as scripts/ensure-chromium.sh. */
 function program() {
   const named = process.env.PAGEMARK_CHROMIUM;
@@ -21,7 +24,7 @@ function program() {
 export function launch(more = []) {
   // Chromium refuses its sandbox as root. It is not needed, because it opens only our pages.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return puppeteer.launch({ executablePath: program(), args: [...args, "--disable-dev-shm-usage", ...more], timeout: 60_000 });
+  return puppeteer.launch({ executablePath: program(), args: [...args, "--disable-dev-shm-usage", ...more], timeout: STEP_MAX_MS });
 }
 
 /** The input of the script: JSON on standard input. */
@@ -37,11 +40,22 @@ export function assertEqual(actual, expected, what) {
   assert(JSON.stringify(actual) === JSON.stringify(expected), what, "is", actual, "instead of", expected);
 }
 
+/** Waits until a page reads as `expected`. A browser moves the focus when it draws, which may be after the page has loaded. */
+export async function becomes(page, read, expected, what) {
+  const stop = Date.now() + STEP_MAX_MS;
+  let actual = await page.evaluate(read);
+  while (actual !== expected && Date.now() < stop) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    actual = await page.evaluate(read);
+  }
+  assertEqual(actual, expected, what);
+}
+
 /** A tab without JavaScript. `complaints` collects the browser's complaints. */
 export async function tab(browser, { width = 1280, dark = false } = {}) {
   const page = await browser.newPage();
   page.complaints = [];
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(STEP_MAX_MS);
   await page.setViewport({ width, height: 900, deviceScaleFactor: 1, hasTouch: width < 600, isMobile: width < 600 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }]);
   await page.setJavaScriptEnabled(false);

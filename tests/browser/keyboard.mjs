@@ -1,6 +1,6 @@
 // Uses the pages of a product with a keyboard and without JavaScript. Input: {base, product, token}.
 
-import { assert, assertEqual, input, launch, open, tab } from "./chromium.mjs";
+import { assert, assertEqual, becomes, input, launch, open, tab } from "./chromium.mjs";
 
 const { base, product, token } = input();
 
@@ -50,8 +50,9 @@ async function browse(browser) {
   const skip = await tabTo(page, "the first stop", () => true);
   assertEqual(skip.text, "Skip to the content", "the first stop");
   await page.keyboard.press("Enter");
+  await becomes(page, () => document.querySelector(":target")?.id, skip.href.slice(1), "the target of the skip link");
   await page.keyboard.press("Tab");
-  assert(await page.evaluate(() => document.activeElement.closest("main") !== null), "the skip link does not skip");
+  await becomes(page, () => document.activeElement.closest("main") !== null, true, "whether the skip link skips");
 
   await open(page, base + product);
   for (const [what, link, leadsTo] of [
@@ -99,7 +100,7 @@ async function write(browser) {
     return [document.querySelector("[name=rating]:checked")?.value, value("title"), value("body"), value("author"), value("token")];
   });
   assertEqual(typed, ["2", "By keyboard", body, "Ann O'Nymous", ""], "what is left in the form");
-  assertEqual(await page.evaluate(() => document.activeElement.getAttribute("name")), "language", "the focus after a mistake");
+  await becomes(page, () => document.activeElement.getAttribute("name"), "language", "the focus after a mistake");
   await retype(page, "en");
   await fill({ token });
   assertEqual(path(page), product, "where the form leads");
