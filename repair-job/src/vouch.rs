@@ -148,13 +148,19 @@ impl<'run> Voucher<'run> {
     fn note(&self, findings: &Findings<IndexPartition>, all: usize) {
         let Some(check) = &findings.remembered.check else { return };
         let (since, restored) = (check.began, findings.restored.len());
-        let what = match restored {
-            0 => "the page index has other servers, or lacks the last vouch".to_owned(),
-            _ => format!(
+        let next = "possible losses of the page index are checked first";
+        let what = if restored == 0 {
+            // A planned fail-over, or a restart of a process with its own index: readers notice nothing.
+            let what = "the page index has other servers, or lacks the last vouch".to_owned();
+            tracing::info!(what, %since, next);
+            what
+        } else {
+            let what = format!(
                 "{restored} of {all} partitions of the page index are older than the last vouch, and not believed"
-            ),
+            );
+            tracing::warn!(what, %since, next);
+            what
         };
-        tracing::warn!(what, %since, "possible losses of the page index are checked first");
         self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
     }
 
