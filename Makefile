@@ -48,21 +48,23 @@ endif
 test-full: tools redis python-tools browser ## All tests on the whole of the reviews instead of a sample (long)
 	PAGEMARK_TEST_SIZE=full cargo test --release --workspace $(TESTED)
 
-# The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local. A test
+# The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
+# depend on the page index's server on Valkey beside it. A test
 # (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := behind:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: rebuild:: repair:: replay:: serving:: turning:: writes::
-# `faults` writes faster than DynamoDB Local accepts. The other modules do not depend on the engine: they test Redis,
-# pages, failing networks, the deployment, the installation or the code, or a process with a separate engine. Skipped
-# are a test of items that expire, which DynamoDB Local does not remove, and tests of the repair job that write fast or
-# much.
-DYNAMODB_LOCAL_LEFT_OUT := backends:: bounds:: circles:: cluster:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: readiness:: restart:: secured:: selection:: sent_ahead:: settings:: template::
+DYNAMODB_LOCAL_TESTS := backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: readiness:: rebuild:: repair:: replay:: selection:: serving:: turning:: writes::
+# `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
+# networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
+# that expire, which DynamoDB Local does not remove, and tests of the repair job that write fast or much.
+DYNAMODB_LOCAL_LEFT_OUT := bounds:: circles:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: restart:: secured:: sent_ahead:: settings:: template::
 DYNAMODB_LOCAL_SKIP := --skip an_expired_comment --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::write_timeouts \
     --skip an_audit_of_2_000_damaged_comments --skip an_index_of_20_000_comments
 
 # The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
-test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven)
+test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven) and Valkey
 	@sh scripts/ensure-dynamodb-local.sh
+	server=$${PAGEMARK_REDIS_SERVER:-$$(sh scripts/ensure-valkey.sh)}; \
+	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
 	    cargo test --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
 
