@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
-use repair_job::{Command, RunArgs, run_command};
+use repair_job::{RunArgs, run_command};
 use table::Table;
 
 use crate::{
@@ -58,12 +58,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let redis_url = stack.redis_url.clone().or(args.redis_url);
     let redis_url = redis_url.context("the stack was given its Redis server by --redis-url; give the same here")?;
     let index = redis_index::connect(&stack.index_config(&redis_url))?;
-    let place = QuarantinePlace::Folder(stack.quarantine.into());
-    match &mut args.run.command {
-        Command::Quarantine(quarantine) => quarantine.quarantine = place,
-        Command::Status { quarantine, .. } => *quarantine = Some(place),
-        Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
-    }
+    args.run.set_quarantine(QuarantinePlace::Folder(stack.quarantine.into()));
     run_command(&args.run, table, index).await
 }
 
