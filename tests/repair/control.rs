@@ -27,7 +27,7 @@ use crate::fixture::{
     wait_for,
 };
 
-/// A run that takes minutes unless it is stopped.
+/// A run that takes half a minute unless it is stopped.
 const SLOW: &[&str] = &["audit", "--segments=1", "--apply", "--max-read-units=1"];
 
 /// Maximum number of commands at the same time.
