@@ -39,6 +39,7 @@ mod readiness;
 mod rebuild;
 mod repair;
 mod replay;
+mod restart;
 mod secured;
 mod selection;
 mod sent_ahead;

@@ -14,7 +14,7 @@ use crate::{
         program::signal,
         redis_server::{self, OwnRedis},
         reviews,
-        stack::{Running, settings},
+        stack::{Running, settings_at, settings_with_redis},
         wait_for,
     },
     ordering::{Listed, check_listings, every_filter},
@@ -80,7 +80,7 @@ async fn check_all(running: &mut Running) {
 #[tokio::test]
 async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
     let redis = OwnRedis::start().await;
-    let with_redis = StackSettings { redis_url: Some(redis.server.url()), ..settings() };
+    let with_redis = settings_at(&redis);
     let mut running = start_with_comments(with_redis).await;
     let http = running.http.clone();
     let first = http.get(&listing("page=1")).await.expect(200);
@@ -118,7 +118,7 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
 
 #[tokio::test]
 async fn the_stack_restarts_a_killed_redis_and_never_shows_wrong_totals() {
-    let mut running = start_with_comments(settings()).await;
+    let mut running = start_with_comments(settings_with_redis()).await;
     let http = running.http.clone();
     let first = http.get(&listing("page=1")).await.expect(200);
     let third = http.get(&listing("page=3")).await.expect(200);
@@ -153,10 +153,10 @@ async fn the_stack_restarts_a_killed_redis_and_never_shows_wrong_totals() {
 
 #[tokio::test]
 async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
-    let mut running = start_with_comments(settings()).await;
+    let mut running = start_with_comments(settings_with_redis()).await;
     running.import(&reviews::reviews(300)[..300]).await;
     let http = running.http.clone();
-    redis_server::ask::<()>(&running.stack.index_config().url, "FLUSHALL").await;
+    redis_server::ask::<()>(&running.stack.redis_config().unwrap().url, "FLUSHALL").await;
     // Change comments continuously, until numbered pages are back.
     let mut created = Vec::new();
     wait_for("numbered pages after the loss", async || {
@@ -178,7 +178,7 @@ async fn a_redis_that_lost_its_data_is_rebuilt_while_comments_change() {
 
 #[tokio::test]
 async fn the_index_of_another_table_is_not_used() {
-    let mut running = start_with_comments(settings()).await;
+    let mut running = start_with_comments(settings_with_redis()).await;
     let http = running.http.clone();
 
     // Restore a snapshot of a different table's index: twice as many comments, and markers of that table.
@@ -186,14 +186,14 @@ async fn the_index_of_another_table_is_not_used() {
     let mut restore = redis::pipe();
     restore.atomic();
     for number in 0..30 {
-        restore.zadd(running.stack.index_config().key_name(&whole), format!("other{number}"), number).ignore();
+        restore.zadd(running.stack.redis_config().unwrap().key_name(&whole), format!("other{number}"), number).ignore();
     }
-    let (url, prefix) = (&running.stack.index_config().url, &running.stack.index_config().prefix);
+    let (url, prefix) = (&running.stack.redis_config().unwrap().url, &running.stack.redis_config().unwrap().prefix);
     let markers: Vec<String> = redis_server::ask(url, &format!("KEYS {prefix}:*:marker")).await;
     for marker in &markers {
         restore.hset(marker, "table", "another-table/256").ignore();
     }
-    let mut raw = redis_server::connection(&running.stack.index_config().url).await;
+    let mut raw = redis_server::connection(&running.stack.redis_config().unwrap().url).await;
     restore.exec_async(&mut raw).await.unwrap();
 
     wait_for("the table's own index", async || {
@@ -217,13 +217,9 @@ async fn the_index_of_another_table_is_not_used() {
 #[tokio::test]
 async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     let (redis, folder) = (OwnRedis::start().await, folder_in_memory());
-    let kept = || StackSettings {
-        redis_url: Some(redis.server.url()),
-        data_dir: Some(folder.path().to_owned()),
-        ..settings()
-    };
+    let kept = || StackSettings { data_dir: Some(folder.path().to_owned()), ..settings_at(&redis) };
     let running = start_with_comments(kept()).await;
-    let config = running.stack.index_config().clone();
+    let config = running.stack.redis_config().unwrap().clone();
     running.finish().await;
 
     // The index was correct once. Since then it has lost a member and got one that never existed.
@@ -240,7 +236,7 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
 
 #[tokio::test]
 async fn the_local_stack_waits_for_redis_as_long_as_a_deployed_api_does() {
-    let running = Running::start().await;
+    let running = Running::start_with(settings_with_redis()).await;
     let deployed = RedisIndexConfig::new("redis://deployed");
     assert_eq!(running.stack.index().timeout(), deployed.timeout);
     running.finish().await;

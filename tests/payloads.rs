@@ -182,7 +182,7 @@ async fn a_comment_with_an_unreadable_text_is_left_out_everywhere_and_kept_as_it
         put(&running, unreadable.into()).await;
         running.settle().await;
         let contents = Contents::read(&table).await;
-        assert_invariants_beside(&[&comment_id(2)], &contents, running.stack.index_config()).await;
+        assert_invariants_beside(&[&comment_id(2)], &contents, running.index()).await;
 
         let item = stored(&running, 2).await;
         let answer = running.http.get("/api/v1/comments/c2").await;

@@ -1,26 +1,32 @@
 //! The folder of a stack's data.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 /// The prefix of temporary folders.
 const TEMPORARY_PREFIX: &str = "pagemark-";
 /// The engine's data file.
 const DATA_FILE: &str = "dynamodb.sqlite";
+/// Its lock marks the folder as used. The operating system frees it with the process, however the process ends.
+const LOCK_FILE: &str = "pagemark.lock";
 /// A stack that is just starting locks its folder within this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The folder of a stack's data. A temporary one is removed with this value.
+///
+/// **Invariant:** at most one process holds the value of a folder. So when a stack opens its folder, nothing of the
+/// last stack still writes.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     temporary: Option<TempDir>,
+    _lock: File,
 }
 
 impl DataDir {
@@ -29,7 +35,7 @@ impl DataDir {
         let failed = |path: &Path| format!("the data folder {} cannot be used", path.display());
         if let Some(path) = given {
             std::fs::create_dir_all(path).with_context(|| failed(path))?;
-            return Ok(Self { path: path.to_owned(), temporary: None });
+            return Ok(Self { path: path.to_owned(), temporary: None, _lock: lock(path)? });
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(TEMPORARY_PREFIX);
@@ -41,7 +47,8 @@ impl DataDir {
             }
             Err(_) => builder.tempdir().with_context(|| failed(&std::env::temp_dir()))?,
         };
-        Ok(Self { path: temporary.path().to_owned(), temporary: Some(temporary) })
+        let (path, lock) = (temporary.path().to_owned(), lock(temporary.path())?);
+        Ok(Self { path, temporary: Some(temporary), _lock: lock })
     }
 
     pub(crate) fn is_temporary(&self) -> bool {
@@ -51,6 +58,20 @@ impl DataDir {
     /// The engine's data file.
     pub(crate) fn data_file(&self) -> PathBuf {
         self.path.join(DATA_FILE)
+    }
+}
+
+/// Takes the lock of a folder.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let path = folder.join(LOCK_FILE);
+    let failed = || format!("the lock file {} cannot be used", path.display());
+    let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("the data folder {} is used by another stack; stop that one first", folder.display())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(failed),
     }
 }
 
@@ -64,7 +85,7 @@ fn remove_abandoned(folder: &Path) {
             .metadata()
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
-        let Ok(lock) = File::open(path.join(format!("{DATA_FILE}.lock"))) else { continue };
+        let Ok(lock) = File::open(path.join(LOCK_FILE)) else { continue };
         if ours && old && lock.try_lock().is_ok() {
             tracing::info!(path = %path.display(), "removing what a killed stack left behind");
             // Another stack may be removing it too.

@@ -5,10 +5,13 @@
 
 use std::time::Duration;
 
+use model::Timestamp;
 use page_index::PageIndex;
 use process::{StoreError, now};
 use table::Table;
 use tokio::sync::watch;
+
+use crate::repair::job;
 
 /// Vouches for the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -37,10 +40,22 @@ pub enum IndexState {
 
 /// Watches the page index of the table with this id, and rebuilds it when readers must no longer believe it. Runs until
 /// it is dropped.
-pub(crate) async fn keep_index(table: Table, index: PageIndex, table_id: String, state: watch::Sender<IndexState>) {
-    // A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first
-    // look always rebuilds.
-    let mut doubtful = true;
+///
+/// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
+/// rebuilds, unless the index lacks at most changes that the journal names. `opened_at` is then when the stack started:
+/// no writer from before that lives, so the journal up to there is complete.
+pub(crate) async fn keep_index(
+    table: Table,
+    index: PageIndex,
+    table_id: String,
+    opened_at: Option<Timestamp>,
+    state: watch::Sender<IndexState>,
+) {
+    if let Some(opened_at) = opened_at {
+        set(&state, IndexState::Rebuilding);
+        catch_up(&table, &index, opened_at).await;
+    }
+    let mut doubtful = opened_at.is_none();
     loop {
         let looked = look(&table, &index, &table_id, &state, doubtful).await;
         doubtful &= looked.is_err();
@@ -52,6 +67,15 @@ pub(crate) async fn keep_index(table: Table, index: PageIndex, table_id: String,
         set(&state, reached);
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Reconciles what the journal names up to an instant. Only if that is complete is the index ready afterwards; otherwise
+/// the first look rebuilds it.
+async fn catch_up(table: &Table, index: &PageIndex, opened_at: Timestamp) {
+    let age_ms = now().epoch_ms() - opened_at.epoch_ms();
+    let settle = Duration::from_millis(u64::try_from(age_ms).unwrap_or_default());
+    let report = job(table, index, settle).recent().await;
+    tracing::debug!(%report, "caught up with the journal");
 }
 
 async fn look(

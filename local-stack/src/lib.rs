@@ -2,6 +2,7 @@
 //!
 //! - [`stack`]: everything wired together in one process.
 //! - [`engine`]: the embedded DynamoDB engine, with the differences from DynamoDB worked around.
+//! - [`index_place`]: the page index inside the process, or in Redis.
 //! - [`redis_server`]: a `redis-server` child that never outlives its parent.
 //! - [`event_source_mapping`]: polls the stream and calls the real handlers the way the Lambda service does.
 //! - [`import`], [`demo`]: comments from files, and generated ones.
@@ -21,6 +22,7 @@ pub mod engine;
 pub mod event_source_mapping;
 pub mod import;
 mod index_keeper;
+pub mod index_place;
 pub mod memory;
 pub mod redis_server;
 pub mod repair;

@@ -76,7 +76,8 @@ pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedul
     }
 }
 
-fn job(table: &Table, index: &PageIndex, settle: Duration) -> Job {
+/// A job that repairs, and leaves changes that are younger than `settle` to a later run.
+pub(crate) fn job(table: &Table, index: &PageIndex, settle: Duration) -> Job {
     let settings = JobSettings { apply: true, settle, ..JobSettings::default() };
     Job::new(table.clone(), index.clone(), settings, Stop::default())
 }

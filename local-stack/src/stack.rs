@@ -1,4 +1,4 @@
-//! The whole stack in one process: engine, Redis, event source mappings, page index keeper, API.
+//! The whole stack in one process: engine, page index, event source mappings, page index keeper, API.
 
 use std::{
     net::SocketAddr,
@@ -15,6 +15,7 @@ use infra::TemplateError;
 use model::{BlobFormat, ProductId};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
+use process::now;
 use redis_index::RedisIndexConfig;
 use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
@@ -28,8 +29,9 @@ use crate::{
     data_dir::DataDir,
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
-    index_keeper::{INDEX_MAX_AGE, IndexState, keep_index},
-    redis_server::{RedisServer, RedisServerError},
+    index_keeper::{IndexState, keep_index},
+    index_place::{IndexPlace, PlacedIndex},
+    redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
     running::RunningStack,
     trim::trim,
@@ -59,8 +61,8 @@ pub struct StackSettings {
     pub dynamodb_url: Option<String>,
     /// The table's name.
     pub table: String,
-    /// A Redis server to use instead of a child of the stack.
-    pub redis_url: Option<String>,
+    /// Where the page index is.
+    pub page_index: IndexPlace,
     /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
     /// The bearer token for writes.
@@ -88,7 +90,7 @@ impl StackSettings {
             dynamodb_listen: any_port,
             dynamodb_url: None,
             table: TABLE.to_owned(),
-            redis_url: None,
+            page_index: IndexPlace::default(),
             data_dir: None,
             write_token,
             sample_products: Vec::new(),
@@ -108,13 +110,12 @@ pub struct Stack {
     index: PageIndex,
     api_address: SocketAddr,
     dynamodb_url: String,
-    index_config: RedisIndexConfig,
+    placed: PlacedIndex,
     mappings: [watch::Receiver<MappingState>; 2],
     index_state: watch::Receiver<IndexState>,
     tasks: JoinSet<()>,
     api: JoinHandle<()>,
     stop_api: oneshot::Sender<()>,
-    redis: Option<Arc<RedisServer>>,
     engine: Option<Arc<Engine>>,
     data_dir: DataDir,
 }
@@ -126,6 +127,8 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
+        // No writer of the last stack lives any more, and none of this one yet.
+        let opened_at = now();
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
@@ -134,18 +137,12 @@ impl Stack {
         let stream_arn = description.stream_arn;
         let stream_arn = stream_arn.with_context(|| format!("the table {} has no stream", settings.table))?;
         begin_watermark(&table).await?;
-        let (redis, redis_url) = start_redis(&settings, &data_dir).await?;
-        let mut index_config = RedisIndexConfig { max_age: INDEX_MAX_AGE, ..RedisIndexConfig::new(&redis_url) };
-        if redis.is_none() {
-            // A server that the stack did not start may hold the page index of a different stack.
-            index_config.prefix = format!("pagemark-{}", description.id);
-        }
-        let index = redis_index::connect(&index_config)?;
+        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &description.id).await?;
+        let index = placed.client()?;
         index.ping().await?;
 
         let quarantine = data_dir.path.join("quarantine");
-        let own_redis_url = redis.as_ref().map(|redis| redis.url());
-        RunningStack::new(own_redis_url, index_config.prefix.clone(), &quarantine).announce(&table).await?;
+        RunningStack::new(&placed, &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             &settings,
             &dynamodb_url,
@@ -156,12 +153,17 @@ impl Stack {
         )?;
         let mappings = [fan_out.state(), indexing.state()];
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
-        let (api_address, api, stop_api) = start_api(&settings, &table_config, &index_config).await?;
+        let (api_address, api, stop_api) = start_api(&settings, &table_config, placed.client()?).await?;
 
         let mut tasks = JoinSet::new();
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
-        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, index_state_sender));
+        // Another process may write to another engine while no stack runs.
+        let lacks_only_since = (placed.is_from_snapshot() && engine.is_some()).then_some(opened_at);
+        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, lacks_only_since, index_state_sender));
+        if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
+            tasks.spawn(embedded.clone().keep());
+        }
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
@@ -171,7 +173,7 @@ impl Stack {
         if let Some(schedule) = settings.audit {
             tasks.spawn(audit(table.clone(), index.clone(), schedule));
         }
-        if let Some(redis) = &redis {
+        if let Some(redis) = placed.server() {
             tasks.spawn(redis.clone().supervise());
         }
         Ok(Self {
@@ -179,13 +181,12 @@ impl Stack {
             index,
             api_address,
             dynamodb_url,
-            index_config,
+            placed,
             mappings,
             index_state,
             tasks,
             api,
             stop_api,
-            redis,
             engine,
             data_dir,
         })
@@ -201,14 +202,19 @@ impl Stack {
         &self.index
     }
 
-    /// The Redis server that the stack started; `None` when it was given one.
+    /// The Redis server that the stack started; `None` when it started none.
     pub fn redis(&self) -> Option<&Arc<RedisServer>> {
-        self.redis.as_ref()
+        self.placed.server()
     }
 
-    /// Where the page index is.
-    pub fn index_config(&self) -> &RedisIndexConfig {
-        &self.index_config
+    /// How the page index is reached in Redis; `None` when it is inside this process.
+    pub fn redis_config(&self) -> Option<&RedisIndexConfig> {
+        self.placed.redis_config()
+    }
+
+    /// Where the page index is, for people.
+    pub fn index_place(&self) -> String {
+        self.placed.to_string()
     }
 
     /// The embedded engine; `None` when the stack uses another one.
@@ -275,18 +281,20 @@ impl Stack {
         }
         self.tasks.shutdown().await;
         let table_stays = !self.data_dir.is_temporary() || self.engine.is_none();
-        if table_stays {
-            if let Err(error) = RunningStack::withdraw(&self.table).await {
-                tracing::warn!(%error, "the table still names this stack as running");
-            }
-        } else if self.redis.is_none() {
-            // The table is removed, so its page index would stay behind unused.
-            if let Err(error) = self.index.clear().await {
-                tracing::warn!(%error, "the page index is left behind");
-            }
+        if table_stays && let Err(error) = RunningStack::withdraw(&self.table).await {
+            tracing::warn!(%error, "the table still names this stack as running");
         }
-        if let Some(redis) = &self.redis {
-            redis.stop().await;
+        match &self.placed {
+            PlacedIndex::Embedded(embedded) if !self.data_dir.is_temporary() => embedded.save().await,
+            PlacedIndex::Embedded(_) => {}
+            PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
+            // The table is removed, so its page index would stay behind unused.
+            PlacedIndex::Redis { server: None, .. } if !table_stays => {
+                if let Err(error) = self.index.clear().await {
+                    tracing::warn!(%error, "the page index is left behind");
+                }
+            }
+            PlacedIndex::Redis { server: None, .. } => {}
         }
         // If a task still shares the engine, the last one to drop it stops it.
         if let Some(engine) = self.engine.and_then(Arc::into_inner) {
@@ -316,19 +324,6 @@ async fn start_engine(
     let engine = Engine::start(&data_dir.data_file(), settings.dynamodb_listen).await?;
     let url = engine.endpoint_url();
     Ok((Some(Arc::new(engine)), url))
-}
-
-/// The given server's URL, or a server of the stack's own and its URL.
-async fn start_redis(
-    settings: &StackSettings,
-    data_dir: &DataDir,
-) -> Result<(Option<Arc<RedisServer>>, String), RedisServerError> {
-    if let Some(url) = &settings.redis_url {
-        return Ok((None, url.clone()));
-    }
-    let server = RedisServer::start(&data_dir.path, &[]).await?;
-    let url = server.url();
-    Ok((Some(server), url))
 }
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
@@ -371,7 +366,7 @@ fn event_source_mappings(
 async fn start_api(
     settings: &StackSettings,
     table_config: &TableConfig,
-    index_config: &RedisIndexConfig,
+    index: PageIndex,
 ) -> anyhow::Result<(SocketAddr, JoinHandle<()>, oneshot::Sender<()>)> {
     let api_settings = ApiSettings {
         write_tokens: vec![settings.write_token.hash()],
@@ -379,7 +374,7 @@ async fn start_api(
         site: settings.site.clone(),
         ..ApiSettings::default()
     };
-    let (table, index) = (Table::connect(table_config).await, redis_index::connect(index_config)?);
+    let table = Table::connect(table_config).await;
     let application = Application::with_stores(settings.listen, table, index, api_settings)?;
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();

@@ -1,6 +1,5 @@
 //! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
 
-use local_stack::stack::StackSettings;
 use serde_json::{Value, json};
 use table::NewComment;
 
@@ -9,7 +8,7 @@ use crate::fixture::{
     browser,
     http::{WRITE_TOKEN, page_path},
     redis_server::OwnRedis,
-    stack::settings,
+    stack::{settings, settings_at},
 };
 
 /// The variable that names a folder for screenshots of the pages.
@@ -58,7 +57,7 @@ async fn look(base: &str, pages: Vec<Value>) {
 #[tokio::test]
 async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let redis = OwnRedis::start().await;
-    let running = start(StackSettings { redis_url: Some(redis.server.url()), ..settings() }, &comments()).await;
+    let running = start(settings_at(&redis), &comments()).await;
     let base = running.stack.api_url();
     let many = page_path("espresso machine");
     let pages = vec![

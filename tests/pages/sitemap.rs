@@ -14,6 +14,7 @@ use crate::fixture::{
     data,
     http::{Http, page_path},
     redis_server::{self, OwnRedis, TABLE_ID},
+    stack::settings_at,
 };
 
 /// The URLs in a sitemap or sitemap index, as paths of the site.
@@ -76,7 +77,7 @@ async fn the_sitemap_lists_every_page_and_each_is_canonical_and_indexable() {
 #[tokio::test]
 async fn without_a_ready_index_there_is_no_sitemap() {
     let redis = OwnRedis::start().await;
-    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
     let running = start(settings, &three_pages("p")).await;
     let http = &running.http;
     let part = format!("/sitemap/{}-1.xml", running.stack.index().partition_of(&data::product("p")).number());

@@ -7,7 +7,7 @@ use super::{
     html::{Page, inside, text_of},
     site_settings, start, three_pages, with_text,
 };
-use crate::fixture::{redis_server::OwnRedis, wait_for};
+use crate::fixture::{redis_server::OwnRedis, stack::settings_at, wait_for};
 use local_stack::stack::StackSettings;
 
 /// The comments that the page shows, in the form of a `Review`.
@@ -66,7 +66,7 @@ async fn structured_data_has_no_average_without_the_index_and_needs_a_review() {
     let redis = OwnRedis::start().await;
     // Every third comment has no author.
     let anonymous = comment("q", "en", 5, 3);
-    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
+    let settings = StackSettings { page_index: settings_at(&redis).page_index, ..site_settings() };
     let running = start(settings, &[comment("p", "en", 5, 1), anonymous]).await;
     assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_some());
     redis.kill().await;

@@ -14,7 +14,7 @@ use table::NewComment;
 use crate::fixture::{
     damage, data, pagemark,
     reviews::reviews,
-    stack::{Running, settings},
+    stack::{Running, settings, settings_with_redis},
     wait_for,
 };
 
@@ -53,7 +53,7 @@ async fn the_local_stack_repairs_damage_on_its_own_schedule() {
 
 #[tokio::test]
 async fn pagemark_repair_repairs_damage_in_a_running_stack() {
-    let mut running = Running::start().await;
+    let mut running = Running::start_with(settings_with_redis()).await;
     let comments = reviews(20);
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;
@@ -85,7 +85,7 @@ async fn pagemark_repair_says_when_no_stack_is_running() {
 #[tokio::test]
 async fn the_local_stack_repairs_what_its_handlers_missed() {
     let repair = RepairSchedule { every: Duration::from_millis(100), settle: Duration::ZERO };
-    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings() }).await;
+    let mut running = Running::start_with(StackSettings { repair: Some(repair), ..settings_with_redis() }).await;
     let comments = reviews(30);
     running.import(&comments).await;
     for lost_redis in [false, true] {

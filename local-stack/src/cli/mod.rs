@@ -22,7 +22,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything in one process: DynamoDB engine, Redis, stream handlers, API and pages.
+    /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
     Up(up::Args),
     /// Import comments from files of JSON Lines into a running stack, or any table.
     #[command(after_help = import::EXIT_CODES)]

@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
 use repair_job::{RunArgs, run_command};
 use table::Table;
 
 use crate::{
-    running::RunningStack,
+    index_place,
+    running::{RunningIndex, RunningStack},
     stack::{TABLE, table_config},
 };
 
@@ -55,9 +56,12 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         )
     };
     let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
-    let redis_url = stack.redis_url.clone().or(args.redis_url);
-    let redis_url = redis_url.context("the stack was given its Redis server by --redis-url; give the same here")?;
-    let index = redis_index::connect(&stack.index_config(&redis_url))?;
+    let RunningIndex::Redis { url, prefix } = stack.page_index else {
+        bail!("the stack's page index is inside its process, where only the stack itself can repair it");
+    };
+    let url =
+        url.or(args.redis_url).context("the stack was given its Redis server by --redis-url; give the same here")?;
+    let index = redis_index::connect(&index_place::redis_config(&url, prefix))?;
     args.run.set_quarantine(QuarantinePlace::Folder(stack.quarantine.into()));
     run_command(&args.run, table, index).await
 }

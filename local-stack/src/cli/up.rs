@@ -22,6 +22,7 @@ use super::{
 use crate::{
     demo::{demo_comments, sample_products, top_product},
     import::{ImportError, LineReader, Source},
+    index_place::IndexPlace,
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
     stack::{Stack, StackSettings, TABLE},
@@ -38,9 +39,12 @@ pub(super) struct Args {
     /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
     #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
     dynamodb_url: Option<String>,
-    /// Use this Redis server (7.0 or newer, or Valkey) instead of starting one.
+    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
     #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
     redis_url: Option<String>,
+    /// Keep the page index in a Redis server that is started for it: redis-server or valkey-server on the PATH.
+    #[arg(long, conflicts_with = "redis_url")]
+    redis: bool,
     /// The scheme, host and port that the pages are known by [default: http:// and where they listen]
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     public_url: Option<PublicUrl>,
@@ -90,7 +94,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         dynamodb_listen: args.dynamodb_listen,
         dynamodb_url: args.dynamodb_url.clone(),
         table: TABLE.to_owned(),
-        redis_url: args.redis_url.clone(),
+        page_index: match args.redis_url {
+            Some(url) => IndexPlace::RedisAt(url),
+            None if args.redis => IndexPlace::OwnRedis,
+            None => IndexPlace::Embedded,
+        },
         data_dir: args.data_dir.clone(),
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
@@ -124,7 +132,7 @@ async fn serve(
     shown_token: &str,
 ) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    eprintln!("Pagemark is starting at {}", stack.api_url());
+    eprintln!("Pagemark is starting at {}, with its page index {}", stack.api_url(), stack.index_place());
     stack.wait_until_index_ready().await?;
     let mut created = 0;
     let demo = match demo {
@@ -225,7 +233,7 @@ fn print_ready(stack: &Stack, product: Option<&ProductId>, shown_token: &str) {
         ("API", format!("{api}/api/v1/")),
         ("write token", shown_token.to_owned()),
         ("DynamoDB", format!("{} (table {TABLE})", stack.dynamodb_url())),
-        ("Redis", stack.redis().map_or("yours, by --redis-url".to_owned(), |redis| redis.url())),
+        ("page index", stack.index_place()),
         ("data", stack.data_dir().display().to_string()),
     ] {
         text.push_str(&format!("  {name:<12} {value}\n"));

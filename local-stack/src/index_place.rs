@@ -1,0 +1,159 @@
+//! Where a stack keeps its page index: inside its process, or in Redis.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use embedded_index::{EmbeddedIndex, SnapshotError};
+use page_index::PageIndex;
+use process::StoreError;
+use redis_index::RedisIndexConfig;
+
+use crate::{
+    blocking::blocking,
+    data_dir::DataDir,
+    index_keeper::INDEX_MAX_AGE,
+    redis_server::{RedisServer, RedisServerError},
+};
+
+/// The name of the snapshot in the data folder.
+const SNAPSHOT: &str = "page-index.snapshot";
+/// Pause between two snapshots.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
+/// As many as in a deployment.
+const PARTITIONS: u16 = 256;
+
+/// Where a stack keeps its page index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum IndexPlace {
+    /// Inside the stack's process.
+    #[default]
+    Embedded,
+    /// In a Redis server that the stack starts and stops.
+    OwnRedis,
+    /// In the Redis server at this URL.
+    RedisAt(String),
+}
+
+/// A page index in its place.
+#[derive(Debug)]
+pub(crate) enum PlacedIndex {
+    /// Inside this process.
+    Embedded(Embedded),
+    /// In Redis; `server` is the stack's own.
+    Redis { config: RedisIndexConfig, server: Option<Arc<RedisServer>> },
+}
+
+/// A page index inside this process, and the file that keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Embedded {
+    index: EmbeddedIndex,
+    snapshot: PathBuf,
+    table_id: String,
+    is_from_snapshot: bool,
+    /// Held while a snapshot is written: a stop may come while the last one is under way.
+    writes: Arc<Mutex<()>>,
+}
+
+impl PlacedIndex {
+    /// Opens the page index of the table with this id. What a snapshot in the data folder holds is there at once.
+    pub(crate) async fn open(place: &IndexPlace, data_dir: &DataDir, table_id: &str) -> Result<Self, RedisServerError> {
+        Ok(match place {
+            IndexPlace::Embedded => {
+                let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
+                Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
+            }
+            IndexPlace::OwnRedis => {
+                let server = RedisServer::start(&data_dir.path, &[]).await?;
+                let prefix = RedisIndexConfig::new("").prefix;
+                Self::Redis { config: redis_config(&server.url(), prefix), server: Some(server) }
+            }
+            // A server that the stack did not start may hold the page index of a different stack.
+            IndexPlace::RedisAt(url) => {
+                Self::Redis { config: redis_config(url, format!("pagemark-{table_id}")), server: None }
+            }
+        })
+    }
+
+    /// A client of the index. Connections to Redis live on the threads that use them, so the API needs a client of its
+    /// own.
+    pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
+        match self {
+            Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone())),
+            Self::Redis { config, .. } => redis_index::connect(config),
+        }
+    }
+
+    /// Whether the index was filled by a snapshot, and lacks at most what changed after it.
+    pub(crate) fn is_from_snapshot(&self) -> bool {
+        matches!(self, Self::Embedded(embedded) if embedded.is_from_snapshot)
+    }
+
+    /// The Redis server that the stack started.
+    pub(crate) fn server(&self) -> Option<&Arc<RedisServer>> {
+        match self {
+            Self::Redis { server, .. } => server.as_ref(),
+            Self::Embedded(_) => None,
+        }
+    }
+
+    /// How Redis is reached; `None` for an index inside the process.
+    pub(crate) fn redis_config(&self) -> Option<&RedisIndexConfig> {
+        match self {
+            Self::Redis { config, .. } => Some(config),
+            Self::Embedded(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for PlacedIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Embedded(_) => f.write_str("inside this process"),
+            Self::Redis { server: Some(server), .. } => write!(f, "in Redis at {}", server.url()),
+            // The URL may hold a password.
+            Self::Redis { server: None, .. } => f.write_str("in your Redis (--redis-url)"),
+        }
+    }
+}
+
+impl Embedded {
+    fn open(snapshot: PathBuf, table_id: String) -> Self {
+        let opened = EmbeddedIndex::open(&snapshot, &table_id, PARTITIONS, INDEX_MAX_AGE);
+        if let Err(error @ (SnapshotError::Io { .. } | SnapshotError::Damaged { .. } | SnapshotError::Foreign { .. })) =
+            &opened
+        {
+            tracing::warn!(%error, "the page index is rebuilt from the table");
+        }
+        let is_from_snapshot = opened.is_ok();
+        let index = opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS, INDEX_MAX_AGE));
+        Self { index, snapshot, table_id, is_from_snapshot, writes: Arc::default() }
+    }
+
+    /// Writes a snapshot every minute, until it is dropped. A failure is logged, and the last snapshot stays.
+    pub(crate) async fn keep(self) {
+        loop {
+            tokio::time::sleep(SNAPSHOT_EVERY).await;
+            self.save().await;
+        }
+    }
+
+    /// Writes a snapshot. A failure is logged, because the next start can do without it.
+    pub(crate) async fn save(&self) {
+        let this = self.clone();
+        let saved = blocking(move || {
+            let _alone = this.writes.lock().unwrap_or_else(PoisonError::into_inner);
+            this.index.save(&this.snapshot, &this.table_id)
+        });
+        if let Err(error) = saved.await {
+            tracing::warn!(%error, "the page index was not saved");
+        }
+    }
+}
+
+/// How a stack reaches its page index in Redis.
+pub(crate) fn redis_config(url: &str, prefix: String) -> RedisIndexConfig {
+    RedisIndexConfig { max_age: INDEX_MAX_AGE, prefix, ..RedisIndexConfig::new(url) }
+}

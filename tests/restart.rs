@@ -1,0 +1,152 @@
+//! A stack that keeps its data in a folder loses nothing over a restart, however it ended. Its page index continues
+//! from its snapshot and from the journal, or is rebuilt; until then, numbered pages answer "later".
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use local_stack::{index_place::IndexPlace, stack::StackSettings};
+use model::{Placement, plan::index_edits};
+use page_index::IndexPart;
+use serde_json::json;
+
+use crate::fixture::{
+    data::{self, PRODUCT},
+    folder_in_memory,
+    http::{Http, WRITE_TOKEN, good_comment, ids, listing},
+    pagemark::{self, Up},
+    stack::{Running, settings},
+};
+
+/// The snapshot in a data folder.
+const SNAPSHOT: &str = "page-index.snapshot";
+
+/// A process with its page index inside, and a client of it.
+async fn start(folder: &Path) -> (Up, Http) {
+    let up = Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN, "--repair-every", "1"]).await;
+    let http = Http::new(format!("http://{}", up.api));
+    (up, http)
+}
+
+/// Posts comments, and returns their ids.
+async fn post(http: &Http, count: u64) -> Vec<String> {
+    let mut posted = Vec::new();
+    for number in 0..count {
+        let comment = good_comment("en", number % 5 + 1, &format!("Body {number}"));
+        posted.push(http.post(PRODUCT, &comment).await.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    posted
+}
+
+/// Asserts that numbered pages show exactly these comments, and that every total agrees. Answers "later" are awaited.
+async fn assert_shown(http: &Http, expected: &BTreeSet<String>) {
+    let pages = expected.len().div_ceil(20).max(1);
+    let mut shown = BTreeSet::new();
+    for page in 1..=pages {
+        // Page 1 answers at any time; with its total only if the page index is ready.
+        http.wait_for_200(&listing(&format!("page={}", page.max(2)))).await;
+        let page = http.get(&listing(&format!("page={page}"))).await.expect(200);
+        assert_eq!(page["total"], expected.len(), "{page}");
+        shown.extend(ids(&page));
+    }
+    assert_eq!(shown, *expected);
+}
+
+#[tokio::test]
+async fn a_killed_stack_shows_every_acknowledged_change_after_its_restart() {
+    let folder = folder_in_memory();
+    let (up, http) = start(folder.path()).await;
+    let mut expected: BTreeSet<String> = post(&http, 45).await.into_iter().collect();
+    let log = up.stop().await;
+    assert!(!log.contains("WARN"), "{log}");
+    assert!(folder.path().join(SNAPSHOT).exists());
+    for round in 0..3 {
+        // The snapshot lacks what follows.
+        let (up, http) = start(folder.path()).await;
+        let new = post(&http, 5).await;
+        http.delete(&new[0]).await.expect(204);
+        http.patch(&new[1], &json!({ "rating": 1, "language": "de" })).await.expect(200);
+        expected.extend(new.into_iter().skip(1));
+        if round == 1 {
+            // The page index has everything, but the snapshot still lacks it.
+            assert_shown(&http, &expected).await;
+        }
+        up.kill().await;
+        let (up, http) = start(folder.path()).await;
+        assert_shown(&http, &expected).await;
+        match round {
+            2 => drop(up.stop().await),
+            _ => up.kill().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_or_foreign_snapshot_is_reported_and_replaced() {
+    let (folder, other) = (folder_in_memory(), folder_in_memory());
+    let (up, http) = start(folder.path()).await;
+    let expected = post(&http, 45).await.into_iter().collect();
+    up.stop().await;
+    let (up, http) = start(other.path()).await;
+    post(&http, 3).await;
+    up.stop().await;
+
+    let snapshot = folder.path().join(SNAPSHOT);
+    let mut damaged = fs::read(&snapshot).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    for (content, problem) in [(damaged, "is damaged"), (fs::read(other.path().join(SNAPSHOT)).unwrap(), "is foreign")]
+    {
+        fs::write(&snapshot, content).unwrap();
+        let (up, http) = start(folder.path()).await;
+        assert_shown(&http, &expected).await;
+        let log = up.stop().await;
+        assert!(log.contains(problem) && log.contains("rebuilt from the table"), "{log}");
+    }
+    let (up, _) = start(folder.path()).await;
+    assert!(!up.stop().await.contains("snapshot"));
+}
+
+/// An entry that the table does not have shows what the page index was filled from: a rebuild removes it.
+#[tokio::test]
+async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
+    let folder = folder_in_memory();
+    let kept =
+        || StackSettings { data_dir: Some(folder.path().to_owned()), page_index: IndexPlace::Embedded, ..settings() };
+    let mut stack = Running::start_with(kept()).await;
+    let mut expected: BTreeSet<String> = post(&stack.http, 25).await.into_iter().collect();
+    stack.settle().await;
+    let foreign =
+        Placement { product: data::product(PRODUCT), language: data::language("en"), rating: data::rating(1) };
+    let edits = index_edits(&data::comment_id("nobody"), Some((&foreign, data::at_ms(data::CREATED_MS))), &[]);
+    stack.stack.index().apply(&edits).await.unwrap();
+    stack.stack.stop().await;
+    let old = fs::read(folder.path().join(SNAPSHOT)).unwrap();
+
+    let mut stack = Running::start_with(kept()).await;
+    expected.extend(post(&stack.http, 5).await);
+    stack.settle().await;
+    stack.stack.stop().await;
+    // As if the stack had been killed: the snapshot is older than what the stream has delivered.
+    fs::write(folder.path().join(SNAPSHOT), old).unwrap();
+
+    let stack = Running::start_with(kept()).await;
+    let mut found = BTreeSet::new();
+    let mut position = stack.stack.index().begin_index_scan().await.unwrap();
+    while let Some(part) = stack.stack.index().next_index_part(&mut position).await.unwrap() {
+        if let IndexPart::Members(_, members) = part {
+            found.extend(members.into_iter().map(|(id, _)| id));
+        }
+    }
+    expected.insert("nobody".to_owned());
+    assert_eq!(found, expected);
+    stack.stack.stop().await;
+}
+
+#[tokio::test]
+async fn two_stacks_never_use_one_folder() {
+    let folder = folder_in_memory();
+    let (up, _) = start(folder.path()).await;
+    let second = pagemark::up_after("", &["--data-dir", folder.path().to_str().unwrap()]).await.end().await.expect(1);
+    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
+    assert!(second.stderr.contains("is used by another stack"), "{second:?}");
+    up.stop().await;
+}
