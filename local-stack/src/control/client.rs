@@ -60,8 +60,9 @@ pub async fn request(
     stop: impl Future<Output = ()>,
     look: impl FnMut(u64, f64),
 ) -> anyhow::Result<Outcome> {
-    let none =
-        || format!("no running stack answers at {}: is `pagemark up` running, by the same user?", socket.display());
+    let none = || {
+        format!("no running stack answers at {}: is `pagemark up` running here, by the same user?", socket.display())
+    };
     let (reader, mut writer) = UnixStream::connect(socket).await.with_context(none)?.into_split();
     let request = Request { version: VERSION.to_owned(), args: serde_json::to_value(args)? };
     // A stack that refuses may close the connection before it has read everything. Its answer says why.

@@ -1,9 +1,9 @@
 //! The control socket: other processes run the repair job's commands inside a running stack.
 //!
-//! A page index inside the stack's process is out of reach for other processes. So they send their command to the stack,
-//! through a Unix socket in the folder of the stack's data. No stack has such a socket yet.
+//! A page index inside the stack's process is out of reach for other processes. So `pagemark repair` sends its command
+//! to the stack, through a Unix socket in the folder of the stack's data.
 //!
-//! - `server`: the stack's side. `client`: the other side.
+//! - `server`: the stack's side. `client`: the side of `pagemark repair`.
 //!
 //! Each connection carries one command, in lines of JSON:
 //!
