@@ -23,7 +23,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 # The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
 # is in the first list. The second list keeps it below five minutes.
 CHECK_NEEDS_TOOLS := deployed:: described:: packaged:: pages::browser template:: repair::killed repair::quarantine
-CHECK_TAKES_LONG := connections:: designs:: edits:: repair::audit repair::local repair::lost repair::primaries repair::process repair::rebuild repair::stopped repair::vouched
+CHECK_TAKES_LONG := connections:: designs:: edits:: repair::audit repair::control repair::local repair::lost repair::primaries repair::process repair::rebuild repair::stopped repair::vouched
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	cargo fmt --all --check
@@ -54,9 +54,10 @@ test-full: tools redis python-tools browser ## All tests on the whole of the rev
 DYNAMODB_LOCAL_TESTS := backends:: behind:: cluster:: deployed:: described:: designs:: edits:: engines:: failures:: fixture:: import:: input:: ordering:: payloads:: preconditions:: readiness:: rebuild:: repair:: replay:: selection:: serving:: turning:: writes::
 # `faults` writes faster than DynamoDB Local accepts. The other modules depend on neither: they test pages, failing
 # networks, the deployment, the installation or the code, or a process with a separate engine. Skipped are a test of items
-# that expire, which DynamoDB Local does not remove, and tests of the repair job that write fast or much.
+# that expire, which DynamoDB Local does not remove, tests of the repair job that write fast or much, and those of the
+# control socket.
 DYNAMODB_LOCAL_LEFT_OUT := bounds:: circles:: connections:: faults:: installing:: log:: outage:: packaged:: pages:: restart:: secured:: sent_ahead:: settings:: template::
-DYNAMODB_LOCAL_SKIP := --skip an_expired_comment --skip repair::concurrent --skip repair::process --skip repair::local --skip repair::stopped \
+DYNAMODB_LOCAL_SKIP := --skip an_expired_comment --skip repair::concurrent --skip repair::control --skip repair::process --skip repair::local --skip repair::stopped \
     --skip repair::killed --skip repair::lost --skip repair::resumed --skip repair::write_timeouts \
     --skip an_audit_of_2_000_damaged_comments --skip an_index_of_20_000_comments
 

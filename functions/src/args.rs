@@ -1,6 +1,7 @@
 //! Settings that the functions share: flags and `PAGEMARK_*` variables.
 
 use clap::{Args, builder::NonEmptyStringValueParser};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     metrics,
@@ -8,7 +9,8 @@ use crate::{
 };
 
 /// Where records go that can never be processed.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QuarantineArgs {
     /// `s3://BUCKET` or `s3://BUCKET/PREFIX`, `folder:PATH`, or `mapping` (report them; after its last try, the event
     /// source mapping puts them to its on-failure destination).

@@ -9,11 +9,13 @@
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
 //! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
+//! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
 
 mod blocking;
 pub mod cli;
+pub mod control;
 mod data_dir;
 pub mod demo;
 pub mod engine;

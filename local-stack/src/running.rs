@@ -26,7 +26,10 @@ pub(crate) struct RunningStack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RunningIndex {
     /// Inside the stack's process.
-    Embedded,
+    Embedded {
+        /// The socket through which the stack takes commands for it.
+        control: String,
+    },
     /// In Redis.
     Redis {
         /// The URL of the stack's own server; `None` when the server was given to the stack, because that URL may hold
@@ -38,16 +41,15 @@ pub(crate) enum RunningIndex {
 }
 
 impl RunningStack {
-    /// A stack with its quarantine in a folder.
-    pub(crate) fn new(placed: &PlacedIndex, quarantine: &Path) -> Self {
-        let quarantine = std::path::absolute(quarantine).unwrap_or_else(|_| quarantine.to_owned());
+    /// A stack with its control socket, if it has one, and the folder of its quarantine.
+    pub(crate) fn new(placed: &PlacedIndex, control: &Path, quarantine: &Path) -> Self {
         let page_index = match placed {
-            PlacedIndex::Embedded(_) => RunningIndex::Embedded,
+            PlacedIndex::Embedded(_) => RunningIndex::Embedded { control: absolute(control) },
             PlacedIndex::Redis { config, server } => {
                 RunningIndex::Redis { url: server.as_ref().map(|server| server.url()), prefix: config.prefix.clone() }
             }
         };
-        Self { page_index, quarantine: quarantine.to_string_lossy().into_owned() }
+        Self { page_index, quarantine: absolute(quarantine) }
     }
 
     /// The stack that runs on a table, if one does.
@@ -64,4 +66,9 @@ impl RunningStack {
     pub(crate) async fn withdraw(table: &Table) -> Result<(), StoreError> {
         table.delete_state(STATE.0, STATE.1).await
     }
+}
+
+/// The path from any working folder.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }

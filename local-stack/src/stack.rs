@@ -26,6 +26,7 @@ use tokio::{
 };
 
 use crate::{
+    control::{ControlSocket, SOCKET},
     data_dir::DataDir,
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
@@ -142,14 +143,18 @@ impl Stack {
         index.ping().await?;
 
         let quarantine = data_dir.path.join("quarantine");
-        RunningStack::new(&placed, &quarantine).announce(&table).await?;
+        let control = match &placed {
+            PlacedIndex::Embedded(_) => Some(ControlSocket::bind(&data_dir.path)?),
+            PlacedIndex::Redis { .. } => None,
+        };
+        RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             &settings,
             &dynamodb_url,
             stream_arn,
             &table,
             &index,
-            &Quarantine::Folder(quarantine),
+            &Quarantine::Folder(quarantine.clone()),
         )?;
         let mappings = [fan_out.state(), indexing.state()];
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
@@ -163,6 +168,9 @@ impl Stack {
         tasks.spawn(keep_index(table.clone(), index.clone(), description.id, lacks_only_since, index_state_sender));
         if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
             tasks.spawn(embedded.clone().keep());
+        }
+        if let Some(control) = control {
+            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine));
         }
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));

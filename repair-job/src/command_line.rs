@@ -6,9 +6,9 @@ use anyhow::Context;
 use functions::Quarantine;
 use futures_util::{FutureExt, future::BoxFuture};
 use page_index::PageIndex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use table::Table;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     config::{Command, RunArgs},
@@ -18,24 +18,49 @@ use crate::{
     stop::Stop,
 };
 
+/// What a command ended with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The text for standard output, with its last line feed.
+    pub output: String,
+    /// An exit code of [`exit`].
+    pub exit_code: u8,
+}
+
 /// Runs a command until it is done, its time is up, or a signal ends it. Returns an exit code of [`exit`].
 ///
 /// # Errors
 /// Something could not be found out or printed. The errors of the run itself are in its report.
 pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
-    if let Command::Audit(audit) = &args.command
-        && let Err(problem) = audit.options()
-    {
+    if let Err(problem) = args.validate() {
         eprintln!("error: {problem}");
         return Ok(ExitCode::from(exit::USAGE));
     }
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(table, index, args.settings.clone(), stop.clone());
-    if args.explain {
-        print!("{}", explain(&job, &args.command).await.context("nothing can be explained")?);
-        return Ok(ExitCode::SUCCESS);
+    if !args.explain {
+        tokio::spawn(stop_on_signals(move || stop.ask())?);
     }
-    tokio::spawn(stop_on_signals(stop)?);
+    let display = args.has_progress().then(|| job.progress().show((&args.command).into()));
+    let outcome = run_on(&job, args).await;
+    drop(display);
+    let Outcome { output, exit_code } = outcome?;
+    print!("{output}");
+    Ok(ExitCode::from(exit_code))
+}
+
+/// Runs a command on a job until it is done or the job's stop ends it. Prints nothing and handles no signal. The job's
+/// settings count, not those of `args`.
+///
+/// # Errors
+/// Something could not be found out, or the command does not [validate](RunArgs::validate). The errors of the run
+/// itself are in its report.
+pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
+    args.validate().map_err(anyhow::Error::msg)?;
+    if args.explain {
+        let output = explain(job, &args.command).await.context("nothing can be explained")?;
+        return Ok(Outcome { output, exit_code: 0 });
+    }
     let run: BoxFuture<'_, Report> = match &args.command {
         Command::Status { segments, quarantine, s3_url } => {
             let quarantine = match quarantine {
@@ -43,48 +68,50 @@ pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyh
                 None => None,
             };
             let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
-            print(args, &status, &status)?;
-            return Ok(ExitCode::SUCCESS);
+            return outcome(args, &status, &status, 0);
         }
         Command::Check { id, product } => {
             let checked = Box::pin(job.check(id, product.as_ref())).await;
-            print(args, &checked.json(), &format_args!("{}{}", checked.table, checked.report))?;
-            return Ok(ExitCode::from(checked.report.exit_code()));
+            let text = format!("{}{}", checked.table, checked.report);
+            return outcome(args, &checked.json(), &text, checked.report.exit_code());
         }
         Command::Recent { since } => job.recent_since(*since).boxed(),
         Command::Audit(args) => job.audit(args.options().map_err(anyhow::Error::msg)?).boxed(),
         Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
         Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
     };
-    let display = job.progress().show((&args.command).into());
     let report = run.await;
-    drop(display);
-    print(args, &report.json(), &report)?;
-    Ok(ExitCode::from(report.exit_code()))
+    outcome(args, &report.json(), &report, report.exit_code())
 }
 
-fn print(args: &RunArgs, json: &impl Serialize, text: &impl Display) -> anyhow::Result<()> {
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(json)?),
-        false => println!("{text}"),
-    }
-    Ok(())
+fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code: u8) -> anyhow::Result<Outcome> {
+    let output = match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(json)?),
+        false => format!("{text}\n"),
+    };
+    Ok(Outcome { output, exit_code })
 }
 
-/// The first signal asks the run to stop. The second signal ends the process.
-fn stop_on_signals(stop: Stop) -> anyhow::Result<impl Future<Output = ()>> {
+/// Listens for Ctrl-C and SIGTERM until the returned future is dropped. The first signal calls `ask`, which asks the run
+/// to stop. The second signal ends the process.
+///
+/// # Errors
+/// The signals cannot be listened for.
+pub fn stop_on_signals(ask: impl FnOnce() + Send) -> anyhow::Result<impl Future<Output = ()> + Send> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
-        for is_first in [true, false] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if is_first {
-                eprintln!("stopping; once more ends it at once");
-                stop.ask();
-            }
-        }
+        next(&mut interrupt, &mut terminate).await;
+        eprintln!("stopping; once more ends it at once");
+        ask();
+        next(&mut interrupt, &mut terminate).await;
         std::process::exit(exit::FAILURE.into());
     })
+}
+
+/// Waits for either signal.
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
 }

@@ -6,12 +6,13 @@ use clap::{Args, Parser, Subcommand};
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
 use model::{CommentId, ProductId, Timestamp};
 use redis_index::RedisIndexArgs;
+use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use table::TableArgs;
 
 use crate::{
     audit_plan::{AT_ONCE, AuditOptions, SEGMENTS, Which},
-    settings::{JobSettings, parse_duration},
+    settings::{JobSettings, TIME_MAX, parse_duration},
 };
 
 /// The meaning of the exit codes, for `--help`.
@@ -41,8 +42,9 @@ pub struct Config {
     pub run: RunArgs,
 }
 
-/// What a run does, whichever stores it works on.
-#[derive(Debug, Clone, Args)]
+/// What a run does, whichever stores it works on. As JSON, it can be sent to the process that has the stores.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunArgs {
     /// Its settings.
     #[command(flatten)]
@@ -61,9 +63,46 @@ pub struct RunArgs {
     pub command: Command,
 }
 
+impl RunArgs {
+    /// Checks what no single flag shows.
+    ///
+    /// # Errors
+    /// The segment does not exist, or a time is too long to be added to an instant.
+    pub fn validate(&self) -> Result<(), String> {
+        let JobSettings { lease, settle, overlap, indexer_lag, vouch_every, .. } = self.settings;
+        let times = [lease, settle, overlap, indexer_lag, vouch_every].into_iter().chain(self.max_run_time);
+        if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
+            return Err(format!("a time of {} s is too long", time.as_secs()));
+        }
+        match &self.command {
+            Command::Audit(audit) => audit.options().map(|_| ()),
+            Command::Recent { .. }
+            | Command::Quarantine(_)
+            | Command::Rebuild { .. }
+            | Command::Check { .. }
+            | Command::Status { .. } => Ok(()),
+        }
+    }
+
+    /// Whether the command takes so long that its progress is shown.
+    pub fn has_progress(&self) -> bool {
+        !self.explain && !matches!(self.command, Command::Check { .. } | Command::Status { .. })
+    }
+
+    /// Makes this the place of the quarantine, for a command that uses it.
+    pub fn set_quarantine(&mut self, place: QuarantinePlace) {
+        match &mut self.command {
+            Command::Quarantine(args) => args.quarantine = place,
+            Command::Status { quarantine, .. } => *quarantine = Some(place),
+            Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
+        }
+    }
+}
+
 /// What the repair job can do.
-#[derive(Debug, Clone, Subcommand, IntoStaticStr)]
+#[derive(Debug, Clone, Subcommand, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Repair every comment that has changed since the last run: what the hourly run does first.
     Recent {
@@ -110,7 +149,8 @@ pub enum Command {
 }
 
 /// How much an audit does at a time.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AuditLimitArgs {
     /// Number of segments into which the audit divides the table. With another number, it starts anew.
     #[arg(long, env = "PAGEMARK_AUDIT_SEGMENTS", value_name = "N", default_value_t = SEGMENTS)]
@@ -121,7 +161,8 @@ pub struct AuditLimitArgs {
 }
 
 /// Options of an audit.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AuditArgs {
     /// Its limits.
     #[command(flatten)]
@@ -224,10 +265,39 @@ mod tests {
     }
 
     #[test]
+    fn a_command_survives_as_json_with_what_has_no_flag() {
+        for line in [
+            &["status", "--quarantine=s3://b/p", "--s3-url=http://h"][..],
+            &["audit", "--apply", "--rolling", "--max-run-time=15m", "--lease=5s"],
+            &["recent", "--since=2024-01-31T06:00:00Z", "--explain", "--max-read-units=7"],
+            &["check", "c1", "--product=p", "--json"],
+            &["quarantine", "--quarantine=folder:/q"],
+            &["rebuild", "--segments=2"],
+        ] {
+            let mut run = parse(line).run;
+            run.settings.overlap = Duration::from_millis(1_500);
+            let json = serde_json::to_string(&run).unwrap();
+            let back: RunArgs = serde_json::from_str(&json).unwrap();
+            assert_eq!(format!("{back:?}"), format!("{run:?}"), "{json}");
+            let unknown = json.replacen('{', r#"{"unknown":1,"#, 1);
+            assert!(serde_json::from_str::<RunArgs>(&unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_added_to_an_instant_is_refused() {
+        let mut run = parse(&["recent", "--max-run-time=8784h"]).run;
+        assert_eq!(run.validate(), Ok(()));
+        run.settings.vouch_every = Duration::MAX;
+        assert!(run.validate().is_err());
+    }
+
+    #[test]
     fn a_segment_outside_the_table_is_refused() {
         let options = |segment: &str| {
             let config = parse(&["audit", "--segments=4", "--segment", segment]);
             let Command::Audit(args) = &config.run.command else { panic!("{config:?}") };
+            assert_eq!(config.run.validate().is_ok(), args.options().is_ok());
             args.options()
         };
         assert_eq!(options("3").map(|options| (options.which, options.index_scan)), Ok((Which::One(3), false)));

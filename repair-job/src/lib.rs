@@ -51,7 +51,7 @@ mod watermarks;
 
 pub use audit_plan::{AuditOptions, Which};
 pub use check::{Checked, CheckedRow};
-pub use command_line::run_command;
+pub use command_line::{Outcome, run_command, run_on, stop_on_signals};
 pub use config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
 pub use function::{Asked, FUNCTION, Invoked, invoked, metrics_line};
 pub use progress::{Display, Progress};

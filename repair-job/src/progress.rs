@@ -57,6 +57,11 @@ impl Progress {
         self.0.is_finished.store(true, Ordering::Relaxed);
     }
 
+    /// Number of comments done.
+    pub fn comments(&self) -> u64 {
+        self.0.comments.load(Ordering::Relaxed)
+    }
+
     /// Approximate share of the work that is done, from 0 to 1. It includes what earlier runs did.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
@@ -67,7 +72,7 @@ impl Progress {
     /// Shows the progress on standard error until the display is dropped.
     pub fn show(&self, name: &str) -> Display {
         let progress = self.clone();
-        Display::show(name.to_owned(), move || (progress.0.comments.load(Ordering::Relaxed), progress.share()))
+        Display::show(name.to_owned(), move || (progress.comments(), progress.share()))
     }
 }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 /// The lease of a job that names none.
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Settings of a job.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JobSettings {
     /// Repair. Without it, a command only looks, and writes nothing at all.
     #[arg(long, global = true)]
@@ -79,7 +81,7 @@ pub(crate) fn ms(time: Duration) -> i64 {
 
 /// Maximum time that a setting accepts: a year. A time by which an instant cannot be moved would end the run in a
 /// panic.
-const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// Parses a time: a number with `s`, `m` or `h`. Without a unit, the number is in seconds. The maximum is [`TIME_MAX`].
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -53,7 +53,16 @@ async fn the_local_stack_repairs_damage_on_its_own_schedule() {
 
 #[tokio::test]
 async fn pagemark_repair_repairs_damage_in_a_running_stack() {
-    let mut running = Running::start_with(settings_with_redis()).await;
+    assert_pagemark_repair_repairs(settings()).await;
+}
+
+#[tokio::test]
+async fn pagemark_repair_repairs_damage_in_a_running_stack_with_redis() {
+    assert_pagemark_repair_repairs(settings_with_redis()).await;
+}
+
+async fn assert_pagemark_repair_repairs(settings: StackSettings) {
+    let mut running = Running::start_with(settings).await;
     let comments = reviews(20);
     running.import(&comments).await;
     let set = damage_by_hand(&running, &comments).await;

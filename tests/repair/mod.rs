@@ -8,6 +8,7 @@
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
 //! - `concurrent`: damage while comments change and the handlers run, from many seeds.
+//! - `control`: commands through the control socket of a local stack.
 //! - `local`: the local stack's own runs.
 //! - `killed`: runs of `recent` and `quarantine` that are killed between any two of their writes.
 //! - `lost`: a page index that is lost, emptied or refused while a run reads it.
@@ -21,6 +22,7 @@
 mod audit;
 mod cluster;
 mod concurrent;
+mod control;
 mod foreign;
 mod killed;
 mod kinds;

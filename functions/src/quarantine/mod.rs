@@ -19,6 +19,7 @@ mod folder;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use bucket::Bucket;
@@ -31,7 +32,8 @@ use process::{Store, StoreError};
 pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The location of the quarantine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QuarantinePlace {
     /// Files below a folder.
     Folder(PathBuf),

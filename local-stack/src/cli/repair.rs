@@ -1,14 +1,15 @@
 //! `pagemark repair`: the repair job's commands on a running stack.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::builder::Resettable;
 use functions::quarantine::QuarantinePlace;
-use repair_job::{Command, RunArgs, run_command};
+use repair_job::{RunArgs, run_command};
 use table::Table;
 
 use crate::{
+    control::ask,
     index_place,
     running::{RunningIndex, RunningStack},
     stack::{TABLE, table_config},
@@ -56,18 +57,14 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         )
     };
     let stack = RunningStack::on(&table).await.with_context(none)?.with_context(none)?;
-    let RunningIndex::Redis { url, prefix } = stack.page_index else {
-        bail!("the stack's page index is inside its process, where only the stack itself can repair it");
+    let (url, prefix) = match stack.page_index {
+        RunningIndex::Embedded { control } => return ask(Path::new(&control), &args.run).await,
+        RunningIndex::Redis { url, prefix } => (url, prefix),
     };
     let url =
         url.or(args.redis_url).context("the stack was given its Redis server by --redis-url; give the same here")?;
     let index = redis_index::connect(&index_place::redis_config(&url, prefix))?;
-    let place = QuarantinePlace::Folder(stack.quarantine.into());
-    match &mut args.run.command {
-        Command::Quarantine(quarantine) => quarantine.quarantine = place,
-        Command::Status { quarantine, .. } => *quarantine = Some(place),
-        Command::Recent { .. } | Command::Audit(_) | Command::Rebuild { .. } | Command::Check { .. } => {}
-    }
+    args.run.set_quarantine(QuarantinePlace::Folder(stack.quarantine.into()));
     run_command(&args.run, table, index).await
 }
 

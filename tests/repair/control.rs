@@ -1,0 +1,273 @@
+//! The control socket of a stack: commands of the repair job from another process, on the stores of this one.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Parser;
+use local_stack::control::{ControlSocket, request};
+use page_index::PageIndex;
+use rand::{SeedableRng, rngs::StdRng};
+use repair_job::{Config, Job, Outcome, RunArgs, Stop, exit, run_on};
+use serde_json::{Value, json};
+use table::Table;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use super::{job, job_of, product, quarantine_batch, settings, start_with};
+use crate::fixture::{
+    damage::{Damage, inflict_all},
+    pagemark,
+    reviews::reviews,
+    stack::Running,
+    stores::Stores,
+    wait_for,
+};
+
+/// A run that takes half a minute unless it is stopped.
+const SLOW: &[&str] = &["audit", "--segments=1", "--apply", "--max-read-units=1"];
+
+/// Maximum number of commands at the same time.
+const COMMANDS_MAX: usize = 8;
+
+/// A served socket.
+struct Served {
+    socket: PathBuf,
+    server: JoinHandle<()>,
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start(stores: &Stores) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = ControlSocket::bind(folder.path()).unwrap();
+        let path = socket.path().to_owned();
+        let serve = socket.serve(stores.table.clone(), stores.index.clone(), stores.quarantine_folder());
+        Self { socket: path, server: tokio::spawn(serve), _folder: folder }
+    }
+
+    /// Runs a command to its end.
+    async fn run(&self, line: &[&str]) -> Outcome {
+        self.run_until(line, std::future::pending()).await.unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    async fn run_until(&self, line: &[&str], stop: impl Future<Output = ()>) -> Result<Outcome, String> {
+        let mut shares = Vec::new();
+        let outcome = request(&self.socket, &args(line), stop, |_, share| shares.push(share)).await;
+        assert!(outcome.is_err() || shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+        outcome.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Sends bytes, and returns what arrives until the end of the connection.
+    async fn answer_to(&self, bytes: &[u8]) -> String {
+        let mut stream = UnixStream::connect(&self.socket).await.unwrap();
+        // The server may refuse before it has read everything.
+        stream.write_all(bytes).await.ok();
+        answer(stream).await
+    }
+
+    /// Ends the server, which removes its socket.
+    async fn stop(self) {
+        self.server.abort();
+        self.server.await.unwrap_err();
+        assert!(!self.socket.exists());
+    }
+}
+
+async fn answer(mut stream: UnixStream) -> String {
+    let mut answer = Vec::new();
+    // A connection that is closed before everything was read ends in an error, after the answer.
+    stream.read_to_end(&mut answer).await.ok();
+    String::from_utf8(answer).unwrap()
+}
+
+/// The command of a command line.
+fn args(line: &[&str]) -> RunArgs {
+    let stores = ["repair-job", "--table=unused", "--redis-url=redis://unused"];
+    Config::parse_from(stores.iter().chain(line)).run
+}
+
+/// The same command without a socket.
+async fn direct(stores: &Stores, line: &[&str]) -> Outcome {
+    let mut args = args(line);
+    args.set_quarantine(functions::quarantine::QuarantinePlace::Folder(stores.quarantine_folder()));
+    let job = Job::new(stores.table.clone(), stores.index.clone(), args.settings.clone(), Stop::default());
+    run_on(&job, &args).await.unwrap()
+}
+
+/// The JSON of an outcome without what differs from run to run.
+fn comparable(outcome: &Outcome) -> (u8, Value) {
+    let mut json: Value = serde_json::from_str(&outcome.output).unwrap();
+    json.as_object_mut().unwrap().remove("seconds");
+    (outcome.exit_code, json)
+}
+
+/// Waits until the run of [`SLOW`] holds its lease.
+async fn wait_until_running(table: &Table, index: &PageIndex) {
+    wait_for("the run", async || {
+        let job = job_of(table.clone(), index.clone(), settings(false));
+        let status = job.status(1, None).await.unwrap();
+        if status.running.is_empty() { Err(status) } else { Ok(()) }
+    })
+    .await;
+}
+
+/// Waits until the run of [`SLOW`] has stored its record and given up its lease. Returns its exit code.
+async fn exit_code_of_last_audit(stores: &Stores) -> u8 {
+    wait_for("the end of the run", async || {
+        let status = job(stores, false).status(1, None).await.unwrap();
+        let last = status.last_runs.iter().find(|run| run.command == "audit").map(|run| run.exit_code);
+        if status.running.is_empty() { last.ok_or(status) } else { Err(status) }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_command_through_the_socket_does_and_says_what_it_does_directly() {
+    let (stores, comments) = start_with(0..20, product).await;
+    let served = Served::start(&stores);
+    let kinds = Damage::ALL.iter().copied().filter(|damage| *damage != Damage::DropName).cycle();
+    inflict_all(&stores, &mut StdRng::seed_from_u64(81), comments.iter().zip(kinds)).await;
+    quarantine_batch(&stores.quarantine(), &stores.lambda_records().await[..1]).await;
+
+    let id = comments[0].id.as_str();
+    for line in [
+        &["audit", "--segments=1", "--json"][..],
+        &["check", id, "--json"],
+        &["quarantine", "--quarantine=mapping", "--json"],
+    ] {
+        let (through, directly) = (served.run(line).await, direct(&stores, line).await);
+        assert_eq!(comparable(&through), comparable(&directly), "{line:?}");
+        assert_eq!(through.exit_code & exit::DRIFT_FOUND, exit::DRIFT_FOUND, "{through:?}");
+    }
+    for line in [&["audit", "--explain"][..], &["rebuild", "--explain"], &["status", "--segments=1", "--explain"]] {
+        assert_eq!(served.run(line).await, direct(&stores, line).await, "{line:?}");
+    }
+    let status = served.run(&["status", "--segments=1", "--json"]).await;
+    assert_eq!(comparable(&status).1["quarantined"], json!(1), "{status:?}");
+
+    let applied = served.run(&["audit", "--segments=1", "--apply"]).await;
+    assert_eq!(applied.exit_code, exit::DRIFT_FOUND, "{applied:?}");
+    assert!(applied.output.contains("repaired, 0 left"), "{applied:?}");
+    stores.assert_invariants().await;
+    for line in [
+        &["quarantine", "--quarantine=mapping", "--apply"][..],
+        &["rebuild", "--segments=1", "--apply"],
+        &["recent", "--apply"],
+    ] {
+        let outcome = served.run(line).await;
+        assert_eq!(outcome.exit_code, 0, "{line:?}: {outcome:?}");
+    }
+    assert!(stores.quarantined_batches().is_empty());
+    served.stop().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_asked_to_stop_reports_and_others_see_its_lease() {
+    let (stores, _) = start_with(0..40, product).await;
+    let served = Served::start(&stores);
+    let (asked, stop) = oneshot::channel::<()>();
+    let slow = served.run_until(SLOW, async {
+        stop.await.ok();
+    });
+    let meanwhile = async {
+        wait_until_running(&stores.table, &stores.index).await;
+        let held = served.run(SLOW).await;
+        assert_eq!(held.exit_code, exit::HELD, "{held:?}");
+        assert_eq!(served.run(&["status"]).await.exit_code, 0);
+        drop(asked);
+    };
+    let (stopped, ()) = tokio::join!(slow, meanwhile);
+    let stopped = stopped.unwrap();
+    assert_eq!(stopped.exit_code, exit::SKIPPED, "{stopped:?}");
+    assert!(stopped.output.contains("it was asked to stop"), "{stopped:?}");
+    let limited = served.run(&[SLOW, &["--max-run-time=0"]].concat()).await;
+    assert!(limited.output.contains("its time is up"), "{limited:?}");
+    served.stop().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn pagemark_repair_reports_when_a_signal_stops_it() {
+    let mut running = Running::start().await;
+    running.import(&reviews(40)).await;
+    let (url, table) = (running.stack.dynamodb_url(), running.stack.table().name());
+    let place = ["repair", "--dynamodb-url", url, "--table", table];
+    let repair = pagemark::start(&[&place, SLOW].concat()).await;
+    wait_until_running(running.stack.table(), running.stack.index()).await;
+    repair.signal("TERM");
+    let ended = repair.end().await.expect(exit::SKIPPED);
+    assert!(ended.stdout.contains("it was asked to stop") && ended.stderr.contains("stopping"), "{ended:?}");
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_stops_its_run() {
+    let (stores, _) = start_with(0..40, product).await;
+    let served = Served::start(&stores);
+    tokio::select! {
+        ended = served.run(SLOW) => panic!("it was not slow: {ended:?}"),
+        () = wait_until_running(&stores.table, &stores.index) => {}
+    }
+    assert_eq!(exit_code_of_last_audit(&stores).await, exit::SKIPPED);
+    served.stop().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn garbage_from_clients_harms_nothing() {
+    let (stores, _) = start_with(0..4, product).await;
+    let served = Served::start(&stores);
+    let good = json!({ "version": env!("CARGO_PKG_VERSION"), "args": args(&["status"]) });
+    let with = |pointer: &str, value: Value| {
+        let mut request = good.clone();
+        *request.pointer_mut(pointer).unwrap() = value;
+        format!("{request}\n").into_bytes()
+    };
+    let answer = served.answer_to(&with("/args/json", json!(true))).await;
+    assert!(answer.contains("ended") && answer.contains("audited_share"), "the requests below test nothing: {answer}");
+    for (bytes, said) in [
+        (b"garbage\n".to_vec(), "the request is not understood"),
+        (b"\xff\0\n".to_vec(), "the request is not understood"),
+        (vec![b'x'; 70_000], "no line of at most 65536 bytes"),
+        (vec![b'x'; 5_000_000], "no line of at most 65536 bytes"),
+        (with("/version", json!("9.9.9")), "the command is pagemark 9.9.9"),
+        (with("/args/command", json!({ "dance": {} })), "another build of pagemark"),
+        (with("/args/settings/lease", json!({ "secs": u64::MAX, "nanos": 0 })), "too long"),
+        (with("/args/max_run_time", json!({ "secs": u64::MAX, "nanos": 0 })), "too long"),
+    ] {
+        let answer = served.answer_to(&bytes).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{said}: {error}: {answer:?}"));
+        assert!(answer["failed"].to_string().contains(said), "{said}: {answer}");
+    }
+    for cut in [&b""[..], b"{", &with("/version", json!("9.9.9"))[..9]] {
+        let mut stream = UnixStream::connect(&served.socket).await.unwrap();
+        stream.write_all(cut).await.unwrap();
+    }
+    assert_eq!(served.run(&["status"]).await.exit_code, 0);
+    served.stop().await;
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn silent_clients_have_limits_in_number_and_time() {
+    let (stores, _) = start_with(0..4, product).await;
+    let served = Served::start(&stores);
+    let mut silent = Vec::new();
+    for _ in 0..COMMANDS_MAX {
+        silent.push(UnixStream::connect(&served.socket).await.unwrap());
+    }
+    let refused = served.run_until(&["status"], std::future::pending()).await.unwrap_err();
+    assert!(refused.contains("8 commands are already under way"), "{refused}");
+    for stream in silent {
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer(stream)).await.unwrap();
+        assert!(answer.contains("no command arrived within"), "{answer}");
+    }
+    assert_eq!(served.run(&["status"]).await.exit_code, 0);
+    served.stop().await;
+    stores.finish().await;
+}
