@@ -147,6 +147,25 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn a_copy_of_a_stopped_stacks_folder_is_a_backup() {
+    let (folder, restored) = (folder_in_memory(), folder_in_memory());
+    let (up, http) = start(folder.path()).await;
+    let expected: BTreeSet<String> = post(&http, 25).await.into_iter().collect();
+    up.stop().await;
+    for entry in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), restored.path().join(entry.file_name())).unwrap();
+    }
+    // What follows in the original is not in the copy.
+    let (up, http) = start(folder.path()).await;
+    post(&http, 5).await;
+    up.stop().await;
+    let (up, http) = start(restored.path()).await;
+    assert_shown(&http, &expected).await;
+    let log = up.stop().await;
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[tokio::test]
 async fn two_stacks_never_use_one_folder() {
     let folder = folder_in_memory();
     let (up, _) = start(folder.path()).await;
