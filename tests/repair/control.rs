@@ -1,9 +1,9 @@
 //! The control socket of a stack: commands of the repair job from another process, on the stores of this one.
 
-use std::{path::PathBuf, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use clap::Parser;
-use local_stack::control::{ControlSocket, request};
+use local_stack::control::{ControlSocket, SOCKET, request};
 use page_index::PageIndex;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Config, Job, Outcome, RunArgs, Stop, exit, run_on};
@@ -20,7 +20,7 @@ use tokio::{
 use super::{job, job_of, product, quarantine_batch, settings, start_with};
 use crate::fixture::{
     damage::{Damage, inflict_all},
-    pagemark,
+    pagemark::{self, Up},
     reviews::reviews,
     stack::Running,
     stores::Stores,
@@ -203,6 +203,21 @@ async fn pagemark_repair_reports_when_a_signal_stops_it() {
     let ended = repair.end().await.expect(exit::SKIPPED);
     assert!(ended.stdout.contains("it was asked to stop") && ended.stderr.contains("stopping"), "{ended:?}");
     running.finish().await;
+}
+
+#[tokio::test]
+async fn a_killed_stacks_socket_is_replaced_and_a_stopped_stacks_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join(SOCKET);
+    Up::start(folder.path(), &["--demo", "0"]).await.kill().await;
+    let nobody = request(&socket, &args(&["status"]), std::future::pending(), |_, _| {}).await.unwrap_err();
+    assert!(nobody.to_string().contains("no running stack answers"), "{nobody}");
+    let up = Up::start(folder.path(), &["--demo", "0"]).await;
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let url = format!("http://{}", up.engine);
+    pagemark::run(&["repair", "status", "--dynamodb-url", &url]).await.expect(0);
+    up.stop().await;
+    assert!(!socket.exists());
 }
 
 #[tokio::test]

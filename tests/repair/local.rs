@@ -73,7 +73,9 @@ async fn assert_pagemark_repair_repairs(settings: StackSettings) {
     };
     repair(&["audit"]).await.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
     let applied = repair(&["audit", "--apply"]).await.expect(exit::DRIFT_FOUND);
-    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("2 repaired, 0 left"), "{applied:?}");
+    // The index inside the stack has an entry for a comment, not for a set. So the comment is missing in all four sets.
+    let missing = if running.stack.redis_config().is_some() { 2 } else { 5 };
+    assert!(applied.stdout.contains(&format!("{missing} repaired, 0 left")), "{applied:?}");
     wait_until_repaired(&running, &comments, &set).await;
     for command in [&["audit"][..], &["check", comments[1].id.as_str()], &["quarantine", "--apply"], &["status"]] {
         let ended = repair(command).await;
