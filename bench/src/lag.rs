@@ -34,7 +34,10 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use local_stack::stack::{Stack, StackSettings};
+use local_stack::{
+    index_place::IndexPlace,
+    stack::{Stack, StackSettings},
+};
 use model::{BaseSet, Cd, Comment, CommentId, FilterKey, Timestamp, item::comment_pk};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
@@ -67,7 +70,9 @@ const IDLE_PAUSE_MAX_MS: u64 = 60;
 /// Measures. `comments` comments are posted to find the maximum rate.
 pub(crate) async fn measure(report: &mut Report, comments: u32) -> anyhow::Result<()> {
     report.step("starting the local stack");
-    let mut stack = Stack::start(StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?)).await?;
+    // A deployment has its page index in Redis.
+    let settings = StackSettings::ephemeral(TOKEN.parse().map_err(anyhow::Error::msg)?);
+    let mut stack = Stack::start(StackSettings { page_index: IndexPlace::OwnRedis, ..settings }).await?;
     stack.wait_until_index_ready().await?;
     let watcher = Arc::new(Watcher::new(&stack).await?);
     let mut workload = Comments::new(3)?;

@@ -11,7 +11,7 @@ use process::{StoreError, now};
 use table::Table;
 use tokio::sync::watch;
 
-use crate::repair::job;
+use crate::{event_source_mapping::MappingState, repair::job};
 
 /// Vouches for the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -21,6 +21,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Shards are read one after another: the engine has one connection.
 const SHARDS_AT_ONCE: u32 = 1;
+
+/// An index from a snapshot: it lacks at most what changed after the snapshot.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// When the stack started. No writer from before that lives, so the journal up to there is complete.
+    pub(crate) at: Timestamp,
+    /// The progress of the mapping of `page-indexer`.
+    pub(crate) indexing: watch::Receiver<MappingState>,
+}
 
 /// The state of the page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,20 +51,19 @@ pub enum IndexState {
 /// it is dropped.
 ///
 /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
-/// rebuilds, unless the index lacks at most changes that the journal names. `opened_at` is then when the stack started:
-/// no writer from before that lives, so the journal up to there is complete.
+/// rebuilds, unless the index is `opened` from a snapshot.
 pub(crate) async fn keep_index(
     table: Table,
     index: PageIndex,
     table_id: String,
-    opened_at: Option<Timestamp>,
+    opened: Option<Opened>,
     state: watch::Sender<IndexState>,
 ) {
-    if let Some(opened_at) = opened_at {
+    let mut doubtful = opened.is_none();
+    if let Some(opened) = opened {
         set(&state, IndexState::Rebuilding);
-        catch_up(&table, &index, opened_at).await;
+        catch_up(&table, &index, opened).await;
     }
-    let mut doubtful = opened_at.is_none();
     loop {
         let looked = look(&table, &index, &table_id, &state, doubtful).await;
         doubtful &= looked.is_err();
@@ -69,10 +77,15 @@ pub(crate) async fn keep_index(
     }
 }
 
-/// Reconciles what the journal names up to an instant. Only if that is complete is the index ready afterwards; otherwise
-/// the first look rebuilds it.
-async fn catch_up(table: &Table, index: &PageIndex, opened_at: Timestamp) {
-    let age_ms = now().epoch_ms() - opened_at.epoch_ms();
+/// Reconciles what the journal names up to the start of the stack. Only if that is complete is the index ready
+/// afterwards; otherwise the first look rebuilds it.
+///
+/// The stream first delivers again what it delivered after the snapshot. Old states follow each other in the index until
+/// that is over, so readers must not believe it before.
+async fn catch_up(table: &Table, index: &PageIndex, mut opened: Opened) {
+    // The sender lives as long as this task.
+    opened.indexing.wait_for(|state| state.caught_up_at.is_some()).await.ok();
+    let age_ms = now().epoch_ms() - opened.at.epoch_ms();
     let settle = Duration::from_millis(u64::try_from(age_ms).unwrap_or_default());
     let report = job(table, index, settle).recent().await;
     tracing::debug!(%report, "caught up with the journal");

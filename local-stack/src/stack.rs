@@ -30,7 +30,7 @@ use crate::{
     data_dir::DataDir,
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
-    index_keeper::{IndexState, keep_index},
+    index_keeper::{IndexState, Opened, keep_index},
     index_place::{IndexPlace, PlacedIndex},
     redis_server::RedisServer,
     repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
@@ -156,7 +156,7 @@ impl Stack {
             &index,
             &Quarantine::Folder(quarantine.clone()),
         )?;
-        let mappings = [fan_out.state(), indexing.state()];
+        let (mappings, indexing_state) = ([fan_out.state(), indexing.state()], indexing.state());
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
         let (api_address, api, stop_api) = start_api(&settings, &table_config, placed.client()?).await?;
 
@@ -164,8 +164,9 @@ impl Stack {
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
         // Another process may write to another engine while no stack runs.
-        let lacks_only_since = (placed.is_from_snapshot() && engine.is_some()).then_some(opened_at);
-        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, lacks_only_since, index_state_sender));
+        let opened =
+            (placed.is_from_snapshot() && engine.is_some()).then(|| Opened { at: opened_at, indexing: indexing_state });
+        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, opened, index_state_sender));
         if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
             tasks.spawn(embedded.clone().keep());
         }
