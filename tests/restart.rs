@@ -1,9 +1,12 @@
 //! A stack that keeps its data in a folder loses nothing over a restart, however it ended. Its page index continues
 //! from its snapshot and from the journal, or is rebuilt; until then, numbered pages answer "later".
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use local_stack::{index_place::IndexPlace, stack::StackSettings};
+use local_stack::{
+    index_place::IndexPlace,
+    stack::{StackSettings, TABLE},
+};
 use model::{Placement, plan::index_edits};
 use page_index::IndexPart;
 use serde_json::json;
@@ -129,8 +132,15 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     let mut stack = Running::start_with(kept()).await;
     expected.extend(post(&stack.http, 5).await);
     stack.settle().await;
+    let engine = stack.stack.engine().unwrap();
+    wait_for("a stream without these posts", async || {
+        // The newest record is never trimmed.
+        let left = engine.pending_stream_records(TABLE, None).await.unwrap();
+        if left <= 1 { Ok(()) } else { Err(left) }
+    })
+    .await;
     stack.stack.stop().await;
-    // As if the stack had been killed: the snapshot is older than what the stream has delivered.
+    // As if the stack had been killed: the snapshot is older than what the stream has delivered and no longer has.
     fs::write(folder.path().join(SNAPSHOT), old).unwrap();
 
     let stack = Running::start_with(kept()).await;
@@ -144,6 +154,42 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     expected.insert("nobody".to_owned());
     assert_eq!(found, expected);
     stack.stack.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_stack_saves_its_index_and_continues_from_there_when_it_is_killed() {
+    let (folder, killed) = (folder_in_memory(), folder_in_memory());
+    let snapshot_every = Duration::from_millis(50);
+    let kept = |folder: &Path| StackSettings {
+        data_dir: Some(folder.to_owned()),
+        page_index: IndexPlace::Embedded,
+        snapshot_every,
+        ..settings()
+    };
+    let mut stack = Running::start_with(kept(folder.path())).await;
+    post(&stack.http, 25).await;
+    stack.settle().await;
+    let saved = folder.path().join(SNAPSHOT);
+    let before = fs::metadata(&saved).and_then(|metadata| metadata.modified()).ok();
+    wait_for("a snapshot after the posts", async || {
+        post(&stack.http, 1).await;
+        let now = fs::metadata(&saved).and_then(|metadata| metadata.modified()).ok();
+        if now > before { Ok(()) } else { Err(now) }
+    })
+    .await;
+    // A snapshot that the stream and the table have overtaken, as after a kill.
+    let snapshot = fs::read(&saved).unwrap();
+    post(&stack.http, 5).await;
+    let contents = stack.assert_invariants().await;
+    stack.stack.stop().await;
+    for entry in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), killed.path().join(entry.file_name())).unwrap();
+    }
+    fs::write(killed.path().join(SNAPSHOT), snapshot).unwrap();
+    let stack = Running::start_with(kept(killed.path())).await;
+    let page = stack.http.get(&listing("page=1")).await.expect(200);
+    assert_eq!(page["total"], contents.comments().len());
+    stack.finish().await;
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,6 +35,8 @@ struct Shared {
     /// New in every process: what was in the memory of the last one is gone.
     identity: ServerIdentity,
     partitions: Vec<RwLock<Partition>>,
+    /// Number of edits so far.
+    edits: AtomicU64,
     max_age: Duration,
 }
 
@@ -44,7 +49,12 @@ impl EmbeddedIndex {
     /// An index of these partitions.
     pub(crate) fn of(partitions: Vec<Partition>, max_age: Duration) -> Self {
         let partitions = partitions.into_iter().map(RwLock::new).collect();
-        Self(Arc::new(Shared { identity: ServerIdentity(process::new_ulid()), partitions, max_age }))
+        Self(Arc::new(Shared {
+            identity: ServerIdentity(process::new_ulid()),
+            partitions,
+            edits: AtomicU64::new(0),
+            max_age,
+        }))
     }
 
     /// The memory that the comments occupy, in bytes. Leaves out the map of products.
@@ -52,6 +62,11 @@ impl EmbeddedIndex {
         let partitions =
             self.0.partitions.iter().map(|partition| partition.read().unwrap_or_else(PoisonError::into_inner));
         partitions.map(|partition| partition.products.values().map(Product::heap_bytes).sum::<usize>()).sum()
+    }
+
+    /// How many edits were applied in this process. Between two equal answers, no rank has changed.
+    pub fn edits(&self) -> u64 {
+        self.0.edits.load(Ordering::Relaxed)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -215,6 +230,7 @@ impl Edits for EmbeddedIndex {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
         for edit in edits {
             self.write(self.partition_of(&edit.product))?.apply(edit);
+            self.0.edits.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

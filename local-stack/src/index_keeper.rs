@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use model::Timestamp;
 use page_index::PageIndex;
 use process::{StoreError, now};
+use repair_job::JobSettings;
 use table::Table;
 use tokio::sync::watch;
 
@@ -21,15 +21,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Shards are read one after another: the engine has one connection.
 const SHARDS_AT_ONCE: u32 = 1;
-
-/// An index from a snapshot: it lacks at most what changed after the snapshot.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    /// When the stack started. No writer from before that lives, so the journal up to there is complete.
-    pub(crate) at: Timestamp,
-    /// The progress of the mapping of `page-indexer`.
-    pub(crate) indexing: watch::Receiver<MappingState>,
-}
 
 /// The state of the page index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,18 +42,22 @@ pub enum IndexState {
 /// it is dropped.
 ///
 /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
-/// rebuilds, unless the index is `opened` from a snapshot.
+/// rebuilds, unless the index is from a snapshot of this stack. Then `from_snapshot` is the progress of the mapping of
+/// `page-indexer`.
 pub(crate) async fn keep_index(
     table: Table,
     index: PageIndex,
     table_id: String,
-    opened: Option<Opened>,
+    from_snapshot: Option<watch::Receiver<MappingState>>,
     state: watch::Sender<IndexState>,
 ) {
-    let mut doubtful = opened.is_none();
-    if let Some(opened) = opened {
+    let mut doubtful = true;
+    if let Some(indexing) = from_snapshot {
         set(&state, IndexState::Rebuilding);
-        catch_up(&table, &index, opened).await;
+        match catch_up(&table, &index, &table_id, indexing).await {
+            Ok(()) => doubtful = false,
+            Err(reason) => tracing::info!(reason, "the page index is rebuilt, its snapshot cannot be continued"),
+        }
     }
     loop {
         let looked = look(&table, &index, &table_id, &state, doubtful).await;
@@ -77,18 +72,43 @@ pub(crate) async fn keep_index(
     }
 }
 
-/// Reconciles what the journal names up to the start of the stack. Only if that is complete is the index ready
-/// afterwards; otherwise the first look rebuilds it.
+/// Reconciles everything that the journal names since the snapshot. Then the index is ready, or the text says why it is
+/// not.
 ///
 /// The stream first delivers again what it delivered after the snapshot. Old states follow each other in the index until
 /// that is over, so readers must not believe it before.
-async fn catch_up(table: &Table, index: &PageIndex, mut opened: Opened) {
+async fn catch_up(
+    table: &Table,
+    index: &PageIndex,
+    table_id: &str,
+    mut indexing: watch::Receiver<MappingState>,
+) -> Result<(), String> {
+    let unavailable = |error: StoreError| error.to_string();
     // The sender lives as long as this task.
-    opened.indexing.wait_for(|state| state.caught_up_at.is_some()).await.ok();
-    let age_ms = now().epoch_ms() - opened.at.epoch_ms();
-    let settle = Duration::from_millis(u64::try_from(age_ms).unwrap_or_default());
-    let report = job(table, index, settle).recent().await;
-    tracing::debug!(%report, "caught up with the journal");
+    indexing.wait_for(|state| state.caught_up_at.is_some()).await.ok();
+    let marks = index.marks(table_id).await.map_err(unavailable)?;
+    if let Some((_, mark)) = marks.iter().find(|(_, mark)| mark.watermark > now()) {
+        return Err(format!("its watermark {} is later than the present: the clock was set back", mark.watermark));
+    }
+    // The lock of the folder proves that the holders ended with the last stack.
+    for (scope, lease) in table.leases().await.map_err(unavailable)? {
+        table.release_lease(&scope, &lease.holder).await.map_err(unavailable)?;
+    }
+    // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
+    // settle delay beyond, for a clock that was ahead.
+    let report = job(table, index, JobSettings::default().settle).recent().await;
+    let partitions = index.readiness(table_id, now()).await.map_err(unavailable)?;
+    match partitions.iter().find_map(|(_, answer)| answer.as_ref().err()) {
+        Some(not_ready) => Err(format!("after the last run, {not_ready}: {report}")),
+        None => Ok(()),
+    }
+}
+
+/// Waits until the index has been looked at for the first time.
+pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
+    let looked_at = |state: &IndexState| !matches!(state, IndexState::Unknown | IndexState::Rebuilding);
+    // The sender lives as long as the stack.
+    state.wait_for(looked_at).await.ok();
 }
 
 async fn look(

@@ -8,7 +8,7 @@ use std::{
 
 use embedded_index::{EmbeddedIndex, SnapshotError};
 use page_index::PageIndex;
-use process::StoreError;
+use process::{StoreError, now};
 use redis_index::RedisIndexConfig;
 
 use crate::{
@@ -21,7 +21,9 @@ use crate::{
 /// The name of the snapshot in the data folder.
 const SNAPSHOT: &str = "page-index.snapshot";
 /// Pause between two snapshots.
-const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
+/// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a start reads less.
+const UNCHANGED_PAUSES_MAX: u32 = 10;
 /// As many as in a deployment.
 const PARTITIONS: u16 = 256;
 
@@ -132,16 +134,27 @@ impl Embedded {
         Self { index, snapshot, table_id, is_from_snapshot, writes: Arc::default() }
     }
 
-    /// Writes a snapshot every minute, until it is dropped. A failure is logged, and the last snapshot stays.
-    pub(crate) async fn keep(self) {
+    /// Writes snapshots with this pause between them, until it is dropped.
+    pub(crate) async fn save_regularly(self, every: Duration) {
+        let (mut saved, mut pauses) = (None, 0);
         loop {
-            tokio::time::sleep(SNAPSHOT_EVERY).await;
-            self.save().await;
+            tokio::time::sleep(every).await;
+            let edits = Some(self.index.edits());
+            pauses += 1;
+            if saved != edits || pauses >= UNCHANGED_PAUSES_MAX {
+                self.save().await;
+                (saved, pauses) = (edits, 0);
+            }
         }
     }
 
-    /// Writes a snapshot. A failure is logged, because the next start can do without it.
+    /// Writes a snapshot if readers may believe the index; otherwise the last snapshot is better, because it is whole. A
+    /// failure is logged, because the next start can do without a snapshot.
     pub(crate) async fn save(&self) {
+        let readiness = PageIndex::new(self.index.clone()).readiness(&self.table_id, now()).await;
+        if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
+            return;
+        }
         let this = self.clone();
         let saved = blocking(move || {
             let _alone = this.writes.lock().unwrap_or_else(PoisonError::into_inner);

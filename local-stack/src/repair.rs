@@ -56,22 +56,44 @@ pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Runs `recent` and audits, if they have schedules, until it is dropped. Begins when the stack has `started`.
+pub(crate) async fn on_schedule(
+    table: Table,
+    index: PageIndex,
+    started: impl Future<Output = ()>,
+    of_repair: Option<RepairSchedule>,
+    of_audit: Option<AuditSchedule>,
+) {
+    started.await;
+    let repairs = async {
+        if let Some(schedule) = of_repair {
+            repair(&table, &index, schedule).await;
+        }
+    };
+    let audits = async {
+        if let Some(schedule) = of_audit {
+            audit(&table, &index, schedule).await;
+        }
+    };
+    tokio::join!(repairs, audits);
+}
+
 /// Runs `recent` until it is dropped.
-pub(crate) async fn repair(table: Table, index: PageIndex, schedule: RepairSchedule) {
+async fn repair(table: &Table, index: &PageIndex, schedule: RepairSchedule) {
     loop {
         tokio::time::sleep(schedule.every).await;
-        log(&job(&table, &index, schedule.settle).recent().await);
+        log(&job(table, index, schedule.settle).recent().await);
     }
 }
 
 /// Audits the table and the page index until it is dropped.
-pub(crate) async fn audit(table: Table, index: PageIndex, schedule: AuditSchedule) {
+async fn audit(table: &Table, index: &PageIndex, schedule: AuditSchedule) {
     let options = AuditOptions { segments: AUDIT_SEGMENTS, at_once: 1, ..AuditOptions::default() };
     let mut rest = schedule.every;
     loop {
         tokio::time::sleep(rest).await;
         let begun = Instant::now();
-        log(&Box::pin(job(&table, &index, JobSettings::default().settle).audit(options)).await);
+        log(&Box::pin(job(table, index, JobSettings::default().settle).audit(options)).await);
         rest = schedule.every.max(begun.elapsed().saturating_mul(schedule.rest_factor));
     }
 }

@@ -15,7 +15,6 @@ use infra::TemplateError;
 use model::{BlobFormat, ProductId};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::now;
 use redis_index::RedisIndexConfig;
 use stream_writer::{FanOut, StreamWriter};
 use table::{Table, TableConfig};
@@ -30,10 +29,10 @@ use crate::{
     data_dir::DataDir,
     engine::{Engine, EngineError},
     event_source_mapping::{EventSourceMapping, Handler, MappingState, streams_client},
-    index_keeper::{IndexState, Opened, keep_index},
-    index_place::{IndexPlace, PlacedIndex},
+    index_keeper::{IndexState, keep_index, looked_at},
+    index_place::{IndexPlace, PlacedIndex, SNAPSHOT_EVERY},
     redis_server::RedisServer,
-    repair::{AuditSchedule, RepairSchedule, audit, begin_watermark, repair},
+    repair::{AuditSchedule, RepairSchedule, begin_watermark, on_schedule},
     running::RunningStack,
     trim::trim,
 };
@@ -66,6 +65,8 @@ pub struct StackSettings {
     pub page_index: IndexPlace,
     /// The folder for data; `None` for a temporary folder, which is removed at the end.
     pub data_dir: Option<PathBuf>,
+    /// Pause between two snapshots of a page index inside this process.
+    pub snapshot_every: Duration,
     /// The bearer token for writes.
     pub write_token: WriteToken,
     /// Products to link from the start page.
@@ -93,6 +94,7 @@ impl StackSettings {
             table: TABLE.to_owned(),
             page_index: IndexPlace::default(),
             data_dir: None,
+            snapshot_every: SNAPSHOT_EVERY,
             write_token,
             sample_products: Vec::new(),
             site: SiteSettings { comment_form: true, ..SiteSettings::default() },
@@ -128,8 +130,6 @@ impl Stack {
     /// The part that could not be started, and why: one line that says what to do.
     pub async fn start(settings: StackSettings) -> anyhow::Result<Self> {
         let data_dir = DataDir::open(settings.data_dir.as_deref())?;
-        // No writer of the last stack lives any more, and none of this one yet.
-        let opened_at = now();
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
@@ -164,11 +164,10 @@ impl Stack {
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
         // Another process may write to another engine while no stack runs.
-        let opened =
-            (placed.is_from_snapshot() && engine.is_some()).then(|| Opened { at: opened_at, indexing: indexing_state });
-        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, opened, index_state_sender));
+        let from_snapshot = (placed.is_from_snapshot() && engine.is_some()).then_some(indexing_state);
+        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, from_snapshot, index_state_sender));
         if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
-            tasks.spawn(embedded.clone().keep());
+            tasks.spawn(embedded.clone().save_regularly(settings.snapshot_every));
         }
         if let Some(control) = control {
             tasks.spawn(control.serve(table.clone(), index.clone(), quarantine));
@@ -176,12 +175,8 @@ impl Stack {
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
         }
-        if let Some(schedule) = settings.repair {
-            tasks.spawn(repair(table.clone(), index.clone(), schedule));
-        }
-        if let Some(schedule) = settings.audit {
-            tasks.spawn(audit(table.clone(), index.clone(), schedule));
-        }
+        let started = looked_at(index_state.clone());
+        tasks.spawn(on_schedule(table.clone(), index.clone(), started, settings.repair, settings.audit));
         if let Some(redis) = placed.server() {
             tasks.spawn(redis.clone().supervise());
         }

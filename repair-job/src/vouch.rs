@@ -128,11 +128,15 @@ impl<'run> Voucher<'run> {
         }
         let findings = judge(before.as_ref(), &marks, &servers, settings, present, process::new_ulid());
         if findings.is_new {
+            let is_taken_away = |(partition, _): &(IndexPartition, String)| {
+                marks.iter().any(|(marked, mark)| marked == partition && mark.vouched.is_some())
+            };
+            let loses_readers = findings.restored.iter().any(is_taken_away);
             replace(table, before.as_ref(), &findings.remembered).await?;
             let token = &findings.remembered.token;
             index.leave_token(&self.table_id, &findings.restored, token, VouchTime::TakenAway).await?;
             index.leave_token(&self.table_id, &findings.unreached, token, VouchTime::Unchanged).await?;
-            self.note(&findings, marks.len());
+            self.note(&findings, marks.len(), loses_readers);
         }
         if servers != *began_with {
             return Err(Refusal::BeginAnew);
@@ -145,22 +149,21 @@ impl<'run> Voucher<'run> {
         self.leave_vouch(remembered, partitions, present).await
     }
 
-    fn note(&self, findings: &Findings<IndexPartition>, all: usize) {
+    /// Reports that possible losses are checked. The log warns only if readers believed a partition until now.
+    fn note(&self, findings: &Findings<IndexPartition>, all: usize, loses_readers: bool) {
         let Some(check) = &findings.remembered.check else { return };
         let (since, restored) = (check.began, findings.restored.len());
-        let next = "possible losses of the page index are checked first";
-        let what = if restored == 0 {
-            // A planned fail-over, or a restart of a process with its own index: readers notice nothing.
-            let what = "the page index has other servers, or lacks the last vouch".to_owned();
-            tracing::info!(what, %since, next);
-            what
-        } else {
-            let what = format!(
+        let what = match restored {
+            0 => "the page index has other servers, or lacks the last vouch".to_owned(),
+            _ => format!(
                 "{restored} of {all} partitions of the page index are older than the last vouch, and not believed"
-            );
-            tracing::warn!(what, %since, next);
-            what
+            ),
         };
+        let next = "possible losses of the page index are checked first";
+        match loses_readers {
+            true => tracing::warn!(what, %since, next),
+            false => tracing::info!(what, %since, next),
+        }
         self.run.ledger.add_note(format!("{what}: what has changed since {since} is checked first"));
     }
 

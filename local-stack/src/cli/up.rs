@@ -22,7 +22,7 @@ use super::{
 use crate::{
     demo::{demo_comments, sample_products, top_product},
     import::{ImportError, LineReader, Source},
-    index_place::IndexPlace,
+    index_place::{IndexPlace, SNAPSHOT_EVERY},
     memory::resident_memory,
     repair::{AuditSchedule, RepairSchedule},
     stack::{Stack, StackSettings, TABLE},
@@ -100,6 +100,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             None => IndexPlace::Embedded,
         },
         data_dir: args.data_dir.clone(),
+        snapshot_every: SNAPSHOT_EVERY,
         write_token,
         sample_products: if files.is_empty() { sample_products() } else { Vec::new() },
         site: SiteSettings { public_url: args.public_url, comment_form: true, ..args.site },
