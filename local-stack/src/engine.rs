@@ -40,7 +40,7 @@ use dynoxide::Database;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 mod error;
 mod proxy;
@@ -78,6 +78,8 @@ pub struct Engine {
     address: SocketAddr,
     database: Database,
     stream_table: Arc<StreamTable>,
+    /// Changes after a write: see [`Engine::writes`].
+    writes: watch::Sender<()>,
     /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -121,15 +123,17 @@ impl Engine {
 
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
-        let served = database.clone();
+        let writes = watch::Sender::default();
+        let (served, announced) = (database.clone(), writes.clone());
         let serve = move || {
-            runtime.block_on(serve(listener, served, stopped));
+            runtime.block_on(serve(listener, served, announced, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
             // Only now may another engine open the file.
             drop(lock);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
-        Ok(Engine { address, database, stream_table, runtime: handle, stop: Some(stop), thread: Some(thread) })
+        let (stop, thread) = (Some(stop), Some(thread));
+        Ok(Engine { address, database, stream_table, writes, runtime: handle, stop, thread })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -141,6 +145,18 @@ impl Engine {
     /// with an `Origin`, or with a `Host` that is neither `localhost` nor an address, is refused.
     pub fn endpoint_url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// A value that changes after each request that may have written something, before its answer is sent, and after
+    /// each sweep. So readers of a stream need not poll. A write whose client ends before the
+    /// answer may not be announced.
+    pub fn writes(&self) -> watch::Receiver<()> {
+        self.writes.subscribe()
+    }
+
+    /// Wakes those who wait for [`Engine::writes`], although nothing was written.
+    pub(crate) fn wake_readers(&self) {
+        self.writes.send_replace(());
     }
 
     /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it),
@@ -189,6 +205,7 @@ impl Engine {
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let database = self.database.clone();
         let swept = blocking_on(&self.runtime, move || database.sweep_ttl()).await;
+        self.wake_readers();
         swept.map_err(|source| EngineError::Sweep(source.into()))
     }
 
@@ -229,9 +246,9 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
     }
 }
 
-async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, database: Database, writes: watch::Sender<()>, stopped: oneshot::Receiver<()>) {
     let stopped = stopped.map(drop).shared();
-    let server = proxy::serve(listener, database.clone(), stopped.clone());
+    let server = proxy::serve(listener, database.clone(), writes.clone(), stopped.clone());
     let stop = async {
         stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
@@ -239,11 +256,11 @@ async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Rece
     tokio::select! {
         () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
-        () = sweep_from_time_to_time(database) => {}
+        () = sweep_from_time_to_time(database, &writes) => {}
     }
 }
 
-async fn sweep_from_time_to_time(database: Database) {
+async fn sweep_from_time_to_time(database: Database, writes: &watch::Sender<()>) {
     let mut rest = SWEEP_INTERVAL;
     loop {
         tokio::time::sleep(rest).await;
@@ -255,6 +272,7 @@ async fn sweep_from_time_to_time(database: Database) {
             // It panicked, or the engine is stopping, and then this loop ends too.
             Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
         }
+        writes.send_replace(());
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }
 }

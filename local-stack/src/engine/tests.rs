@@ -214,6 +214,32 @@ async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
 }
 
 #[tokio::test]
+async fn every_write_is_announced_before_its_answer_and_no_read_is() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let mut writes = engine.writes();
+    let mut announced = || {
+        let changed = writes.has_changed().unwrap();
+        writes.mark_unchanged();
+        changed
+    };
+    clients.put("single", &[]).await;
+    assert!(announced(), "a write");
+    clients.put_many(0..25).await;
+    assert!(announced(), "a batch");
+    engine.sweep_expired_items().await.unwrap();
+    assert!(announced(), "a sweep");
+    assert_eq!(clients.read_all().await.len(), 26);
+    clients.table.describe().await.unwrap();
+    let key =
+        [("pk", "single"), ("sk", "x")].map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned())));
+    let get = clients.table.client().get_item().table_name(TABLE).set_key(Some(key.into()));
+    assert!(get.send().await.unwrap().item.is_some());
+    assert!(!announced(), "mappings that poll must not wake each other");
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn a_taken_port_is_one_clear_line() {
     let folder = Folder::new();
     let engine = folder.start().await.unwrap();
