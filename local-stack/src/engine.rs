@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
+//! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
 //! | one connection behind one lock, taken on the thread that serves a request | the engine has its own threads, so a request that waits for the lock stalls only other requests |
@@ -69,7 +70,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two chunks of a trim. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
+/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
 /// 5 and 10 ms, so it needs a gap of that size to get in.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
@@ -116,6 +117,7 @@ impl Engine {
         let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
         let lock = lock(data_file)?;
         stream_table::refuse_foreign_file(data_file)?;
+        stream_table::create_file(data_file)?;
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
         let database =
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
@@ -177,6 +179,24 @@ impl Engine {
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
+            }
+            tokio::time::sleep(TRIM_PAUSE).await;
+        }
+    }
+
+    /// Gives the pages of trimmed records back to the file system, but for 4 MiB that the next records need. Call it when
+    /// little is written: a page that is needed again right away is moved in vain.
+    ///
+    /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn release_free_pages(&self) -> Result<(), EngineError> {
+        // This loop ends: each chunk makes the file shorter.
+        loop {
+            let stream_table = Arc::clone(&self.stream_table);
+            if !blocking_on(&self.runtime, move || stream_table.release_chunk()).await? {
+                return Ok(());
             }
             tokio::time::sleep(TRIM_PAUSE).await;
         }

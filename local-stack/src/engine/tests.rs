@@ -198,6 +198,52 @@ async fn writes_are_answered_while_a_long_trim_runs() {
 }
 
 #[tokio::test]
+async fn the_file_gets_shorter_after_a_trim_and_keeps_what_it_holds() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let long = AttributeValue::S("x".repeat(20_000));
+    for number in 0..600 {
+        // Each version is in the item once, and in the stream records twice.
+        clients.put("one", &[("number", AttributeValue::N(number.to_string())), ("text", long.clone())]).await;
+    }
+    let newest = number_of(clients.read_all().await.last().unwrap());
+    assert_eq!(engine.trim_stream(TABLE, &newest).await.unwrap(), 599);
+    let free_pages = || {
+        let connection = Connection::open(folder.data_file()).unwrap();
+        connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0)).unwrap()
+    };
+    let free_before = free_pages();
+    assert!(free_before > 2_000, "more than one chunk, and more than is kept: {free_before}");
+
+    engine.release_free_pages().await.unwrap();
+    assert_eq!(free_pages(), 1_024, "some stay for the next records");
+    let size = std::fs::metadata(folder.data_file()).unwrap().len();
+    assert!(size < 2 * 1_024 * 4_096, "the file itself is shorter: {size}");
+    assert_eq!(clients.read_all().await.len(), 1);
+    clients.put("two", &[]).await;
+    engine.stop().await;
+
+    let (engine, clients) = folder.start_with_table().await;
+    let records = clients.read_all().await;
+    assert_eq!(records.iter().map(key_of).collect::<Vec<_>>(), ["one", "two"]);
+    let check = "PRAGMA integrity_check";
+    let connection = Connection::open(folder.data_file()).unwrap();
+    assert_eq!(connection.query_one(check, [], |row| row.get::<_, String>(0)).unwrap(), "ok");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_of_an_older_version_keeps_its_free_pages() {
+    let folder = Folder::new();
+    dynoxide::Database::new(folder.data_file().to_str().unwrap()).unwrap();
+    let (engine, clients) = folder.start_with_table().await;
+    clients.put("one", &[]).await;
+    engine.release_free_pages().await.unwrap();
+    assert_eq!(clients.read_all().await.len(), 1);
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
