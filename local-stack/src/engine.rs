@@ -60,8 +60,8 @@ const WORKER_THREADS: usize = 4;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many times as long as
-/// the sweep, and sweeping takes at most 2 % of the engine's time. (DynamoDB itself may take days.)
-const SWEEP_REST_FACTOR: u32 = 50;
+/// the sweep, and sweeping takes at most 0.2 % of the engine's time. (DynamoDB itself may take days.)
+const SWEEP_REST_FACTOR: u32 = 500;
 
 /// How long requests under way may take to finish after a stop. Otherwise a client that has sent half a request would
 /// block the stop for ever.

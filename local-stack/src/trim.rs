@@ -14,17 +14,16 @@ const TRIM_EVERY: Duration = Duration::from_millis(500);
 pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
     let mut trimmed = None;
     // An earlier run may have left free room.
-    let mut has_room = true;
+    let (mut has_room, mut trimmed_at) = (true, Instant::now());
     loop {
-        let began = Instant::now();
         tokio::time::sleep(TRIM_EVERY).await;
         let states = mappings.each_ref().map(|state| state.borrow().clone());
         if let Some(lowest) = lowest_processed(&states).filter(|lowest| trimmed.as_ref() != Some(lowest)) {
             match engine.trim_stream(&table, &lowest).await {
-                Ok(_) => (trimmed, has_room) = (Some(lowest), true),
+                Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
                 Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
             }
-        } else if has_room && states.iter().all(|state| state.caught_up_at.is_some_and(|at| at > began)) {
+        } else if has_room && states.iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at)) {
             match engine.release_free_pages().await {
                 Ok(()) => has_room = false,
                 Err(error) => tracing::warn!(%error, "the data file is not made shorter"),

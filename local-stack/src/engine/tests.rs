@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
@@ -9,11 +11,16 @@ use rusqlite::Connection;
 use table::{Table, TableConfig};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
 
 use super::{Engine, EngineError};
-use crate::event_source_mapping::streams_client;
+use crate::event_source_mapping::{MappingState, streams_client};
+use crate::trim::trim;
 
 const TABLE: &str = "comments";
+
+/// After this time, a test gives up.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn any_free_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
@@ -33,6 +40,11 @@ impl Folder {
 
     fn data_file(&self) -> PathBuf {
         self.file("data.db")
+    }
+
+    fn free_pages(&self) -> u32 {
+        let connection = Connection::open(self.data_file()).unwrap();
+        connection.query_one("PRAGMA freelist_count", [], |row| row.get(0)).unwrap()
     }
 
     async fn start(&self) -> Result<Engine, EngineError> {
@@ -63,6 +75,16 @@ impl Clients {
             put = put.item(*name, value.clone());
         }
         put.send().await.unwrap();
+    }
+
+    /// Puts 600 versions of 20 KB of one item, and returns the sequence number of the last one.
+    async fn put_long_versions(&self) -> String {
+        let long = AttributeValue::S("x".repeat(20_000));
+        for number in 0..600 {
+            // Each version is in the stream twice: as the new image, and as the next record's old one.
+            self.put("one", &[("number", AttributeValue::N(number.to_string())), ("text", long.clone())]).await;
+        }
+        number_of(self.read_all().await.last().unwrap())
     }
 
     async fn put_many(&self, numbers: std::ops::Range<usize>) {
@@ -201,22 +223,13 @@ async fn writes_are_answered_while_a_long_trim_runs() {
 async fn the_file_gets_shorter_after_a_trim_and_keeps_what_it_holds() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
-    let long = AttributeValue::S("x".repeat(20_000));
-    for number in 0..600 {
-        // Each version is in the item once, and in the stream records twice.
-        clients.put("one", &[("number", AttributeValue::N(number.to_string())), ("text", long.clone())]).await;
-    }
-    let newest = number_of(clients.read_all().await.last().unwrap());
+    let newest = clients.put_long_versions().await;
     assert_eq!(engine.trim_stream(TABLE, &newest).await.unwrap(), 599);
-    let free_pages = || {
-        let connection = Connection::open(folder.data_file()).unwrap();
-        connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0)).unwrap()
-    };
-    let free_before = free_pages();
+    let free_before = folder.free_pages();
     assert!(free_before > 2_000, "more than one chunk, and more than is kept: {free_before}");
 
     engine.release_free_pages().await.unwrap();
-    assert_eq!(free_pages(), 1_024, "some stay for the next records");
+    assert_eq!(folder.free_pages(), 1_024, "some stay for the next records");
     let size = std::fs::metadata(folder.data_file()).unwrap().len();
     assert!(size < 2 * 1_024 * 4_096, "the file itself is shorter: {size}");
     assert_eq!(clients.read_all().await.len(), 1);
@@ -230,6 +243,37 @@ async fn the_file_gets_shorter_after_a_trim_and_keeps_what_it_holds() {
     let connection = Connection::open(folder.data_file()).unwrap();
     assert_eq!(connection.query_one(check, [], |row| row.get::<_, String>(0)).unwrap(), "ok");
     engine.stop().await;
+}
+
+#[tokio::test]
+async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let newest = clients.put_long_versions().await;
+    let engine = Arc::new(engine);
+    let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
+    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), states.each_ref().map(watch::Sender::subscribe));
+    let mappings = async {
+        for state in &states {
+            state.send_modify(|state| state.processed = Some(newest.clone()));
+        }
+        while engine.pending_stream_records(TABLE, None).await.unwrap() > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(folder.free_pages() > 2_000, "there may soon be more records");
+        while folder.free_pages() > 1_024 {
+            for state in &states {
+                state.send_modify(|state| state.caught_up_at = Some(tokio::time::Instant::now()));
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = trimming => unreachable!("it trims for ever"),
+        done = tokio::time::timeout(WAIT_MAX, mappings) => {
+            assert!(done.is_ok(), "{} pages are free", folder.free_pages());
+        }
+    }
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ impl EventSourceMapping {
     }
 
     /// The mapping, but while there is nothing new, it polls only after a write, which changes `writes`. Without one it
-    /// polls at the service's pace, in case a write was not noticed.
+    /// polls once a second, in case a write was not announced.
     pub fn woken_by(self, writes: watch::Receiver<()>) -> Self {
         Self { pace: Pace::Woken(writes), ..self }
     }

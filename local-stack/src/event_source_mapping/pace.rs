@@ -10,6 +10,8 @@ use tokio::{
 /// The shortest pause after a poll that found nothing, on the embedded engine. The service polls four times a second,
 /// which is a needless wait on one's own machine.
 const IDLE_PAUSE: Duration = Duration::from_millis(25);
+/// The longest pause on the embedded engine while no write is announced.
+const UNANNOUNCED_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two polls at the service's pace.
 const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -20,7 +22,7 @@ pub(super) enum Pace {
     Eager,
     /// Like [`Pace::Eager`], but after a poll that found nothing, it also waits for the next write, which changes the
     /// value. A write can go unnoticed, for example when its client ends before the answer. So the wait ends after
-    /// [`SERVICE_PAUSE`] at the latest.
+    /// [`UNANNOUNCED_PAUSE`] at the latest.
     Woken(watch::Receiver<()>),
     /// After [`SERVICE_PAUSE`], or at once when the poll was full.
     Service,
@@ -40,7 +42,7 @@ impl Pace {
         sleep(self.pause(found, full)).await;
         if !found {
             // The end of the time is no error: then the mapping polls without a write.
-            timeout(SERVICE_PAUSE, self.written()).await.ok();
+            timeout(UNANNOUNCED_PAUSE, self.written()).await.ok();
         }
     }
 
