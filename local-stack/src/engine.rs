@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
+//! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
 //! | one connection behind one lock, taken on the thread that serves a request | the engine has its own threads, so a request that waits for the lock stalls only other requests |
@@ -40,7 +41,7 @@ use dynoxide::Database;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 mod error;
 mod proxy;
@@ -59,8 +60,8 @@ const WORKER_THREADS: usize = 4;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many times as long as
-/// the sweep, and sweeping takes at most 2 % of the engine's time. (DynamoDB itself may take days.)
-const SWEEP_REST_FACTOR: u32 = 50;
+/// the sweep, and sweeping takes at most 0.2 % of the engine's time. (DynamoDB itself may take days.)
+const SWEEP_REST_FACTOR: u32 = 500;
 
 /// How long requests under way may take to finish after a stop. Otherwise a client that has sent half a request would
 /// block the stop for ever.
@@ -69,7 +70,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two chunks of a trim. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
+/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
 /// 5 and 10 ms, so it needs a gap of that size to get in.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
@@ -78,6 +79,8 @@ pub struct Engine {
     address: SocketAddr,
     database: Database,
     stream_table: Arc<StreamTable>,
+    /// Changes after a write: see [`Engine::writes`].
+    writes: watch::Sender<()>,
     /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -114,6 +117,7 @@ impl Engine {
         let address = listener.local_addr().map_err(|source| EngineError::Bind(listen, source))?;
         let lock = lock(data_file)?;
         stream_table::refuse_foreign_file(data_file)?;
+        stream_table::create_file(data_file)?;
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
         let database =
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
@@ -121,15 +125,17 @@ impl Engine {
 
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
-        let served = database.clone();
+        let writes = watch::Sender::default();
+        let (served, announced) = (database.clone(), writes.clone());
         let serve = move || {
-            runtime.block_on(serve(listener, served, stopped));
+            runtime.block_on(serve(listener, served, announced, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
             // Only now may another engine open the file.
             drop(lock);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
-        Ok(Engine { address, database, stream_table, runtime: handle, stop: Some(stop), thread: Some(thread) })
+        let (stop, thread) = (Some(stop), Some(thread));
+        Ok(Engine { address, database, stream_table, writes, runtime: handle, stop, thread })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -141,6 +147,18 @@ impl Engine {
     /// with an `Origin`, or with a `Host` that is neither `localhost` nor an address, is refused.
     pub fn endpoint_url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// A value that changes after each request that may have written something, before its answer is sent, and after
+    /// each sweep. So readers of a stream need not poll. A write whose client ends before the
+    /// answer may not be announced.
+    pub fn writes(&self) -> watch::Receiver<()> {
+        self.writes.subscribe()
+    }
+
+    /// Wakes those who wait for [`Engine::writes`], although nothing was written.
+    pub(crate) fn wake_readers(&self) {
+        self.writes.send_replace(());
     }
 
     /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it),
@@ -161,6 +179,24 @@ impl Engine {
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
+            }
+            tokio::time::sleep(TRIM_PAUSE).await;
+        }
+    }
+
+    /// Gives the pages of trimmed records back to the file system, but for 4 MiB that the next records need. Call it when
+    /// little is written: a page that is needed again right away is moved in vain.
+    ///
+    /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn release_free_pages(&self) -> Result<(), EngineError> {
+        // This loop ends: each chunk makes the file shorter.
+        loop {
+            let stream_table = Arc::clone(&self.stream_table);
+            if !blocking_on(&self.runtime, move || stream_table.release_chunk()).await? {
+                return Ok(());
             }
             tokio::time::sleep(TRIM_PAUSE).await;
         }
@@ -189,6 +225,7 @@ impl Engine {
     pub async fn sweep_expired_items(&self) -> Result<usize, EngineError> {
         let database = self.database.clone();
         let swept = blocking_on(&self.runtime, move || database.sweep_ttl()).await;
+        self.wake_readers();
         swept.map_err(|source| EngineError::Sweep(source.into()))
     }
 
@@ -229,9 +266,9 @@ fn lock(data_file: &Path) -> Result<File, EngineError> {
     }
 }
 
-async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, database: Database, writes: watch::Sender<()>, stopped: oneshot::Receiver<()>) {
     let stopped = stopped.map(drop).shared();
-    let server = proxy::serve(listener, database.clone(), stopped.clone());
+    let server = proxy::serve(listener, database.clone(), writes.clone(), stopped.clone());
     let stop = async {
         stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
@@ -239,11 +276,11 @@ async fn serve(listener: TcpListener, database: Database, stopped: oneshot::Rece
     tokio::select! {
         () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
-        () = sweep_from_time_to_time(database) => {}
+        () = sweep_from_time_to_time(database, &writes) => {}
     }
 }
 
-async fn sweep_from_time_to_time(database: Database) {
+async fn sweep_from_time_to_time(database: Database, writes: &watch::Sender<()>) {
     let mut rest = SWEEP_INTERVAL;
     loop {
         tokio::time::sleep(rest).await;
@@ -255,6 +292,7 @@ async fn sweep_from_time_to_time(database: Database) {
             // It panicked, or the engine is stopping, and then this loop ends too.
             Err(error) => tracing::error!(%error, "the sweep for expired items broke; it will be tried again"),
         }
+        writes.send_replace(());
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }
 }

@@ -15,8 +15,9 @@ use crate::{event_source_mapping::MappingState, repair::job};
 
 /// Vouches for the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Pause between two looks at the markers.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Pause between two looks at the markers. Each asks Redis for all partitions, so looks are a good part of what an idle
+/// stack does.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Shards are read one after another: the engine has one connection.

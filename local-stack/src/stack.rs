@@ -150,6 +150,7 @@ impl Stack {
         RunningStack::new(&placed, &data_dir.path.join(SOCKET), &quarantine).announce(&table).await?;
         let [fan_out, indexing] = event_source_mappings(
             &settings,
+            engine.as_deref(),
             &dynamodb_url,
             stream_arn,
             &table,
@@ -254,6 +255,9 @@ impl Stack {
     /// Waits until both mappings have processed every record written before this call.
     pub async fn settle(&mut self) {
         let asked = Instant::now();
+        if let Some(engine) = &self.engine {
+            engine.wake_readers();
+        }
         for mapping in &mut self.mappings {
             // The sender lives in a task that ends only with the stack.
             mapping.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked)).await.ok();
@@ -333,6 +337,7 @@ async fn start_engine(
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 fn event_source_mappings(
     settings: &StackSettings,
+    engine: Option<&Engine>,
     dynamodb_url: &str,
     stream_arn: String,
     table: &Table,
@@ -350,14 +355,16 @@ fn event_source_mappings(
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
     let streams = streams_client(dynamodb_url);
-    let is_embedded = settings.dynamodb_url.is_none();
     let mapping = |function, logical_id, handler| -> Result<EventSourceMapping, TemplateError> {
         let mut settings = infra::mapping_settings(logical_id)?;
         settings.maximum_retry_attempts = RETRY_ATTEMPTS_MAX;
         let (client, quarantine) = (streams.clone(), quarantine.clone());
         let mapping = EventSourceMapping::new(function, settings, client, stream_arn.clone(), handler, quarantine);
         // On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
-        Ok(if is_embedded { mapping } else { mapping.paced_like_the_service() })
+        Ok(match engine {
+            Some(engine) => mapping.woken_by(engine.writes()),
+            None => mapping.paced_like_the_service(),
+        })
     };
     Ok([
         mapping(stream_writer::FUNCTION, "StreamWriter", fan_out)?,

@@ -1,27 +1,40 @@
-//! Removes old stream records from the embedded engine.
+//! Removes old stream records from the embedded engine, and returns the room that they took.
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{engine::Engine, event_source_mapping::MappingState};
 
 /// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
 
-/// Removes the stream records that both mappings have processed; the engine would keep them for ever.
+/// Removes the stream records that both mappings have processed; the engine would keep them for ever. When both have
+/// caught up, it gives the room back to the file system.
 pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: [watch::Receiver<MappingState>; 2]) {
     let mut trimmed = None;
+    // An earlier run may have left free room.
+    let (mut has_room, mut trimmed_at) = (true, Instant::now());
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
-        let processed: Option<Vec<String>> = mappings.iter().map(|state| state.borrow().processed.clone()).collect();
-        // Sequence numbers have up to 40 digits; shorter ones are smaller.
-        let lowest =
-            processed.and_then(|numbers| numbers.into_iter().min_by_key(|number| (number.len(), number.clone())));
-        let Some(lowest) = lowest.filter(|lowest| trimmed.as_ref() != Some(lowest)) else { continue };
-        match engine.trim_stream(&table, &lowest).await {
-            Ok(_) => trimmed = Some(lowest),
-            Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
+        let states = mappings.each_ref().map(|state| state.borrow().clone());
+        if let Some(lowest) = lowest_processed(&states).filter(|lowest| trimmed.as_ref() != Some(lowest)) {
+            match engine.trim_stream(&table, &lowest).await {
+                Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
+                Err(error) => tracing::warn!(%error, "the stream is not trimmed"),
+            }
+        } else if has_room && states.iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at)) {
+            match engine.release_free_pages().await {
+                Ok(()) => has_room = false,
+                Err(error) => tracing::warn!(%error, "the data file is not made shorter"),
+            }
         }
     }
+}
+
+/// The last record that both mappings have processed.
+fn lowest_processed(states: &[MappingState; 2]) -> Option<String> {
+    let processed: Option<Vec<&String>> = states.iter().map(|state| state.processed.as_ref()).collect();
+    // Sequence numbers have up to 40 digits; shorter ones are smaller.
+    processed?.into_iter().min_by_key(|number| (number.len(), *number)).cloned()
 }

@@ -12,6 +12,8 @@
 //!
 //! SDKs and command lines send neither.
 //!
+//! The proxy also sees every write. After the answer to one it changes a value, for readers of the stream to wait for.
+//!
 //! The engine's server accepts connections only from a TCP listener. A second port that stayed open would be a way
 //! around the proxy. So each connection to the engine is made through a separate listener: see [`connect`].
 
@@ -39,12 +41,18 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::Mutex,
+    sync::{Mutex, watch},
     task::JoinSet,
 };
 
 /// Pause after a connection that could not be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The header that names the operation, such as `DynamoDB_20120810.PutItem`.
+const TARGET: &str = "x-amz-target";
+
+/// The operations that write nothing begin with one of these words.
+const READS: [&str; 7] = ["BatchGet", "Describe", "Get", "List", "Query", "Scan", "TransactGet"];
 
 /// A body that is passed on unchanged, or made here.
 type Body = Either<Incoming, Full<Bytes>>;
@@ -52,10 +60,11 @@ type Body = Either<Incoming, Full<Bytes>>;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
-/// been answered.
+/// been answered. After each answer to a request that may have written something, `writes` changes.
 pub(super) async fn serve(
     listener: TcpListener,
     database: Database,
+    writes: watch::Sender<()>,
     stopped: impl Future<Output = ()> + Clone + Send + 'static,
 ) {
     let mut connections = JoinSet::new();
@@ -65,7 +74,7 @@ pub(super) async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, database.clone(), stopped.clone()));
+                    connections.spawn(serve_connection(stream, database.clone(), writes.clone(), stopped.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the engine cannot take a connection; it tries again");
@@ -79,15 +88,27 @@ pub(super) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_connection(stream: TcpStream, database: Database, stopped: impl Future<Output = ()>) {
+async fn serve_connection(
+    stream: TcpStream,
+    database: Database,
+    writes: watch::Sender<()>,
+    stopped: impl Future<Output = ()>,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection to the engine was lost at once");
         return;
     }
     let engine = Arc::new(Mutex::new(EngineConnection { database, sender: None }));
     let service = service_fn(|request| {
-        let engine = Arc::clone(&engine);
-        async move { Ok::<_, Infallible>(answer(request, &engine).await) }
+        let (engine, writes) = (Arc::clone(&engine), writes.clone());
+        async move {
+            let may_write = may_write(request.headers());
+            let response = answer(request, &engine).await;
+            if may_write {
+                writes.send_replace(());
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -127,6 +148,13 @@ fn refusal(headers: &HeaderMap) -> Option<&'static str> {
         (Some(host), None) if is_expected(host) => None,
         _ => Some("The header Host must be localhost or an IP address, such as 127.0.0.1."),
     }
+}
+
+/// Whether a request may write something. An operation that is not known may.
+fn may_write(headers: &HeaderMap) -> bool {
+    let target = headers.get(TARGET).and_then(|target| target.to_str().ok());
+    let operation = target.and_then(|target| target.split_once('.')).map(|(_, operation)| operation);
+    operation.is_some_and(|operation| !READS.iter().any(|word| operation.starts_with(word)))
 }
 
 /// Whether a `Host` is `localhost` or an address, with any port: ports may be forwarded.
@@ -236,6 +264,25 @@ mod tests {
             assert_eq!(answer.status(), StatusCode::OK);
             answer.into_body().collect().await.unwrap();
         }
+    }
+
+    #[test]
+    fn an_operation_that_is_not_known_to_read_may_write() {
+        let may_write = |target: &'static str| {
+            may_write(&[(TARGET.parse().unwrap(), HeaderValue::from_static(target))].into_iter().collect())
+        };
+        for writing in
+            ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems", "ExecuteStatement", "New"]
+        {
+            assert!(may_write(format!("DynamoDB_20120810.{writing}").leak()), "{writing}");
+        }
+        for reading in ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems", "DescribeTable", "ListTables"] {
+            assert!(!may_write(format!("DynamoDB_20120810.{reading}").leak()), "{reading}");
+        }
+        for reading in ["GetRecords", "GetShardIterator", "DescribeStream"] {
+            assert!(!may_write(format!("DynamoDBStreams_20120810.{reading}").leak()), "{reading}");
+        }
+        assert!(!super::may_write(&HeaderMap::new()), "the engine answers a health check");
     }
 
     #[test]

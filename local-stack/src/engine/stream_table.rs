@@ -2,7 +2,12 @@
 //!
 //! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any index, and searches
 //! for the greatest sequence number on every write. This module adds indexes that make this cheap, checks at start-up
-//! that the engine's queries use them, and deletes old records.
+//! that the engine's queries use them, deletes old records, and gives the pages that they occupied back to the file
+//! system.
+//!
+//! Without that, the data file would keep the size it had with the largest backlog: in an import, duplicates are written
+//! faster than their records are read. SQLite can give pages back by parts only in a file that was created for it, so
+//! this module creates the file before the engine does.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +20,12 @@ use super::error::EngineError;
 /// Number of records deleted under one hold of the file's write lock. The engine writes about as many in one large
 /// batch, so a trim delays a writer no longer than another writer would.
 pub(super) const TRIM_CHUNK_RECORDS: u64 = 500;
+
+/// Number of free pages given back under one hold of the file's write lock.
+const RELEASE_CHUNK_PAGES: u32 = 500;
+
+/// Free pages that stay in the file, 4 MiB: the next records need them.
+const FREE_PAGES_KEPT: u32 = 1_024;
 
 /// How long to wait for the engine's writes. Its longest transaction, which fills a new index of a large table, takes
 /// seconds.
@@ -37,6 +48,9 @@ const COLUMNS: [&str; 11] = [
     "user_identity TEXT",
     "event_id TEXT",
 ];
+
+/// SQLite's name for a file whose free pages are given back by parts, as `PRAGMA auto_vacuum` reads it.
+const INCREMENTAL: u32 = 2;
 
 const CREATE_INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS pagemark_stream_by_table
@@ -103,6 +117,29 @@ impl StreamTable {
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     }
 
+    /// Gives some free pages back. Returns whether more are left to give back, and otherwise shortens the write-ahead log
+    /// too. Does nothing while few pages are free, and in a file that was not made by [`create_file`].
+    pub(super) fn release_chunk(&self) -> Result<bool, EngineError> {
+        let connection = self.connection();
+        let free_pages = || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
+        let mode: u32 = connection.query_one("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+        let surplus = free_pages()?.saturating_sub(FREE_PAGES_KEPT);
+        if mode != INCREMENTAL || surplus == 0 {
+            return Ok(false);
+        }
+        let chunk = surplus.min(RELEASE_CHUNK_PAGES);
+        // The statement gives one page back for each row that is asked for.
+        let mut release = connection.prepare(&format!("PRAGMA incremental_vacuum({chunk})"))?;
+        let mut rows = release.raw_query();
+        while rows.next()?.is_some() {}
+        if free_pages()? > FREE_PAGES_KEPT {
+            return Ok(true);
+        }
+        // The file gets shorter when the log is written back. A log that cannot be emptied now is emptied another time.
+        connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(false)
+    }
+
     /// Number of records of a table after a stored sequence number.
     pub(super) fn count_after(&self, table_name: &str, after: i64) -> Result<u64, EngineError> {
         let count =
@@ -115,6 +152,20 @@ impl StreamTable {
         // Every statement is a separate transaction, so a panic elsewhere leaves nothing half-done.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Creates a data file whose free pages can be given back by parts. A file with content stays as it is.
+pub(super) fn create_file(data_file: &Path) -> Result<(), EngineError> {
+    if std::fs::metadata(data_file).is_ok_and(|found| found.len() > 0) {
+        return Ok(());
+    }
+    let create = || {
+        let connection = Connection::open(data_file)?;
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+        // This writes the setting: in an empty file there is nothing else to do.
+        connection.execute_batch("VACUUM")
+    };
+    create().map_err(|source| EngineError::Open(data_file.to_owned(), source.into()))
 }
 
 /// Converts a sequence number from the form in `GetRecords` to its stored form.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use aws_sdk_dynamodbstreams::types::{Record, ShardIteratorType};
@@ -9,11 +11,16 @@ use rusqlite::Connection;
 use table::{Table, TableConfig};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
 
 use super::{Engine, EngineError};
-use crate::event_source_mapping::streams_client;
+use crate::event_source_mapping::{MappingState, streams_client};
+use crate::trim::trim;
 
 const TABLE: &str = "comments";
+
+/// After this time, a test gives up.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn any_free_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
@@ -33,6 +40,11 @@ impl Folder {
 
     fn data_file(&self) -> PathBuf {
         self.file("data.db")
+    }
+
+    fn free_pages(&self) -> u32 {
+        let connection = Connection::open(self.data_file()).unwrap();
+        connection.query_one("PRAGMA freelist_count", [], |row| row.get(0)).unwrap()
     }
 
     async fn start(&self) -> Result<Engine, EngineError> {
@@ -63,6 +75,16 @@ impl Clients {
             put = put.item(*name, value.clone());
         }
         put.send().await.unwrap();
+    }
+
+    /// Puts 600 versions of 20 KB of one item, and returns the sequence number of the last one.
+    async fn put_long_versions(&self) -> String {
+        let long = AttributeValue::S("x".repeat(20_000));
+        for number in 0..600 {
+            // Each version is in the stream twice: as the new image, and as the next record's old one.
+            self.put("one", &[("number", AttributeValue::N(number.to_string())), ("text", long.clone())]).await;
+        }
+        number_of(self.read_all().await.last().unwrap())
     }
 
     async fn put_many(&self, numbers: std::ops::Range<usize>) {
@@ -198,6 +220,74 @@ async fn writes_are_answered_while_a_long_trim_runs() {
 }
 
 #[tokio::test]
+async fn the_file_gets_shorter_after_a_trim_and_keeps_what_it_holds() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let newest = clients.put_long_versions().await;
+    assert_eq!(engine.trim_stream(TABLE, &newest).await.unwrap(), 599);
+    let free_before = folder.free_pages();
+    assert!(free_before > 2_000, "more than one chunk, and more than is kept: {free_before}");
+
+    engine.release_free_pages().await.unwrap();
+    assert_eq!(folder.free_pages(), 1_024, "some stay for the next records");
+    let size = std::fs::metadata(folder.data_file()).unwrap().len();
+    assert!(size < 2 * 1_024 * 4_096, "the file itself is shorter: {size}");
+    assert_eq!(clients.read_all().await.len(), 1);
+    clients.put("two", &[]).await;
+    engine.stop().await;
+
+    let (engine, clients) = folder.start_with_table().await;
+    let records = clients.read_all().await;
+    assert_eq!(records.iter().map(key_of).collect::<Vec<_>>(), ["one", "two"]);
+    let check = "PRAGMA integrity_check";
+    let connection = Connection::open(folder.data_file()).unwrap();
+    assert_eq!(connection.query_one(check, [], |row| row.get::<_, String>(0)).unwrap(), "ok");
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let newest = clients.put_long_versions().await;
+    let engine = Arc::new(engine);
+    let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
+    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), states.each_ref().map(watch::Sender::subscribe));
+    let mappings = async {
+        for state in &states {
+            state.send_modify(|state| state.processed = Some(newest.clone()));
+        }
+        while engine.pending_stream_records(TABLE, None).await.unwrap() > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(folder.free_pages() > 2_000, "there may soon be more records");
+        while folder.free_pages() > 1_024 {
+            for state in &states {
+                state.send_modify(|state| state.caught_up_at = Some(tokio::time::Instant::now()));
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = trimming => unreachable!("it trims for ever"),
+        done = tokio::time::timeout(WAIT_MAX, mappings) => {
+            assert!(done.is_ok(), "{} pages are free", folder.free_pages());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_an_older_version_keeps_its_free_pages() {
+    let folder = Folder::new();
+    dynoxide::Database::new(folder.data_file().to_str().unwrap()).unwrap();
+    let (engine, clients) = folder.start_with_table().await;
+    clients.put("one", &[]).await;
+    engine.release_free_pages().await.unwrap();
+    assert_eq!(clients.read_all().await.len(), 1);
+    engine.stop().await;
+}
+
+#[tokio::test]
 async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
@@ -210,6 +300,32 @@ async fn an_expired_item_goes_with_a_record_that_names_an_identity() {
     // The engine writes `type` and `principalId` where the SDK expects `Type` and `PrincipalId`.
     let identity = removal.user_identity.expect("an identity, although an empty one");
     assert_eq!((identity.r#type, identity.principal_id), (None, None));
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn every_write_is_announced_before_its_answer_and_no_read_is() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    let mut writes = engine.writes();
+    let mut announced = || {
+        let changed = writes.has_changed().unwrap();
+        writes.mark_unchanged();
+        changed
+    };
+    clients.put("single", &[]).await;
+    assert!(announced(), "a write");
+    clients.put_many(0..25).await;
+    assert!(announced(), "a batch");
+    engine.sweep_expired_items().await.unwrap();
+    assert!(announced(), "a sweep");
+    assert_eq!(clients.read_all().await.len(), 26);
+    clients.table.describe().await.unwrap();
+    let key =
+        [("pk", "single"), ("sk", "x")].map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned())));
+    let get = clients.table.client().get_item().table_name(TABLE).set_key(Some(key.into()));
+    assert!(get.send().await.unwrap().item.is_some());
+    assert!(!announced(), "mappings that poll must not wake each other");
     engine.stop().await;
 }
 

@@ -6,6 +6,7 @@
 //!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
 //!   still ensures in-order processing at the item (partition and sort key) level").
 //! - `shards` selects the shards to read: each is read separately, after its parent was read to the end.
+//! - `pace` decides how long a mapping waits after a poll.
 //! - `records` converts stream records to the form that the handlers get.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
 //!   to quarantine.
@@ -16,6 +17,7 @@
 //! **Invariant:** the position in a shard advances only when every record of a poll was processed or is in quarantine.
 //! The position is not stored: after a restart, all records that were not trimmed are delivered again.
 
+mod pace;
 mod plan;
 mod records;
 mod shards;
@@ -45,6 +47,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
+use pace::Pace;
 use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
 use shards::Shards;
@@ -54,11 +57,6 @@ pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEven
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 const GET_RECORDS_LIMIT: i32 = 1_000;
-/// Pause between two polls of a stream that has nothing new, on the embedded engine. The service polls four times a
-/// second, which is a needless wait on one's own machine.
-const IDLE_PAUSE: Duration = Duration::from_millis(25);
-/// Pause between two polls at the service's pace.
-const SERVICE_PAUSE: Duration = Duration::from_millis(250);
 /// Pause after a call that failed, and between two looks at a stream that has no shard yet.
 const ERROR_PAUSE: Duration = Duration::from_millis(250);
 /// Interval between two looks for new shards. After the end of a shard the mapping looks at once; otherwise new shards
@@ -112,14 +110,13 @@ pub struct EventSourceMapping {
     stream_arn: String,
     handler: Handler,
     quarantine: Quarantine,
-    /// Whether it pauses after a poll for as long as the service, also when the poll found records, unless the poll was
-    /// full.
-    paced: bool,
+    pace: Pace,
     state: watch::Sender<MappingState>,
 }
 
 impl EventSourceMapping {
-    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination.
+    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. It polls as often as it can
+    /// find something new: 40 times a second while there is nothing.
     pub fn new(
         function: &'static str,
         settings: MappingSettings,
@@ -128,13 +125,19 @@ impl EventSourceMapping {
         handler: Handler,
         quarantine: Quarantine,
     ) -> Self {
-        let (paced, state) = (false, watch::Sender::default());
-        Self { function, settings, client, stream_arn, handler, quarantine, paced, state }
+        let (pace, state) = (Pace::Eager, watch::Sender::default());
+        Self { function, settings, client, stream_arn, handler, quarantine, pace, state }
     }
 
     /// The mapping, but polling four times a second, as the service does, unless there is more than one poll takes.
     pub fn paced_like_the_service(self) -> Self {
-        Self { paced: true, ..self }
+        Self { pace: Pace::Service, ..self }
+    }
+
+    /// The mapping, but while there is nothing new, it polls only after a write, which changes `writes`. Without one it
+    /// polls once a second, in case a write was not announced.
+    pub fn woken_by(self, writes: watch::Receiver<()>) -> Self {
+        Self { pace: Pace::Woken(writes), ..self }
     }
 
     /// The progress of the mapping.
@@ -190,7 +193,10 @@ impl EventSourceMapping {
     /// Reads a shard to its end, which only comes when the shard is closed.
     async fn read_shard(&self, shard_id: String, shards: &Mutex<Shards>) {
         let (mut iterator, mut processed) = (None, None);
+        let mut pace = self.pace.clone();
         loop {
+            // Before the poll: a write during the poll may be missed by it.
+            pace.poll_begins();
             let began = Instant::now();
             match self.poll(&shard_id, iterator.take(), processed.as_deref()).await {
                 Ok(Polled { next, last, full }) => {
@@ -209,11 +215,7 @@ impl EventSourceMapping {
                     if !found {
                         self.publish(shards);
                     }
-                    if self.paced && !full {
-                        tokio::time::sleep(SERVICE_PAUSE).await;
-                    } else if !found {
-                        tokio::time::sleep(IDLE_PAUSE).await;
-                    }
+                    pace.wait(found, full).await;
                 }
                 Err(MappingError::Gone) => {
                     tracing::warn!(function = self.function, shard_id, "the stream has forgotten a shard");
