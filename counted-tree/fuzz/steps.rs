@@ -63,6 +63,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
             ControlFlow::Continue(())
         });
         assert!(entries.iter().map(|(cd, code)| (cd, code)).eq(&self.map));
+        assert_eq!(self.tree.is_empty(), self.map.is_empty());
         for mask in [0b1111_1111, 0b1, 0b1010_1010, 0b0110_0000, 0] {
             self.assert_filter(|Code(code)| mask & (1 << (code % 8)) != 0, keys);
         }
@@ -76,6 +77,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
     fn assert_filter(&self, filter: impl Fn(Code) -> bool + Copy, keys: &[Cd]) {
         let selected: Vec<&Cd> = self.map.iter().filter(|(_, code)| filter(**code)).map(|(cd, _)| cd).collect();
         assert_eq!(self.tree.count(filter), selected.len() as u64);
+        assert_eq!(self.tree.last(filter).as_ref(), selected.last().copied());
         for n in [0, 1, selected.len() / 2, selected.len().saturating_sub(1), selected.len()] {
             assert_eq!(self.tree.select(n as u64, filter).as_ref(), selected.get(n).copied(), "number {n}");
         }

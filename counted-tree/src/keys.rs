@@ -78,14 +78,15 @@ impl Keys {
         let (ms, id) = match self.layout {
             Layout::Ulid => {
                 let ulid = Ulid::from_bytes(slot.try_into().ok()?);
-                (i64::try_from(ulid.timestamp_ms()).ok()?, ulid.to_string())
+                let id = CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN]));
+                (i64::try_from(ulid.timestamp_ms()).ok()?, id)
             }
             Layout::Text { .. } => {
                 let (ms, id) = split_text(slot)?;
-                (ms, std::str::from_utf8(id).ok()?.to_owned())
+                (ms, CommentId::parse(std::str::from_utf8(id).ok()?))
             }
         };
-        Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id: CommentId::parse(&id).ok()? })
+        Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id: id.ok()? })
     }
 
     pub(crate) fn insert(&mut self, index: usize, probe: &Probe<'_>) {

@@ -33,7 +33,7 @@ pub(crate) struct Inserted<const ENTRIES: usize, const CHILDREN: usize> {
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     /// The number of entries of a leaf, or of children of an inner node.
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
             Self::Inner(inner) => inner.children.len(),
@@ -73,8 +73,16 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     /// How many entries have each code.
     pub(crate) fn totals(&self) -> Vec<(Code, u32)> {
         match self {
-            Self::Leaf(leaf) => leaf.counts().collect(),
-            Self::Inner(inner) => inner.counts.totals().collect(),
+            Self::Leaf(leaf) => leaf.counts(),
+            Self::Inner(inner) => inner.counts.totals(),
+        }
+    }
+
+    /// The number of selected entries.
+    pub(crate) fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
+        match self {
+            Self::Leaf(leaf) => leaf.count_before(leaf.len(), filter),
+            Self::Inner(inner) => inner.counts.sums(filter).iter().map(|sum| u64::from(*sum)).sum(),
         }
     }
 
@@ -102,6 +110,17 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
                     n -= u64::from(sum);
                 }
                 None
+            }
+        }
+    }
+
+    /// The key of the last selected entry.
+    pub(crate) fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
+        match self {
+            Self::Leaf(leaf) => leaf.get(leaf.last(filter)?).map(|(cd, _)| cd),
+            Self::Inner(inner) => {
+                let mut children = inner.children.iter().enumerate().rev();
+                children.find(|(index, _)| inner.counts.has(*index, filter))?.1.last(filter)
             }
         }
     }
@@ -220,9 +239,10 @@ fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
 impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
     fn of(mut children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
         children.shrink_to_fit();
-        let mut counts = Counts::default();
+        let is_above_leaves = children.iter().all(|child| matches!(child, Node::Leaf(_)));
+        let mut counts = if is_above_leaves { Counts::of_leaves() } else { Counts::of_inner() };
         for (index, child) in children.iter().enumerate() {
-            counts.set_child(index, child.totals().into_iter());
+            counts.set_child(index, &child.totals());
         }
         Self { children, separators, counts }
     }
@@ -244,7 +264,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
             self.counts.add_one(index, code);
             return Inserted { old, split: None };
         };
-        self.counts.set_child(index, child.totals().into_iter());
+        self.counts.set_child(index, &child.totals());
         if self.children.len() < CHILDREN {
             self.insert_child(index + 1, separator, right);
             return Inserted { old, split: None };
@@ -274,7 +294,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
     /// Inserts a child after another one. The node has room.
     fn insert_child(&mut self, index: usize, separator: Cd, child: Node<ENTRIES, CHILDREN>) {
         self.counts.insert_child(index);
-        self.counts.set_child(index, child.totals().into_iter());
+        self.counts.set_child(index, &child.totals());
         self.separators.insert(index - 1, separator);
         self.children.insert(index, child);
     }
@@ -315,7 +335,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
             self.counts.remove_child(index + 1);
             if let Some(child) = self.children.get_mut(index) {
                 child.append(separator, next);
-                self.counts.set_child(index, child.totals().into_iter());
+                self.counts.set_child(index, &child.totals());
             }
         }
     }

@@ -66,7 +66,7 @@ impl Languages {
             Some(None) => (0, 0),
             Some(Some(number)) => (number * CODES_OF_A_LANGUAGE, (number + 1) * CODES_OF_A_LANGUAGE),
         };
-        Codes { from, to, ratings: ratings.unwrap_or(RatingSet::ALL) }
+        Codes { from, to, ratings: bits_of(ratings.unwrap_or(RatingSet::ALL)) }
     }
 }
 
@@ -75,13 +75,23 @@ impl Languages {
 pub(crate) struct Codes {
     from: u32,
     to: u32,
-    ratings: RatingSet,
+    /// A bit for each rating, at the rating's number. A search asks for every code in every node on its way.
+    ratings: u32,
 }
 
 impl Codes {
-    pub(crate) fn contains(self, code: Code) -> bool {
-        (self.from..self.to).contains(&code.0) && rating_of(code).is_some_and(|rating| self.ratings.contains(rating))
+    pub(crate) fn contains(self, Code(code): Code) -> bool {
+        (self.from..self.to).contains(&code) && self.ratings & bit(code) != 0
     }
+}
+
+fn bits_of(ratings: RatingSet) -> u32 {
+    ratings.iter().fold(0, |bits, rating| bits | bit(rating.get().into()))
+}
+
+/// The bit of a code's rating.
+fn bit(code: u32) -> u32 {
+    1 << (code % CODES_OF_A_LANGUAGE)
 }
 
 fn rating_of(code: Code) -> Option<Rating> {

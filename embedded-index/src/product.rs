@@ -48,7 +48,7 @@ impl Selection {
 
 impl Product {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tree.totals().next().is_none()
+        self.tree.is_empty()
     }
 
     /// Makes one comment's entry match an edit.
@@ -149,7 +149,7 @@ impl Product {
 
     /// The creation time of the newest comment with these codes.
     pub(crate) fn newest(&self, codes: Codes) -> Option<Timestamp> {
-        Some(self.nth(codes, self.count(codes).checked_sub(1)?)?.created_at)
+        Some(self.tree.last(|code| codes.contains(code))?.created_at)
     }
 
     /// How many comments there are by rating and by language.

@@ -111,7 +111,7 @@ enum Key {
 impl Key {
     fn of(cd: Cd) -> Self {
         match Ulid::from_string(cd.id.as_str()) {
-            Ok(ulid) if Self::Ulid(ulid.to_bytes()).cd().is_some_and(|read| read == cd) => Self::Ulid(ulid.to_bytes()),
+            Ok(ulid) if is_key(ulid, &cd) => Self::Ulid(ulid.to_bytes()),
             Ok(_) | Err(_) => Self::Other(cd.created_at.epoch_ms(), cd.id),
         }
     }
@@ -120,12 +120,19 @@ impl Key {
         let (ms, id) = match self {
             Self::Ulid(bytes) => {
                 let ulid = Ulid::from_bytes(*bytes);
-                (i64::try_from(ulid.timestamp_ms()).ok()?, CommentId::parse(&ulid.to_string()).ok()?)
+                let id = CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN])).ok()?;
+                (i64::try_from(ulid.timestamp_ms()).ok()?, id)
             }
             Self::Other(ms, id) => (*ms, id.clone()),
         };
         Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id })
     }
+}
+
+/// Whether a ULID alone gives the whole key. It does not if the id has another spelling of the same ULID.
+fn is_key(ulid: Ulid, cd: &Cd) -> bool {
+    i64::try_from(ulid.timestamp_ms()) == Ok(cd.created_at.epoch_ms())
+        && *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *cd.id.as_str()
 }
 
 impl Content {
