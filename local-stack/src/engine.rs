@@ -70,8 +70,8 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock: a waiting writer looks again after 1, 2,
-/// 5 and 10 ms, so it needs a gap of that size to get in.
+/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock: a waiting writer looks
+/// again after 1, 2, 5 and 10 ms, so it needs a gap of that size to get in.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
@@ -150,8 +150,7 @@ impl Engine {
     }
 
     /// A value that changes after each request that may have written something, before its answer is sent, and after
-    /// each sweep. So readers of a stream need not poll. A write whose client ends before the
-    /// answer may not be announced.
+    /// each sweep. So readers of a stream need not poll. A write whose client ends before the answer may not be announced.
     pub fn writes(&self) -> watch::Receiver<()> {
         self.writes.subscribe()
     }
