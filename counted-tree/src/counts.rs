@@ -35,11 +35,11 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// Whether an entry under a child has a code that the filter selects.
-    pub(crate) fn has(&self, child: usize, filter: impl Fn(Code) -> bool) -> bool {
+    /// The last child with an entry whose code the filter selects.
+    pub(crate) fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
         match self {
-            Self::OfLeaves(rows) => rows.has(child, filter),
-            Self::OfInner(rows) => rows.has(child, filter),
+            Self::OfLeaves(rows) => rows.last_child(filter),
+            Self::OfInner(rows) => rows.last_child(filter),
         }
     }
 
@@ -102,7 +102,7 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
     }
 }
 
-/// A row for each code that occurs under the node, and for some that occurred. Codes have their own vector, so that a
+/// A row for each code that occurs under the node. Codes have their own vector, so that a
 /// search for one reads little memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows<N, const CHILDREN: usize> {
@@ -130,9 +130,9 @@ where
         sums
     }
 
-    fn has(&self, child: usize, filter: impl Fn(Code) -> bool) -> bool {
-        let mut rows = self.codes.iter().zip(&self.rows);
-        rows.any(|(code, row)| row.get(child).is_some_and(|entries| *entries != N::default()) && filter(*code))
+    fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
+        let rows = self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code));
+        rows.filter_map(|(_, row)| row.iter().rposition(|entries| *entries != N::default())).max()
     }
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
@@ -176,9 +176,13 @@ where
 
     fn add(&mut self, child: usize, code: Code, more: N) {
         let place = self.place(code).unwrap_or_else(|| {
-            self.codes.reserve_exact(1);
+            // Most nodes see few codes, and a row is large. Many codes must not be moved for each new one.
+            let more = (self.codes.len() / 8).max(1);
+            if self.codes.len() == self.codes.capacity() {
+                self.codes.reserve_exact(more);
+                self.rows.reserve_exact(more);
+            }
             self.codes.push(code);
-            self.rows.reserve_exact(1);
             self.rows.push([N::default(); CHILDREN]);
             self.rows.len() - 1
         });
@@ -188,10 +192,19 @@ where
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {
-        let row = self.place(code).and_then(|place| self.rows.get_mut(place));
-        if let Some(entries) = row.and_then(|row| row.get_mut(child)) {
+        let Some(place) = self.place(code) else { return };
+        let Some(row) = self.rows.get_mut(place) else { return };
+        if let Some(entries) = row.get_mut(child) {
             *entries -= less;
         }
+        if !Self::occurs(row) {
+            self.codes.swap_remove(place);
+            self.rows.swap_remove(place);
+        }
+    }
+
+    fn occurs(row: &[N; CHILDREN]) -> bool {
+        row.iter().any(|entries| *entries != N::default())
     }
 
     fn place(&self, code: Code) -> Option<usize> {
@@ -199,9 +212,8 @@ where
     }
 
     fn forget_absent_codes(&mut self) {
-        let occurs = |row: &[N; CHILDREN]| row.iter().any(|entries| *entries != N::default());
         let mut rows = self.rows.iter();
-        self.codes.retain(|_| rows.next().is_some_and(occurs));
-        self.rows.retain(occurs);
+        self.codes.retain(|_| rows.next().is_some_and(Self::occurs));
+        self.rows.retain(Self::occurs);
     }
 }

@@ -28,23 +28,25 @@
 //!
 //! | operation | time |
 //! | --- | --- |
-//! | `insert`, `remove`, `get` | O(log n), and O(c) in each node to find the code's counts |
-//! | `select`, `count_before` | O(log n): in each node 64 additions for each code that the filter selects |
-//! | `last` | O(log n): in each node as many steps as it takes to find a child with a selected code, usually few |
+//! | `insert`, `remove` | O(log n), and O(c) in each node to find the code's counts; a split or a merge counts its children anew |
+//! | `get` | O(log n) |
+//! | `select`, `count_before` | O(log n), and O(c) in each node: the filter is asked for each code, and each code that it selects takes 64 additions |
+//! | `last` | O(log n), and O(c) in each node; it adds nothing |
 //! | `count`, `totals` | O(1) in n: the root's counts |
 //! | `visit` | O(log n) to its start, then O(1) for each entry |
 //!
 //! # Memory
 //!
-//! An entry takes 17 bytes if its id is a ULID that holds its creation time, and otherwise 9 bytes plus the longest id
-//! of its leaf. An inner node above leaves takes 68 bytes for each code that occurs under it, a higher one 260 bytes: less
-//! than a byte for each entry while a product has some dozens of codes, but as much as these bytes for each entry and
-//! level if no two entries had the same code.
+//! An entry takes 17 bytes while all ids of its leaf are ULIDs that hold their creation times, and otherwise 9 bytes plus
+//! the longest id of its leaf. An inner node above leaves takes 68 bytes for each code that occurs under it, a higher one
+//! 260 bytes. That is less than a byte for each entry if nodes are full and a product has some dozens of codes. It is as
+//! much as these bytes for each entry and level if no two entries have the same code.
 //!
 //! # Invariants
 //!
 //! - All leaves have the same depth. Keys ascend over all leaves, and no key occurs twice.
-//! - No node is empty, unless the tree is. After a removal, neighbours merge that fill at most three quarters of a node.
+//! - No node is empty, unless the tree is. After a removal, neighbours merge that together fill less than three quarters
+//!   of a node.
 //! - A separator between two children of an inner node is greater than all keys before it, and not greater than any after.
 //! - The counts of an inner node equal those of its children.
 

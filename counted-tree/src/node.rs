@@ -119,8 +119,8 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         match self {
             Self::Leaf(leaf) => leaf.get(leaf.last(filter)?).map(|(cd, _)| cd),
             Self::Inner(inner) => {
-                let mut children = inner.children.iter().enumerate().rev();
-                children.find(|(index, _)| inner.counts.has(*index, filter))?.1.last(filter)
+                let child = inner.counts.last_child(filter)?;
+                inner.children.get(child)?.last(filter)
             }
         }
     }

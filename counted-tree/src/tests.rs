@@ -59,7 +59,10 @@ fn small_neighbours_merge_whatever_ids_they_have() {
         let mut compared = Large::default();
         let of_leaf = |leaf: u32| (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8));
         let all = || (0..60).flat_map(of_leaf);
-        all().for_each(|cd| compared.insert(&cd, 1));
+        // The second time, a full leaf counts 255 entries of the one code.
+        for _ in 0..2 {
+            all().for_each(|cd| compared.insert(&cd, 1));
+        }
         assert_eq!(compared.tree.leaves(), 60);
         for place in order {
             for leaf in (place..60).step_by(3) {
@@ -103,12 +106,27 @@ fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
 }
 
 #[test]
+fn a_code_that_has_left_takes_no_memory() {
+    let mut compared = Large::default();
+    let keys: Vec<_> = (0..1_000).map(|i| key(i, 0, 0)).collect();
+    keys.iter().for_each(|cd| compared.insert(cd, 1));
+    let before = compared.tree.heap_bytes();
+    for code in 0..5_000 {
+        compared.insert(&keys[500], code);
+    }
+    compared.insert(&keys[500], 1);
+    compared.assert_holds(keys);
+    let after = compared.tree.heap_bytes();
+    assert!(after < before * 2, "{before} bytes became {after}");
+}
+
+#[test]
 fn a_leaf_whose_entries_all_have_different_codes_answers_exactly() {
     let mut compared = Large::default();
     let keys: Vec<_> = (0..3_000).map(|i| key(i, 0, 0)).collect();
     for round in 0..3 {
         for (i, cd) in (0..).zip(&keys) {
-            compared.insert(cd, i * 8 + round);
+            compared.insert(cd, i * 7 + round);
         }
         compared.assert_holds(keys[..20].iter().cloned());
     }

@@ -64,7 +64,7 @@ impl EmbeddedIndex {
         partitions.map(|partition| partition.products.values().map(Product::heap_bytes).sum::<usize>()).sum()
     }
 
-    /// How many edits were applied in this process. Between two equal answers, no rank has changed.
+    /// How many edits were applied in this process, as a hint whether a snapshot would hold something new.
     pub fn edits(&self) -> u64 {
         self.0.edits.load(Ordering::Relaxed)
     }

@@ -272,8 +272,13 @@ mod tests {
         let index = EmbeddedIndex::new(PARTITIONS, MAX_AGE);
         let rebuild = index.begin_rebuild().await.unwrap();
         for number in 0..1_000_u64 {
-            let id =
-                if number % 3 == 0 { format!("imported-{number}") } else { Ulid::from_parts(number, 7).to_string() };
+            // Only the first of these holds its creation time.
+            let id = match number % 7 {
+                0..4 => Ulid::from_parts(number, 7).to_string(),
+                4 => format!("imported-{number}"),
+                5 => Ulid::from_parts(number + 1, 7).to_string(),
+                _ => Ulid::from_parts(number, 7).to_string().to_lowercase(),
+            };
             let placement = Placement {
                 product: ProductId::parse(["p", "a/b", "c:d"][usize::try_from(number % 3).unwrap()]).unwrap(),
                 language: Language::parse(["en", "de"][usize::from(number % 5 == 0)]).unwrap(),
@@ -285,6 +290,11 @@ mod tests {
         }
         index.finish_rebuild(&rebuild, TABLE, watermark).await.unwrap();
         index
+    }
+
+    /// The languages, ratings and markers of every partition, without the vouch.
+    fn partitions(index: &EmbeddedIndex) -> Vec<String> {
+        index.all().map(|number| format!("{:?}", Content::of(&index.read(number).unwrap()))).collect()
     }
 
     /// Everything that a scan returns.
@@ -311,6 +321,7 @@ mod tests {
         }
         let opened = open(&path).unwrap();
         assert_eq!(contents(&opened).await, contents(&index).await);
+        assert_eq!(partitions(&opened), partitions(&index));
         let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone());
         let (saved, read) = (marks(&index).marks(TABLE).await.unwrap(), marks(&opened).marks(TABLE).await.unwrap());
         assert_eq!(read.len(), usize::from(PARTITIONS));

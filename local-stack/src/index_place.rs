@@ -141,28 +141,26 @@ impl Embedded {
             tokio::time::sleep(every).await;
             let edits = Some(self.index.edits());
             pauses += 1;
-            if saved != edits || pauses >= UNCHANGED_PAUSES_MAX {
-                self.save().await;
+            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save().await {
                 (saved, pauses) = (edits, 0);
             }
         }
     }
 
     /// Writes a snapshot if readers may believe the index; otherwise the last snapshot is better, because it is whole. A
-    /// failure is logged, because the next start can do without a snapshot.
-    pub(crate) async fn save(&self) {
+    /// failure is logged, because the next start can do without a snapshot. Returns whether one was written.
+    pub(crate) async fn save(&self) -> bool {
         let readiness = PageIndex::new(self.index.clone()).readiness(&self.table_id, now()).await;
         if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
-            return;
+            return false;
         }
         let this = self.clone();
         let saved = blocking(move || {
             let _alone = this.writes.lock().unwrap_or_else(PoisonError::into_inner);
             this.index.save(&this.snapshot, &this.table_id)
         });
-        if let Err(error) = saved.await {
-            tracing::warn!(%error, "the page index was not saved");
-        }
+        let saved = saved.await.inspect_err(|error| tracing::warn!(%error, "the page index was not saved"));
+        saved.is_ok()
     }
 }
 

@@ -293,7 +293,7 @@ impl Stack {
             tracing::warn!(%error, "the table still names this stack as running");
         }
         match &self.placed {
-            PlacedIndex::Embedded(embedded) if !self.data_dir.is_temporary() => embedded.save().await,
+            PlacedIndex::Embedded(embedded) if !self.data_dir.is_temporary() => drop(embedded.save().await),
             PlacedIndex::Embedded(_) => {}
             PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
             // The table is removed, so its page index would stay behind unused.

@@ -5,6 +5,7 @@
 //! - `cluster`: every kind of damage in a Redis Cluster.
 //! - `recent`: windows and watermarks.
 //! - `primaries`: the table's index of primary items, and rebuilds from it.
+//! - `embedded`: a page index inside the process, damaged in every way that it can be.
 //! - `foreign`: primary items that another tool wrote or broke.
 //! - `quarantine`: batches in quarantine are repaired and removed.
 //! - `concurrent`: damage while comments change and the handlers run, from many seeds.
@@ -23,6 +24,7 @@ mod audit;
 mod cluster;
 mod concurrent;
 mod control;
+mod embedded;
 mod foreign;
 mod killed;
 mod kinds;
