@@ -201,6 +201,23 @@ impl Engine {
         }
     }
 
+    /// The newest stream record of a table, by its stored number ([`Engine::stored_number`]); 0 without one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) async fn newest_stream_record(&self, table_name: &str) -> Result<i64, EngineError> {
+        let (stream_table, table_name) = (Arc::clone(&self.stream_table), table_name.to_owned());
+        blocking_on(&self.runtime, move || stream_table.newest(&table_name)).await
+    }
+
+    /// The stored form of a sequence number that `GetRecords` shows. Later records have greater ones.
+    ///
+    /// # Errors
+    /// The text is not a sequence number of this engine.
+    pub(crate) fn stored_number(shown: &str) -> Result<i64, EngineError> {
+        stream_table::parse_sequence_number(shown)
+    }
+
     /// The number of stream records of a table after a sequence number, or of all its stream records. The cost is in
     /// proportion to the answer, so trim.
     ///

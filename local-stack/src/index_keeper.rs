@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use page_index::PageIndex;
 use process::{StoreError, now};
-use repair_job::JobSettings;
 use table::Table;
 use tokio::sync::watch;
 
-use crate::{event_source_mapping::MappingState, repair::job};
+use crate::catch_up::{Replay, catch_up};
 
 /// Vouches for the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Pause between two looks at the markers. Each asks Redis for all partitions, so looks are a good part of what an idle
-/// stack does.
+/// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a good part of what an
+/// idle stack does.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
@@ -43,19 +42,22 @@ pub enum IndexState {
 /// it is dropped.
 ///
 /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
-/// rebuilds, unless the index is from a snapshot of this stack. Then `from_snapshot` is the progress of the mapping of
-/// `page-indexer`.
+/// rebuilds, unless the index is from a snapshot and can catch up. `replay` is over before either.
 pub(crate) async fn keep_index(
     table: Table,
     index: PageIndex,
     table_id: String,
-    from_snapshot: Option<watch::Receiver<MappingState>>,
+    mut replay: Option<Replay>,
+    is_from_snapshot: bool,
     state: watch::Sender<IndexState>,
 ) {
     let mut doubtful = true;
-    if let Some(indexing) = from_snapshot {
+    if let Some(replay) = &mut replay {
+        replay.finished().await;
+    }
+    if is_from_snapshot {
         set(&state, IndexState::Rebuilding);
-        match catch_up(&table, &index, &table_id, indexing).await {
+        match catch_up(&table, &index, &table_id).await {
             Ok(()) => doubtful = false,
             Err(reason) => tracing::info!(reason, "the page index is rebuilt, its snapshot cannot be continued"),
         }
@@ -70,38 +72,6 @@ pub(crate) async fn keep_index(
         };
         set(&state, reached);
         tokio::time::sleep(pause).await;
-    }
-}
-
-/// Reconciles everything that the journal names since the snapshot. Then the index is ready, or the text says why it is
-/// not.
-///
-/// The stream first delivers again what it delivered after the snapshot. Old states follow each other in the index until
-/// that is over, so readers must not believe it before.
-async fn catch_up(
-    table: &Table,
-    index: &PageIndex,
-    table_id: &str,
-    mut indexing: watch::Receiver<MappingState>,
-) -> Result<(), String> {
-    let unavailable = |error: StoreError| error.to_string();
-    // The sender lives as long as this task.
-    indexing.wait_for(|state| state.caught_up_at.is_some()).await.ok();
-    let marks = index.marks(table_id).await.map_err(unavailable)?;
-    if let Some((_, mark)) = marks.iter().find(|(_, mark)| mark.watermark > now()) {
-        return Err(format!("its watermark {} is later than the present: the clock was set back", mark.watermark));
-    }
-    // The lock of the folder proves that the holders ended with the last stack.
-    for (scope, lease) in table.leases().await.map_err(unavailable)? {
-        table.release_lease(&scope, &lease.holder).await.map_err(unavailable)?;
-    }
-    // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
-    // settle delay beyond, for a clock that was ahead.
-    let report = job(table, index, JobSettings::default().settle).recent().await;
-    let partitions = index.readiness(table_id, now()).await.map_err(unavailable)?;
-    match partitions.iter().find_map(|(_, answer)| answer.as_ref().err()) {
-        Some(not_ready) => Err(format!("after the last run, {not_ready}: {report}")),
-        None => Ok(()),
     }
 }
 

@@ -8,12 +8,14 @@
 //! - [`import`], [`demo`]: comments from files, and generated ones.
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
+//! - `catch_up`: what a start does before readers may believe the page index.
 //! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
 
 mod blocking;
+mod catch_up;
 pub mod cli;
 pub mod control;
 mod data_dir;

@@ -35,7 +35,7 @@ impl RepairSchedule {
 /// The schedule of audits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSchedule {
-    /// The interval from the start of the stack, or from the end of an audit, to the next one.
+    /// The interval from the first look at the page index, or from the end of an audit, to the next one.
     pub every: Duration,
     /// The pause after a long audit is this many times as long as the audit, if that is more than `every`.
     pub rest_factor: u32,

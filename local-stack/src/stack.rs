@@ -25,6 +25,7 @@ use tokio::{
 };
 
 use crate::{
+    catch_up::{Replay, release_leases},
     control::{ControlSocket, SOCKET},
     data_dir::DataDir,
     engine::{Engine, EngineError},
@@ -133,12 +134,8 @@ impl Stack {
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
         let table_config =
             TableConfig { comment_blob: settings.comment_blob, ..table_config(&settings.table, &dynamodb_url) };
-        let table = Table::connect(&table_config).await;
-        let description = table.create_if_missing().await?;
-        let stream_arn = description.stream_arn;
-        let stream_arn = stream_arn.with_context(|| format!("the table {} has no stream", settings.table))?;
-        begin_watermark(&table).await?;
-        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &description.id).await?;
+        let (table, table_id, stream_arn) = open_table(&table_config, engine.is_some()).await?;
+        let placed = PlacedIndex::open(&settings.page_index, &data_dir, &table_id).await?;
         let index = placed.client()?;
         index.ping().await?;
 
@@ -157,7 +154,11 @@ impl Stack {
             &index,
             &Quarantine::Folder(quarantine.clone()),
         )?;
-        let (mappings, indexing_state) = ([fan_out.state(), indexing.state()], indexing.state());
+        let mappings = [fan_out.state(), indexing.state()];
+        let replay = match &engine {
+            Some(engine) => Some(Replay::of(engine, &settings.table, indexing.state()).await?),
+            None => None,
+        };
         let (index_state_sender, index_state) = watch::channel(IndexState::default());
         let (api_address, api, stop_api) = start_api(&settings, &table_config, placed.client()?).await?;
 
@@ -165,13 +166,14 @@ impl Stack {
         tasks.spawn(fan_out.run());
         tasks.spawn(indexing.run());
         // Another process may write to another engine while no stack runs.
-        let from_snapshot = (placed.is_from_snapshot() && engine.is_some()).then_some(indexing_state);
-        tasks.spawn(keep_index(table.clone(), index.clone(), description.id, from_snapshot, index_state_sender));
+        let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
+        let kept = keep_index(table.clone(), index.clone(), table_id, replay, is_from_snapshot, index_state_sender);
+        tasks.spawn(kept);
         if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
             tasks.spawn(embedded.clone().save_regularly(settings.snapshot_every));
         }
         if let Some(control) = control {
-            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine));
+            tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
         }
         if let Some(engine) = &engine {
             tasks.spawn(trim(engine.clone(), table.name().to_owned(), mappings.clone()));
@@ -332,6 +334,18 @@ async fn start_engine(
     let engine = Engine::start(&data_dir.data_file(), settings.dynamodb_listen).await?;
     let url = engine.endpoint_url();
     Ok((Some(Arc::new(engine)), url))
+}
+
+/// Opens the table, which is created if it is missing. Returns also its id, and the ARN of its stream.
+async fn open_table(config: &TableConfig, is_own_engine: bool) -> anyhow::Result<(Table, String, String)> {
+    let table = Table::connect(config).await;
+    let description = table.create_if_missing().await?;
+    let stream_arn = description.stream_arn.with_context(|| format!("the table {} has no stream", table.name()))?;
+    begin_watermark(&table).await?;
+    if is_own_engine {
+        release_leases(&table).await?;
+    }
+    Ok((table, description.id, stream_arn))
 }
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.

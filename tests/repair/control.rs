@@ -3,7 +3,10 @@
 use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use clap::Parser;
-use local_stack::control::{ControlSocket, SOCKET, request};
+use local_stack::{
+    IndexState,
+    control::{ControlSocket, SOCKET, request},
+};
 use page_index::PageIndex;
 use rand::{SeedableRng, rngs::StdRng};
 use repair_job::{Config, Job, Outcome, RunArgs, Stop, exit, run_on};
@@ -13,7 +16,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::JoinHandle,
 };
 
@@ -45,7 +48,9 @@ impl Served {
         let folder = tempfile::tempdir().unwrap();
         let socket = ControlSocket::bind(folder.path()).unwrap();
         let path = socket.path().to_owned();
-        let serve = socket.serve(stores.table.clone(), stores.index.clone(), stores.quarantine_folder());
+        // Nobody changes the state any more.
+        let ready = watch::channel(IndexState::Ready).1;
+        let serve = socket.serve(stores.table.clone(), stores.index.clone(), stores.quarantine_folder(), ready);
         Self { socket: path, server: tokio::spawn(serve), _folder: folder }
     }
 

@@ -20,12 +20,13 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{Semaphore, oneshot},
+    sync::{Semaphore, oneshot, watch},
     task::JoinSet,
     time::{interval, sleep, timeout},
 };
 
 use super::{Answer, Request, SOCKET, VERSION, line_of, read_line};
+use crate::index_keeper::{IndexState, looked_at};
 
 /// Maximum size of a request.
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
@@ -62,6 +63,7 @@ struct Stores {
     table: Table,
     index: PageIndex,
     quarantine: PathBuf,
+    index_state: watch::Receiver<IndexState>,
 }
 
 impl ControlSocket {
@@ -92,10 +94,17 @@ impl ControlSocket {
         &self.file.0
     }
 
-    /// Runs the commands that clients send, with the folder `quarantine` as the quarantine. Runs until it is dropped,
-    /// which ends the commands under way at once.
-    pub async fn serve(self, table: Table, index: PageIndex, quarantine: PathBuf) {
-        let stores = Stores { table, index, quarantine };
+    /// Runs the commands that clients send, with the folder `quarantine` as the quarantine. A command that repairs waits
+    /// until the page index has been looked at for the first time. Runs until it is dropped, which ends the commands under
+    /// way at once.
+    pub async fn serve(
+        self,
+        table: Table,
+        index: PageIndex,
+        quarantine: PathBuf,
+        index_state: watch::Receiver<IndexState>,
+    ) {
+        let stores = Stores { table, index, quarantine, index_state };
         let (places, mut commands) = (Arc::new(Semaphore::new(COMMANDS_MAX)), JoinSet::new());
         loop {
             tokio::select! {
@@ -147,6 +156,10 @@ async fn converse(stream: UnixStream, stores: Stores, places: Arc<Semaphore>) ->
     match asked.unwrap_or_else(|_| Err(anyhow::anyhow!("no command arrived within {} s", CLIENT_WITHIN.as_secs()))) {
         Ok(Some(mut args)) => {
             args.set_quarantine(QuarantinePlace::Folder(stores.quarantine.clone()));
+            if args.settings.apply {
+                // Before that, the stream may still deliver old states.
+                looked_at(stores.index_state.clone()).await;
+            }
             // Boxed, because the futures of runs are large.
             Box::pin(run(&args, stores, reader, writer)).await
         }

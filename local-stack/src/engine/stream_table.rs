@@ -135,9 +135,20 @@ impl StreamTable {
         if free_pages()? > FREE_PAGES_KEPT {
             return Ok(true);
         }
-        // The file gets shorter when the log is written back. A log that cannot be emptied now is emptied another time.
-        connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        // The file gets shorter when the log is written back. While another program reads the file, that would wait with
+        // the lock that writers need. Such a log is emptied another time.
+        connection.busy_timeout(Duration::ZERO)?;
+        let emptied = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        emptied?;
         Ok(false)
+    }
+
+    /// The stored sequence number of a table's newest record; 0 without one.
+    pub(super) fn newest(&self, table_name: &str) -> Result<i64, EngineError> {
+        let newest = "SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1";
+        let newest = self.connection().query_one(newest, params![table_name], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(newest.unwrap_or_default())
     }
 
     /// Number of records of a table after a stored sequence number.

@@ -1,0 +1,71 @@
+//! What a start does before readers may believe the page index. The stream delivers again what it still holds, and the
+//! journal names what a snapshot of the index lacks.
+
+use page_index::PageIndex;
+use process::{StoreError, now};
+use repair_job::JobSettings;
+use table::Table;
+use tokio::sync::watch;
+
+use crate::{
+    engine::{Engine, EngineError},
+    event_source_mapping::MappingState,
+    repair::job,
+};
+
+/// The stream records that the engine held at the start. Old states of comments follow each other in the page index
+/// until they are processed.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    newest: i64,
+    indexing: watch::Receiver<MappingState>,
+}
+
+impl Replay {
+    /// The records of a table in this engine; `indexing` is the progress of the mapping of `page-indexer`.
+    pub(crate) async fn of(
+        engine: &Engine,
+        table: &str,
+        indexing: watch::Receiver<MappingState>,
+    ) -> Result<Self, EngineError> {
+        Ok(Self { newest: engine.newest_stream_record(table).await?, indexing })
+    }
+
+    /// Waits until `page-indexer` has processed the records.
+    pub(crate) async fn finished(&mut self) {
+        let is_processed = |shown: &str| Engine::stored_number(shown).is_ok_and(|stored| stored >= self.newest);
+        let is_over =
+            |state: &MappingState| state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed);
+        // The sender lives as long as the stack.
+        self.indexing.wait_for(is_over).await.ok();
+    }
+}
+
+/// Ends the leases of the repair job. The caller has the only engine on the table, so runs of the last stack have ended.
+/// A run of another process that has survived stops when it finds its lease gone.
+pub(crate) async fn release_leases(table: &Table) -> Result<(), StoreError> {
+    for (scope, lease) in table.leases().await? {
+        table.release_lease(&scope, &lease.holder).await?;
+    }
+    Ok(())
+}
+
+/// Reconciles everything that the journal names since the snapshot of the index. Then the index is ready, or the text says
+/// why it is not.
+pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -> Result<(), String> {
+    let unavailable = |error: StoreError| error.to_string();
+    let marks = index.marks(table_id).await.map_err(unavailable)?;
+    let of_duplicates = table.watermark().await.map_err(unavailable)?;
+    let watermarks = marks.into_iter().map(|(_, mark)| mark.watermark).chain(of_duplicates);
+    if let Some(watermark) = watermarks.max().filter(|watermark| *watermark > now()) {
+        return Err(format!("the watermark {watermark} is later than the present: the clock was set back"));
+    }
+    // The vouch of this run makes the index ready. It requires that the journal is reconciled up to the present and the
+    // settle delay beyond, for a clock that was ahead.
+    let report = job(table, index, JobSettings::default().settle).recent().await;
+    let partitions = index.readiness(table_id, now()).await.map_err(unavailable)?;
+    match partitions.iter().find_map(|(_, answer)| answer.as_ref().err()) {
+        Some(not_ready) => Err(format!("after the last run, {not_ready}: {report}")),
+        None => Ok(()),
+    }
+}
