@@ -69,3 +69,31 @@ pub(crate) async fn catch_up(table: &Table, index: &PageIndex, table_id: &str) -
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// The stored form of the sequence number in the middle.
+    const NEWEST: i64 = 43;
+    const SHOWN: [&str; 3] = ["100000000000000000042", "100000000000000000043", "100000000000000000044"];
+
+    /// Whether a replay up to [`NEWEST`] is over in a state of the mapping.
+    fn is_over(state: MappingState) -> bool {
+        let mapping = watch::Sender::new(state);
+        Replay { newest: NEWEST, indexing: mapping.subscribe() }.finished().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_replay_is_over_when_the_newest_record_of_the_start_is_processed() {
+        let processed = |shown: &str| MappingState { processed: Some(shown.to_owned()), ..MappingState::default() };
+        assert_eq!(Engine::stored_number(SHOWN[1]).unwrap(), NEWEST);
+        assert!(!is_over(MappingState::default()));
+        assert_eq!(SHOWN.map(|shown| is_over(processed(shown))), [false, true, true]);
+        // The stream has nothing more to deliver.
+        assert!(is_over(MappingState { caught_up_at: Some(Instant::now()), ..processed(SHOWN[0]) }));
+    }
+}
