@@ -70,8 +70,8 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock: a waiting writer looks
-/// again after 1, 2, 5 and 10 ms, so it needs a gap of that size to get in.
+/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock. A waiting writer looks
+/// again after 1, 2, 5 and 10 ms, so it gets in only through a gap of that size.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.

@@ -1,11 +1,10 @@
 //! The engine's table of stream records, accessed by a second connection beside the engine's.
 //!
 //! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any index, and searches
-//! for the greatest sequence number on every write. This module adds indexes that make this cheap, checks at start-up
-//! that the engine's queries use them, deletes old records, and gives the pages that they occupied back to the file
-//! system.
+//! for the greatest sequence number on every write. This module adds indexes that make this cheap. At the start it checks
+//! that the engine's queries use them. Later it deletes old records, and gives their pages back to the file system.
 //!
-//! Without that, the data file would keep the size it had with the largest backlog: in an import, duplicates are written
+//! Without the last, the data file would keep the size it had with the largest backlog: in an import, duplicates are written
 //! faster than their records are read. SQLite can give pages back by parts only in a file that was created for it, so
 //! this module creates the file before the engine does.
 
