@@ -9,6 +9,8 @@ use std::{
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
+use crate::file_lock::FileLock;
+
 /// The prefix of temporary folders.
 const TEMPORARY_PREFIX: &str = "pagemark-";
 /// The engine's data file.
@@ -26,7 +28,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     temporary: Option<TempDir>,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl DataDir {
@@ -62,16 +64,16 @@ impl DataDir {
 }
 
 /// Takes the lock of a folder.
-fn lock(folder: &Path) -> anyhow::Result<File> {
+fn lock(folder: &Path) -> anyhow::Result<FileLock> {
     let path = folder.join(LOCK_FILE);
-    let failed = || format!("the lock file {} cannot be used", path.display());
-    let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    match FileLock::take(&path) {
+        Ok(lock) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             bail!("the data folder {} is used by another stack; stop that one first", folder.display())
         }
-        Err(TryLockError::Error(error)) => Err(error).with_context(failed),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("the lock file {} cannot be used", path.display()))
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! - [`repair`], `index_keeper`, `trim`: what runs in the background: the repair job, rebuilds, the removal of stream
 //!   records.
 //! - `catch_up`: what a start does before readers may believe the page index.
-//! - `data_dir`: the folder of the data. `running`: how other commands find the stack. [`memory`]: memory use.
+//! - `data_dir`: the folder of the data. `file_lock`: locks of files. `running`: how other commands find the stack. [`memory`]: memory use.
 //! - [`control`]: the socket through which other processes run the repair job inside the stack.
 //! - `blocking`: work that blocks, beside the async threads.
 //! - [`cli`]: the command `pagemark`.
@@ -22,6 +22,7 @@ mod data_dir;
 pub mod demo;
 pub mod engine;
 pub mod event_source_mapping;
+mod file_lock;
 pub mod import;
 mod index_keeper;
 pub mod index_place;
