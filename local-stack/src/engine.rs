@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | a write with a stream on costs time in proportion to all stream records ever written | [`Engine::start`] makes two indexes by a second connection, and checks that the engine's queries use them |
 //! | stream records are kept for ever | [`Engine::trim_stream`] |
+//! | it waits for the disk at each item's commit | a wait for each request (`disk_sync`) |
 //! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
 //! | any web page may use it: its server answers preflights from any origin and verifies no signature | a reverse proxy (`proxy`) in front of it refuses what a page can send |
@@ -43,6 +44,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
+mod disk_sync;
 mod error;
 mod proxy;
 mod stream_table;
@@ -53,7 +55,9 @@ use crate::{
     blocking::{blocking, blocking_on},
     file_lock::FileLock,
 };
+use disk_sync::DiskSync;
 pub use error::EngineError;
+use proxy::Served;
 use stream_table::StreamTable;
 
 /// Threads that serve requests. All but one wait for the engine's lock under load; more would only wait too.
@@ -84,6 +88,7 @@ pub struct Engine {
     stream_table: Arc<StreamTable>,
     /// Changes after a write: see [`Engine::writes`].
     writes: watch::Sender<()>,
+    disk: DiskSync,
     /// The engine's threads. Work on the data file runs there, so that a stop waits for it ([`THREADS_GRACE`]).
     runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -124,21 +129,23 @@ impl Engine {
         let path = data_file.to_str().ok_or_else(|| EngineError::PathNotUtf8(data_file.to_owned()))?;
         let database =
             Database::new(path).map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
+        let disk = DiskSync::instead_of_each_commit(&database, data_file)
+            .map_err(|source| EngineError::Open(data_file.to_owned(), Box::new(source)))?;
         let stream_table = Arc::new(StreamTable::open(data_file)?);
 
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let writes = watch::Sender::default();
-        let (served, announced) = (database.clone(), writes.clone());
+        let served = Served { database: database.clone(), writes: writes.clone(), disk: disk.clone() };
         let serve = move || {
-            runtime.block_on(serve(listener, served, announced, stopped));
+            runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
             // Only now may another engine open the file.
             drop(lock);
         };
         let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).map_err(EngineError::Thread)?;
         let (stop, thread) = (Some(stop), Some(thread));
-        Ok(Engine { address, database, stream_table, writes, runtime: handle, stop, thread })
+        Ok(Engine { address, database, stream_table, writes, disk, runtime: handle, stop, thread })
     }
 
     /// The address that the engine listens at, with the port that was chosen.
@@ -156,6 +163,14 @@ impl Engine {
     /// each sweep. So readers of a stream need not poll. A write whose client ends before the answer may not be announced.
     pub fn writes(&self) -> watch::Receiver<()> {
         self.writes.subscribe()
+    }
+
+    /// Waits until everything that a reader may have seen before this call is on the disk. Answered writes are.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(crate) async fn sync(&self) -> io::Result<()> {
+        self.disk.wait().await
     }
 
     /// Wakes those who wait for [`Engine::writes`], although nothing was written.
@@ -282,9 +297,9 @@ fn lock(data_file: &Path) -> Result<FileLock, EngineError> {
     })
 }
 
-async fn serve(listener: TcpListener, database: Database, writes: watch::Sender<()>, stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, served: Served, stopped: oneshot::Receiver<()>) {
     let stopped = stopped.map(drop).shared();
-    let server = proxy::serve(listener, database.clone(), writes.clone(), stopped.clone());
+    let server = proxy::serve(listener, served.clone(), stopped.clone());
     let stop = async {
         stopped.await;
         tokio::time::sleep(STOP_GRACE).await;
@@ -292,7 +307,7 @@ async fn serve(listener: TcpListener, database: Database, writes: watch::Sender<
     tokio::select! {
         () = server => {}
         () = stop => tracing::debug!("requests still under way were cut off"),
-        () = sweep_from_time_to_time(database, &writes) => {}
+        () = sweep_from_time_to_time(served.database, &served.writes) => {}
     }
 }
 

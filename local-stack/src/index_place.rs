@@ -1,19 +1,17 @@
 //! Where a stack keeps its page index: inside its process, or in Redis.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use embedded_index::{EmbeddedIndex, SnapshotError};
 use page_index::PageIndex;
 use process::{StoreError, now};
 use redis_index::RedisIndexConfig;
+use tokio::sync::Mutex;
 
 use crate::{
     blocking::blocking,
     data_dir::DataDir,
+    engine::Engine,
     index_keeper::INDEX_MAX_AGE,
     redis_server::{RedisServer, RedisServerError},
 };
@@ -135,13 +133,13 @@ impl Embedded {
     }
 
     /// Writes snapshots with this pause between them, until it is dropped.
-    pub(crate) async fn save_regularly(self, every: Duration) {
+    pub(crate) async fn save_regularly(self, engine: Arc<Engine>, every: Duration) {
         let (mut saved, mut pauses) = (None, 0);
         loop {
             tokio::time::sleep(every).await;
             let edits = Some(self.index.edits());
             pauses += 1;
-            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save().await {
+            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(&engine).await {
                 (saved, pauses) = (edits, 0);
             }
         }
@@ -149,18 +147,28 @@ impl Embedded {
 
     /// Writes a snapshot if readers may believe the index; otherwise the last snapshot is better, because it is whole. A
     /// failure is logged, because the next start can do without a snapshot. Returns whether one was written.
-    pub(crate) async fn save(&self) -> bool {
+    ///
+    /// After a power failure, a snapshot must not know comments that the table has lost. So everything in it is on the disk
+    /// before it replaces the last one.
+    pub(crate) async fn save(&self, engine: &Engine) -> bool {
         let readiness = PageIndex::new(self.index.clone()).readiness(&self.table_id, now()).await;
         if !readiness.is_ok_and(|partitions| partitions.iter().all(|(_, answer)| answer.is_ok())) {
             return false;
         }
-        let this = self.clone();
-        let saved = blocking(move || {
-            let _alone = this.writes.lock().unwrap_or_else(PoisonError::into_inner);
-            this.index.save(&this.snapshot, &this.table_id)
-        });
-        let saved = saved.await.inspect_err(|error| tracing::warn!(%error, "the page index was not saved"));
-        saved.is_ok()
+        let _alone = self.writes.lock().await;
+        let saved = self.replace_snapshot(engine).await;
+        saved.inspect_err(|error| tracing::warn!(%error, "the page index was not saved")).is_ok()
+    }
+
+    async fn replace_snapshot(&self, engine: &Engine) -> Result<(), SnapshotError> {
+        let (this, written) = (self.clone(), self.snapshot.with_extension("written"));
+        let new = written.clone();
+        blocking(move || this.index.save(&new, &this.table_id)).await?;
+        let replaced = async {
+            engine.sync().await?;
+            tokio::fs::rename(&written, &self.snapshot).await
+        };
+        replaced.await.map_err(|source| SnapshotError::Io { path: self.snapshot.clone(), source })
     }
 }
 

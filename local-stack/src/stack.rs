@@ -169,8 +169,8 @@ impl Stack {
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
         let kept = keep_index(table.clone(), index.clone(), table_id, replay, is_from_snapshot, index_state_sender);
         tasks.spawn(kept);
-        if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
-            tasks.spawn(embedded.clone().save_regularly(settings.snapshot_every));
+        if let (PlacedIndex::Embedded(embedded), Some(engine), false) = (&placed, &engine, data_dir.is_temporary()) {
+            tasks.spawn(embedded.clone().save_regularly(engine.clone(), settings.snapshot_every));
         }
         if let Some(control) = control {
             tasks.spawn(control.serve(table.clone(), index.clone(), quarantine, index_state.clone()));
@@ -295,8 +295,11 @@ impl Stack {
             tracing::warn!(%error, "the table still names this stack as running");
         }
         match &self.placed {
-            PlacedIndex::Embedded(embedded) if !self.data_dir.is_temporary() => drop(embedded.save().await),
-            PlacedIndex::Embedded(_) => {}
+            PlacedIndex::Embedded(embedded) => {
+                if let (Some(engine), false) = (&self.engine, self.data_dir.is_temporary()) {
+                    embedded.save(engine).await;
+                }
+            }
             PlacedIndex::Redis { server: Some(server), .. } => server.stop().await,
             // The table is removed, so its page index would stay behind unused.
             PlacedIndex::Redis { server: None, .. } if !table_stays => {

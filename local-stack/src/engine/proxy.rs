@@ -12,7 +12,8 @@
 //!
 //! SDKs and command lines send neither.
 //!
-//! The proxy also sees every write. After the answer to one it changes a value, for readers of the stream to wait for.
+//! The proxy also sees every write. After the engine's answer to one it changes a value, for readers of the stream to wait
+//! for. It passes the answer on when the write is on the disk (`disk_sync`).
 //!
 //! The engine's server accepts connections only from a TCP listener. A second port that stayed open would be a way
 //! around the proxy. So each connection to the engine is made through a separate listener: see [`connect`].
@@ -45,6 +46,8 @@ use tokio::{
     task::JoinSet,
 };
 
+use super::disk_sync::DiskSync;
+
 /// Pause after a connection that could not be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,12 +62,20 @@ type Body = Either<Incoming, Full<Bytes>>;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
+/// What a request passes through.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) database: Database,
+    /// Changes after each request that may have written something.
+    pub(super) writes: watch::Sender<()>,
+    pub(super) disk: DiskSync,
+}
+
 /// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
-/// been answered. After each answer to a request that may have written something, `writes` changes.
+/// been answered.
 pub(super) async fn serve(
     listener: TcpListener,
-    database: Database,
-    writes: watch::Sender<()>,
+    served: Served,
     stopped: impl Future<Output = ()> + Clone + Send + 'static,
 ) {
     let mut connections = JoinSet::new();
@@ -74,7 +85,7 @@ pub(super) async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, database.clone(), writes.clone(), stopped.clone()));
+                    connections.spawn(serve_connection(stream, served.clone(), stopped.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the engine cannot take a connection; it tries again");
@@ -88,24 +99,26 @@ pub(super) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_connection(
-    stream: TcpStream,
-    database: Database,
-    writes: watch::Sender<()>,
-    stopped: impl Future<Output = ()>,
-) {
+async fn serve_connection(stream: TcpStream, served: Served, stopped: impl Future<Output = ()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection to the engine was lost at once");
         return;
     }
-    let engine = Arc::new(Mutex::new(EngineConnection { database, sender: None }));
+    let engine = Arc::new(Mutex::new(EngineConnection { database: served.database.clone(), sender: None }));
     let service = service_fn(|request| {
-        let (engine, writes) = (Arc::clone(&engine), writes.clone());
+        let (engine, served) = (Arc::clone(&engine), served.clone());
         async move {
             let may_write = may_write(request.headers());
-            let response = answer(request, &engine).await;
+            let mut response = answer(request, &engine).await;
             if may_write {
-                writes.send_replace(());
+                served.writes.send_replace(());
+                if response.status().is_success()
+                    && let Err(error) = served.disk.wait().await
+                {
+                    tracing::error!(%error, "a write may be lost in a power failure: the disk does not confirm it");
+                    let message = "The disk did not confirm the write.";
+                    response = error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message);
+                }
             }
             Ok::<_, Infallible>(response)
         }

@@ -330,6 +330,19 @@ async fn every_write_is_announced_before_its_answer_and_no_read_is() {
 }
 
 #[tokio::test]
+async fn an_answered_write_has_waited_for_the_disk_and_a_read_has_not() {
+    let folder = Folder::new();
+    let (engine, clients) = folder.start_with_table().await;
+    for _ in 0..3 {
+        let waited = engine.disk.waited().await;
+        clients.put("one", &[]).await;
+        assert_eq!(engine.disk.waited().await, waited + 1);
+        clients.read_all().await;
+        assert_eq!(engine.disk.waited().await, waited + 1);
+    }
+}
+
+#[tokio::test]
 async fn a_taken_port_is_one_clear_line() {
     let folder = Folder::new();
     let engine = folder.start().await.unwrap();
