@@ -2,7 +2,7 @@
 # (for the bundled SQLite), redis-server, Chromium, Python and Node.js for tests, PostgreSQL for measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package fmt lint doc tools redis postgres python-tools browser cargo-deny
+.PHONY: help run check test test-full test-dynamodb-local fuzz bench bench-publish bench-check lighthouse package package-pagemark fmt lint doc tools redis postgres python-tools browser cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -74,7 +74,7 @@ fuzz: tools ## Compare the counted tree with a sorted map under random steps, fo
 
 # All measured packages in one command: cargo then gives the dependencies one set of features and compiles them once.
 # bench runs the programs beside it. Before the first of them it runs this command again, in the same target folder.
-BENCH_BUILD := cargo build --release --package bench --package api --package repair-job
+BENCH_BUILD := cargo build --release --package bench --package api --package repair-job --package local-stack
 BENCH := $(TARGET)/release/bench
 
 bench: tools redis postgres ## Measure everything (15 minutes), or NAME=import,api; see target/bench/report.html
@@ -94,6 +94,9 @@ lighthouse: tools redis browser ## Measure pages with Lighthouse, as on a phone
 
 package: tools ## Make what is deployed, for ARCH=arm64 (or x86_64, host): zips of the functions, the files of the image of API and repair job
 	@sh scripts/package.sh
+
+package-pagemark: tools ## Make the files of the image of the single-machine edition, for ARCH=arm64 (or x86_64, host)
+	@sh scripts/package.sh pagemark
 
 fmt: tools ## Format the code
 	cargo fmt --all

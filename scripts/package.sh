@@ -1,6 +1,10 @@
 #!/bin/sh
-# Builds the deployment in target/package or the folder OUT: a zip for each Lambda function, and the binaries of the API
-# and the repair job with the other files for their image (infra/Containerfile). Prints the sizes.
+# Builds what runs elsewhere in target/package or the folder OUT, and prints the sizes:
+#
+#   package.sh            the deployment: a zip for each Lambda function, and the binaries of the API and the repair job
+#                         with the other files for their image (infra/Containerfile)
+#   package.sh pagemark   the single-machine edition: its binary with the other files for its image
+#                         (infra/pagemark.Containerfile)
 #
 # ARCH is arm64 (as in the template), x86_64, or host. `host` builds for this machine with plain cargo in the profile
 # PROFILE. A host build may need this machine's C library. Such a program cannot run in the image, which is then left
@@ -12,7 +16,14 @@ arch=${ARCH:-arm64}
 profile=${PROFILE:-release}
 target=${CARGO_TARGET_DIR:-target}
 out=${OUT:-$target/package}
-functions="stream-writer page-indexer repair-job"
+case ${1:-deployment} in
+deployment) functions="stream-writer page-indexer repair-job" image=api in_image="api repair-job" containerfile=Containerfile ;;
+pagemark) functions="" image=pagemark in_image=pagemark containerfile=pagemark.Containerfile ;;
+*)
+    echo "package.sh makes the deployment, or pagemark, not $1" >&2
+    exit 1
+    ;;
+esac
 
 # Build static binaries, so that the C libraries of Lambda and the image do not matter.
 case $arch in
@@ -25,8 +36,9 @@ host) triple= ;;
     ;;
 esac
 
-packages="--package api"
-for function in $functions; do packages="$packages --package $function"; done
+# A program's package has its name, but the package of `pagemark` is the local stack.
+packages=$(for program in $functions $in_image; do echo "--package $program"; done | sort -u | sed s/pagemark/local-stack/)
+programs=$(for program in $functions $in_image; do echo "--bin $program"; done | sort -u)
 if [ -n "$triple" ]; then
     # Zig serves as C compiler and linker for every processor. Zig and cargo-zigbuild come as Python packages.
     sh scripts/ensure-python-tools.sh scripts/package-tools.txt package-tools
@@ -39,10 +51,11 @@ if [ -n "$triple" ]; then
         exit 1
     }
     # shellcheck disable=SC2086 # one word a package
-    cargo zigbuild --locked --profile "$profile" --target "$triple" --bins $packages
+    cargo zigbuild --locked --profile "$profile" --target "$triple" $programs $packages
 else
     # Name the whole workspace, so that dependencies have the same features as in the tests.
-    cargo build --locked --profile "$profile" --workspace --bin api $(for function in $functions; do echo --bin "$function"; done)
+    # shellcheck disable=SC2086 # one word a program
+    cargo build --locked --profile "$profile" --workspace $programs
 fi
 folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "$profile")
 
@@ -50,7 +63,7 @@ folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "
 level=$([ "$profile" = release ] && echo 9 || echo 1)
 
 mkdir -p "$out"
-rm -rf "$out/api"
+rm -rf "${out:?}/$image"
 for function in $functions; do
     # The program of a custom runtime must be named bootstrap. Equal binaries give equal zips.
     python3 - "$folder/$function" "$out/$function.zip" "$level" <<'PYTHON'
@@ -64,9 +77,7 @@ with open(sys.argv[1], "rb") as binary, zipfile.ZipFile(sys.argv[2], "w") as zip
 PYTHON
 done
 
-
 # The image has no other files, so only a static binary starts in it.
-in_image="api repair-job"
 for program in $in_image; do
     needed=$(python3 scripts/elf_interpreter.py "$folder/$program" 2>/dev/null || echo "another system")
     if [ -n "$needed" ]; then
@@ -77,10 +88,12 @@ for program in $in_image; do
     fi
 done
 if [ -n "$in_image" ]; then
-    mkdir "$out/api"
-    cp infra/Containerfile "$out/api/"
-    for program in $in_image; do cp "$folder/$program" "$out/api/"; done
-    sh scripts/ca-certificates.sh "$out/api/ca-certificates.crt"
+    mkdir "$out/$image"
+    cp "infra/$containerfile" "$out/$image/Containerfile"
+    for program in $in_image; do cp "$folder/$program" "$out/$image/"; done
+    sh scripts/ca-certificates.sh "$out/$image/ca-certificates.crt"
+    # It becomes the place of the data, with the right owner.
+    [ "$image" != pagemark ] || mkdir "$out/$image/data"
 fi
 
 echo "for $arch, in $out:"
@@ -89,6 +102,6 @@ for function in $functions; do
         "$(wc -c <"$out/$function.zip" | awk '{print $1/1048576}')" "$(wc -c <"$folder/$function" | awk '{print $1/1048576}')"
 done
 for program in $in_image; do
-    printf '  %-20s %6.1f MiB, static, in the image\n' "api/$program" "$(wc -c <"$out/api/$program" | awk '{print $1/1048576}')"
+    printf '  %-20s %6.1f MiB, static, in the image\n' "$image/$program" "$(wc -c <"$out/$image/$program" | awk '{print $1/1048576}')"
 done
 [ -n "$in_image" ] || echo "  no image: $not_in_image"

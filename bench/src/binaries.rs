@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 
 /// The packages that the Makefile builds in one command. Cargo then gives their dependencies the same features and
 /// compiles them once. Another choice of packages may select other features and build everything anew.
-const PACKAGES: [&str; 3] = ["bench", "api", "repair-job"];
+const PACKAGES: [&str; 4] = ["bench", "api", "repair-job", "local-stack"];
 
 /// The folder of the release binaries, once cargo has built what was missing or out of date.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();

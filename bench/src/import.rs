@@ -67,7 +67,8 @@ pub(crate) async fn measure(report: &mut Report, data: Option<&Path>, comments: 
     Ok(())
 }
 
-fn folder_size(folder: &Path) -> anyhow::Result<u64> {
+/// The bytes of the files of a folder.
+pub(crate) fn folder_size(folder: &Path) -> anyhow::Result<u64> {
     let files = std::fs::read_dir(folder)?.map(|entry| entry?.metadata()).collect::<Result<Vec<_>, _>>()?;
     Ok(files.iter().filter(|file| file.is_file()).map(|file| file.len()).sum())
 }

@@ -19,6 +19,7 @@ mod index;
 mod lag;
 mod listing;
 mod money;
+mod one_machine;
 mod options;
 mod overheads;
 mod payload;
@@ -87,6 +88,8 @@ enum Name {
     Compare,
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate. 80 s.
     Lag,
+    /// The single-machine edition as one process with its data on disk: writes, pages, memory, disk, starts. 60 s.
+    OneMachine,
     /// Bytes and read and write units of a comment in each format of `comment_blob`. 15 s.
     Payload,
     /// The rebuild of the page index, beside a bare pipeline of the same `ZADD`s. 30 s.
@@ -164,6 +167,7 @@ async fn measure(name: Name, options: &Options, report: &mut Report) -> anyhow::
         Name::Index => index::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
         Name::Compare => compare::measure(report, options).await,
         Name::Lag => lag::measure(report, options.comments_or(500, 2_000)).await,
+        Name::OneMachine => one_machine::measure(report, options.comments_or(2_000, 20_000), is_quick).await,
         Name::Payload => payload::measure(report, data, options.comments_or(2_000, 10_000).into()),
         Name::Scale => scale::measure(report, options).await,
         Name::Selection => selection::measure(report, options.comments_or(100_000, 1_000_000), is_quick).await,
