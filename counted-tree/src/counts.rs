@@ -1,7 +1,9 @@
 //! How many entries of each code lie under each child of an inner node.
 //!
 //! A row holds a number for each child. Adding the rows of a filter's codes gives the number of matching entries under
-//! every child at once; the compiler turns that into vector instructions.
+//! every child at once; the compiler turns that into vector instructions. One more row is the sum of all rows. A filter
+//! that selects more than half of the codes subtracts the others from it, so no filter reads more than half of the rows
+//! and this one.
 //!
 //! Most inner nodes have leaves as children, and a leaf has at most 255 entries. So one byte holds each number of such a
 //! node, and also each sum of its rows. That is a quarter of the memory that a descent reads with four bytes.
@@ -32,14 +34,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         match self {
             Self::OfLeaves(rows) => rows.sums(filter).map(u32::from),
             Self::OfInner(rows) => rows.sums(filter),
-        }
-    }
-
-    /// The last child with an entry whose code the filter selects.
-    pub(crate) fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        match self {
-            Self::OfLeaves(rows) => rows.last_child(filter),
-            Self::OfInner(rows) => rows.last_child(filter),
         }
     }
 
@@ -109,6 +103,8 @@ pub(crate) struct Rows<N, const CHILDREN: usize> {
     codes: Vec<Code>,
     /// The row of each code, in the same order.
     rows: Vec<[N; CHILDREN]>,
+    /// The sum of all rows.
+    all: [N; CHILDREN],
 }
 
 impl<N, const CHILDREN: usize> Rows<N, CHILDREN>
@@ -117,22 +113,23 @@ where
     u32: From<N>,
 {
     fn new() -> Self {
-        Self { codes: Vec::new(), rows: Vec::new() }
+        Self { codes: Vec::new(), rows: Vec::new(), all: [N::default(); CHILDREN] }
     }
 
     fn sums(&self, filter: impl Fn(Code) -> bool) -> [N; CHILDREN] {
-        let mut sums = [N::default(); CHILDREN];
-        for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code)) {
+        let selected = self.codes.iter().filter(|code| filter(**code)).count();
+        let are_most = selected > self.codes.len() / 2;
+        let mut sums = if are_most { self.all } else { [N::default(); CHILDREN] };
+        for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code) != are_most) {
             for (sum, entries) in sums.iter_mut().zip(row) {
-                *sum += *entries;
+                if are_most {
+                    *sum -= *entries;
+                } else {
+                    *sum += *entries;
+                }
             }
         }
         sums
-    }
-
-    fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        let rows = self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code));
-        rows.filter_map(|(_, row)| row.iter().rposition(|entries| *entries != N::default())).max()
     }
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
@@ -142,7 +139,7 @@ where
     }
 
     fn insert_child(&mut self, child: usize) {
-        for row in &mut self.rows {
+        for row in self.every_row() {
             if let Some(from) = row.get_mut(child..) {
                 from.rotate_right(1);
             }
@@ -150,7 +147,7 @@ where
     }
 
     fn remove_child(&mut self, child: usize) {
-        for row in &mut self.rows {
+        for row in self.every_row() {
             if let Some(from) = row.get_mut(child..) {
                 from.rotate_left(1);
                 from.last_mut().into_iter().for_each(|entries| *entries = N::default());
@@ -160,7 +157,7 @@ where
     }
 
     fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, N)>) {
-        for row in &mut self.rows {
+        for row in self.every_row() {
             if let Some(entries) = row.get_mut(child) {
                 *entries = N::default();
             }
@@ -186,21 +183,29 @@ where
             self.rows.push([N::default(); CHILDREN]);
             self.rows.len() - 1
         });
-        if let Some(entries) = self.rows.get_mut(place).and_then(|row| row.get_mut(child)) {
-            *entries += more;
+        for row in self.rows.get_mut(place).into_iter().chain([&mut self.all]) {
+            if let Some(entries) = row.get_mut(child) {
+                *entries += more;
+            }
         }
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {
         let Some(place) = self.place(code) else { return };
         let Some(row) = self.rows.get_mut(place) else { return };
-        if let Some(entries) = row.get_mut(child) {
-            *entries -= less;
+        for row in [&mut *row, &mut self.all] {
+            if let Some(entries) = row.get_mut(child) {
+                *entries -= less;
+            }
         }
         if !Self::occurs(row) {
             self.codes.swap_remove(place);
             self.rows.swap_remove(place);
         }
+    }
+
+    fn every_row(&mut self) -> impl Iterator<Item = &mut [N; CHILDREN]> {
+        self.rows.iter_mut().chain([&mut self.all])
     }
 
     fn occurs(row: &[N; CHILDREN]) -> bool {
