@@ -102,10 +102,15 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 pub(crate) struct Rows<N, const CHILDREN: usize> {
     codes: Vec<Code>,
     /// The row of each code, in the same order.
-    rows: Vec<[N; CHILDREN]>,
+    rows: Vec<Row<N, CHILDREN>>,
     /// The sum of all rows.
-    all: [N; CHILDREN],
+    all: Row<N, CHILDREN>,
 }
+
+/// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie in two.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
 
 impl<N, const CHILDREN: usize> Rows<N, CHILDREN>
 where
@@ -113,15 +118,15 @@ where
     u32: From<N>,
 {
     fn new() -> Self {
-        Self { codes: Vec::new(), rows: Vec::new(), all: [N::default(); CHILDREN] }
+        Self { codes: Vec::new(), rows: Vec::new(), all: Row([N::default(); CHILDREN]) }
     }
 
     fn sums(&self, filter: impl Fn(Code) -> bool) -> [N; CHILDREN] {
         let selected = self.codes.iter().filter(|code| filter(**code)).count();
         let are_most = selected > self.codes.len() / 2;
-        let mut sums = if are_most { self.all } else { [N::default(); CHILDREN] };
+        let mut sums = if are_most { self.all.0 } else { [N::default(); CHILDREN] };
         for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code) != are_most) {
-            for (sum, entries) in sums.iter_mut().zip(row) {
+            for (sum, entries) in sums.iter_mut().zip(&row.0) {
                 if are_most {
                     *sum -= *entries;
                 } else {
@@ -133,14 +138,14 @@ where
     }
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
-        let total = |row: &[N; CHILDREN]| row.iter().map(|entries| u32::from(*entries)).sum();
+        let total = |row: &Row<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
         let totals = self.codes.iter().zip(&self.rows).map(move |(code, row)| (*code, total(row)));
         totals.filter(|(_, total)| *total > 0)
     }
 
     fn insert_child(&mut self, child: usize) {
         for row in self.every_row() {
-            if let Some(from) = row.get_mut(child..) {
+            if let Some(from) = row.0.get_mut(child..) {
                 from.rotate_right(1);
             }
         }
@@ -148,7 +153,7 @@ where
 
     fn remove_child(&mut self, child: usize) {
         for row in self.every_row() {
-            if let Some(from) = row.get_mut(child..) {
+            if let Some(from) = row.0.get_mut(child..) {
                 from.rotate_left(1);
                 from.last_mut().into_iter().for_each(|entries| *entries = N::default());
             }
@@ -158,7 +163,7 @@ where
 
     fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, N)>) {
         for row in self.every_row() {
-            if let Some(entries) = row.get_mut(child) {
+            if let Some(entries) = row.0.get_mut(child) {
                 *entries = N::default();
             }
         }
@@ -168,7 +173,7 @@ where
     }
 
     fn heap_bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<[N; CHILDREN]>()
+        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
     }
 
     fn add(&mut self, child: usize, code: Code, more: N) {
@@ -180,11 +185,11 @@ where
                 self.rows.reserve_exact(more);
             }
             self.codes.push(code);
-            self.rows.push([N::default(); CHILDREN]);
+            self.rows.push(Row([N::default(); CHILDREN]));
             self.rows.len() - 1
         });
         for row in self.rows.get_mut(place).into_iter().chain([&mut self.all]) {
-            if let Some(entries) = row.get_mut(child) {
+            if let Some(entries) = row.0.get_mut(child) {
                 *entries += more;
             }
         }
@@ -194,7 +199,7 @@ where
         let Some(place) = self.place(code) else { return };
         let Some(row) = self.rows.get_mut(place) else { return };
         for row in [&mut *row, &mut self.all] {
-            if let Some(entries) = row.get_mut(child) {
+            if let Some(entries) = row.0.get_mut(child) {
                 *entries -= less;
             }
         }
@@ -204,12 +209,12 @@ where
         }
     }
 
-    fn every_row(&mut self) -> impl Iterator<Item = &mut [N; CHILDREN]> {
+    fn every_row(&mut self) -> impl Iterator<Item = &mut Row<N, CHILDREN>> {
         self.rows.iter_mut().chain([&mut self.all])
     }
 
-    fn occurs(row: &[N; CHILDREN]) -> bool {
-        row.iter().any(|entries| *entries != N::default())
+    fn occurs(row: &Row<N, CHILDREN>) -> bool {
+        row.0.iter().any(|entries| *entries != N::default())
     }
 
     fn place(&self, code: Code) -> Option<usize> {
