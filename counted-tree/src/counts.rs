@@ -2,8 +2,8 @@
 //!
 //! A row holds a number for each child. Adding the rows of a filter's codes gives the number of matching entries under
 //! every child at once; the compiler turns that into vector instructions. One more row is the sum of all rows. A filter
-//! that selects more than half of the codes subtracts the others from it, so no filter reads more than half of the rows
-//! and this one.
+//! that selects more than half of the codes subtracts the others from it. So a filter reads at most half of the rows, and
+//! this one.
 //!
 //! Most inner nodes have leaves as children, and a leaf has at most 255 entries. So one byte holds each number of such a
 //! node, and also each sum of its rows. That is a quarter of the memory that a descent reads with four bytes.

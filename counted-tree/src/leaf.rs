@@ -1,7 +1,7 @@
 //! A leaf: up to 255 entries in ascending order.
 //!
-//! Everything lies in one block of memory. A search then waits for few parts of the memory: where the codes are, and
-//! where the key is.
+//! Everything lies in one block of memory. In a large tree a search waits for memory, and this way it waits only twice
+//! in a leaf: for the codes, and for the key.
 
 use model::Cd;
 
