@@ -2,8 +2,9 @@
 //!
 //! - **Memory.** The growth of this process's resident memory per comment: everything, also what the allocator wastes.
 //! - **Snapshot.** Of the same index, written and read again.
-//! - **Selection.** The start of random pages of one product, under a filter of four ratings. For Redis it is the server's
-//!   time, as in `selection`. Inside the process it is the whole call.
+//! - **Selection.** The start of random pages of one product, under filters of one to four ratings. For Redis it is the
+//!   server's time under four, as in `selection`. Inside the process it is the whole call, under the slowest filter.
+//! - **Growth.** The same call in a product of ten times as many comments. Rounds alternate between both products.
 //! - **Rate.** Rounds alternate; both indexes apply the same planned edits, a batch after the other. Nothing is decoded.
 
 use std::time::{Duration, Instant};
@@ -21,9 +22,9 @@ use crate::{
     index::insertion,
     listing::PAGE_SIZE,
     options::Effort,
-    report::{Limit, Report, count as number},
+    report::{Limit, Report, Table, count as number, row},
     selection::{self, FILTERS, Shape, Subject, TABLE_ID},
-    statistics::{Latencies, Rounds, as_f64, timed},
+    statistics::{Latencies, Rounds, as_f64, median, percentile, timed},
     workload::{Comments, Redis, folder},
 };
 
@@ -33,6 +34,10 @@ const QUICK: Effort = Effort { rounds: 7, a_half: 5_000 };
 const EDITS_TOGETHER: usize = 256;
 /// Number of comments that are drawn together. They are dropped before the next ones are drawn.
 const CHUNK: u32 = 10_000;
+/// How many times as many comments the larger product has.
+const TIMES: u32 = 10;
+/// Rounds of pages in both products.
+const GROWTH_ROUNDS: u32 = 9;
 const PARTITIONS: u16 = 256;
 const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 /// Number of comments from which limits apply.
@@ -57,13 +62,19 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
     let (one_product, took) = filled(&mut workload, comments, Some(&product)).await?;
     let mut redis = Redis::start().await?;
     selection::fill(&mut redis, Shape::Even, comments).await?;
-    let ratings = FILTERS.last().context("a filter")?;
-    let mut subject = Subject::new(&redis, ratings).await?;
-    let ours = selection_times(&PageIndex::new(one_product), &subject.key, calls).await?;
+    let mut subject = Subject::new(&redis, FILTERS.last().context("a filter")?).await?;
     let of_redis = subject.costs(&mut redis, None, calls).await?.times;
+    redis.stop().await;
+    let one_product = PageIndex::new(one_product);
+    let ours = slowest_selection(&one_product, calls).await?;
     let share = ours.p99_us() / of_redis.p99_us();
     report.ratio_noted("embedded_selection_vs_redis", share, is_large(Limit::AtMost(0.03)), "99th percentiles");
-    redis.stop().await;
+
+    report.step(&format!("pages of a product of {} comments", number(comments * TIMES)));
+    let (larger, _) = filled(&mut workload, comments * TIMES, Some(&product)).await?;
+    let growth = growth(report, [&one_product, &PageIndex::new(larger)], calls).await?;
+    let note = format!("{TIMES} times as many comments, 99th percentiles, slowest filter");
+    report.ratio_noted("embedded_selection_10x", growth, is_large(Limit::AtMost(1.5)), &note);
 
     let effort = if is_quick { QUICK } else { FULL };
     report.step(&format!("{} rounds of edits", effort.rounds));
@@ -80,6 +91,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) 
             ("snapshot", file_bytes / f64::from(comments), "bytes/comment"),
             ("snapshot written", per_s(file_bytes, written), "MB/s"),
             ("snapshot read", per_s(file_bytes, read), "MB/s"),
+            ("snapshot read, as a restart waits for it", read.as_secs_f64(), "s"),
             ("one product filled", f64::from(comments) / took.as_secs_f64(), "comments/s"),
             ("start of a page, p50", ours.p50_us(), "us"),
             ("start of a page, p99", ours.p99_us(), "us"),
@@ -152,6 +164,46 @@ async fn selection_times(index: &PageIndex, key: &FilterKey, calls: u32) -> anyh
         times.record(timed(page_start(index, TABLE_ID, key, page)).await?.1);
     }
     Ok(times)
+}
+
+/// How long it takes to find the start of random pages under the filter where the 99th percentile is highest.
+async fn slowest_selection(index: &PageIndex, calls: u32) -> anyhow::Result<Latencies> {
+    let mut slowest = Latencies::new()?;
+    for ratings in FILTERS {
+        let times = selection_times(index, &selection::key_of(ratings)?, calls).await?;
+        slowest = if times.p99_us() > slowest.p99_us() { times } else { slowest };
+    }
+    Ok(slowest)
+}
+
+/// Finds the start of random pages in both products, in alternating rounds, under each filter. A filter's ratio is that
+/// of the larger product's 99th percentile to the other's, the median of all rounds. Returns the highest ratio.
+async fn growth(report: &mut Report, [product, larger]: [&PageIndex; 2], calls: u32) -> anyhow::Result<f64> {
+    let (mut rows, mut highest) = (Vec::new(), 0.0_f64);
+    for ratings in FILTERS {
+        let key = selection::key_of(ratings)?;
+        let (mut p99s, mut larger_p99s, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..GROWTH_ROUNDS {
+            let p99_us = selection_times(product, &key, calls).await?.p99_us();
+            let larger_p99_us = selection_times(larger, &key, calls).await?.p99_us();
+            p99s.push(p99_us);
+            larger_p99s.push(larger_p99_us);
+            ratios.push(larger_p99_us / p99_us);
+        }
+        highest = highest.max(median(&ratios));
+        rows.push(row![
+            ("ratings", ratings.len()),
+            ("p99, us", median(&p99s)),
+            ("p99 in the larger product, us", median(&larger_p99s)),
+            ("ratio", median(&ratios)),
+            ("lowest", percentile(&ratios, 0.0)),
+            ("highest", percentile(&ratios, 1.0)),
+        ]);
+    }
+    let about =
+        format!("The start of a page, also in a product of {TIMES} times as many comments; {GROWTH_ROUNDS} rounds.");
+    report.table(Table::new("embedded growth", &about, rows));
+    Ok(highest)
 }
 
 /// The same edits applied to an index inside the process, and to one in Redis.

@@ -76,7 +76,7 @@ enum Name {
     /// Any page by its number, from the first to the last of a million comments, beside PostgreSQL, SQLite and a walk by
     /// cursor through four indexes. 200 s.
     Depth,
-    /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 60 s.
+    /// The page index inside the process beside the one in Redis: memory, start of a page, edits, snapshot. 100 s.
     Embedded,
     /// From a file, or a generator, until every comment is visible under every filter: comments a second, memory. 25 s.
     Import,

@@ -168,17 +168,22 @@ pub(crate) async fn fill(redis: &mut Redis, shape: Shape, comments: u32) -> anyh
     Ok(())
 }
 
+/// The product's comments with these ratings, in any language.
+pub(crate) fn key_of(ratings: &[u64]) -> anyhow::Result<FilterKey> {
+    let ratings: Vec<Rating> = ratings.iter().map(|rating| Rating::new(*rating)).collect::<Result<_, _>>()?;
+    Ok(FilterKey { product: ProductId::parse(PRODUCT)?, filter: Filter::new(None, RatingSet::of(ratings)) })
+}
+
 /// Pages of one filter, counted from 1.
 pub(crate) struct Subject {
-    pub(crate) key: FilterKey,
+    key: FilterKey,
     pages: u64,
     rng: StdRng,
 }
 
 impl Subject {
     pub(crate) async fn new(redis: &Redis, ratings: &[u64]) -> anyhow::Result<Self> {
-        let ratings: Vec<Rating> = ratings.iter().map(|rating| Rating::new(*rating)).collect::<Result<_, _>>()?;
-        let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter: Filter::new(None, RatingSet::of(ratings)) };
+        let key = key_of(ratings)?;
         let total = page_start(&redis.index, TABLE_ID, &key, 1).await?.total;
         Ok(Self { key, pages: total.div_ceil(PAGE_SIZE as u64).max(1), rng: StdRng::seed_from_u64(5) })
     }

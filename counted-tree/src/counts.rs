@@ -1,7 +1,9 @@
 //! How many entries of each code lie under each child of an inner node.
 //!
 //! A row holds a number for each child. Adding the rows of a filter's codes gives the number of matching entries under
-//! every child at once; the compiler turns that into vector instructions.
+//! every child at once; the compiler turns that into vector instructions. One more row is the sum of all rows. A filter
+//! that selects more than half of the codes subtracts the others from it. So a filter reads at most half of the rows, and
+//! this one.
 //!
 //! Most inner nodes have leaves as children, and a leaf has at most 255 entries. So one byte holds each number of such a
 //! node, and also each sum of its rows. That is a quarter of the memory that a descent reads with four bytes.
@@ -32,14 +34,6 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         match self {
             Self::OfLeaves(rows) => rows.sums(filter).map(u32::from),
             Self::OfInner(rows) => rows.sums(filter),
-        }
-    }
-
-    /// The last child with an entry whose code the filter selects.
-    pub(crate) fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        match self {
-            Self::OfLeaves(rows) => rows.last_child(filter),
-            Self::OfInner(rows) => rows.last_child(filter),
         }
     }
 
@@ -108,8 +102,15 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 pub(crate) struct Rows<N, const CHILDREN: usize> {
     codes: Vec<Code>,
     /// The row of each code, in the same order.
-    rows: Vec<[N; CHILDREN]>,
+    rows: Vec<Row<N, CHILDREN>>,
+    /// The sum of all rows.
+    all: Row<N, CHILDREN>,
 }
+
+/// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie in two.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
 
 impl<N, const CHILDREN: usize> Rows<N, CHILDREN>
 where
@@ -117,41 +118,42 @@ where
     u32: From<N>,
 {
     fn new() -> Self {
-        Self { codes: Vec::new(), rows: Vec::new() }
+        Self { codes: Vec::new(), rows: Vec::new(), all: Row([N::default(); CHILDREN]) }
     }
 
     fn sums(&self, filter: impl Fn(Code) -> bool) -> [N; CHILDREN] {
-        let mut sums = [N::default(); CHILDREN];
-        for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code)) {
-            for (sum, entries) in sums.iter_mut().zip(row) {
-                *sum += *entries;
+        let selected = self.codes.iter().filter(|code| filter(**code)).count();
+        let are_most = selected > self.codes.len() / 2;
+        let mut sums = if are_most { self.all.0 } else { [N::default(); CHILDREN] };
+        for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code) != are_most) {
+            for (sum, entries) in sums.iter_mut().zip(&row.0) {
+                if are_most {
+                    *sum -= *entries;
+                } else {
+                    *sum += *entries;
+                }
             }
         }
         sums
     }
 
-    fn last_child(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        let rows = self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code));
-        rows.filter_map(|(_, row)| row.iter().rposition(|entries| *entries != N::default())).max()
-    }
-
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
-        let total = |row: &[N; CHILDREN]| row.iter().map(|entries| u32::from(*entries)).sum();
+        let total = |row: &Row<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
         let totals = self.codes.iter().zip(&self.rows).map(move |(code, row)| (*code, total(row)));
         totals.filter(|(_, total)| *total > 0)
     }
 
     fn insert_child(&mut self, child: usize) {
-        for row in &mut self.rows {
-            if let Some(from) = row.get_mut(child..) {
+        for row in self.every_row() {
+            if let Some(from) = row.0.get_mut(child..) {
                 from.rotate_right(1);
             }
         }
     }
 
     fn remove_child(&mut self, child: usize) {
-        for row in &mut self.rows {
-            if let Some(from) = row.get_mut(child..) {
+        for row in self.every_row() {
+            if let Some(from) = row.0.get_mut(child..) {
                 from.rotate_left(1);
                 from.last_mut().into_iter().for_each(|entries| *entries = N::default());
             }
@@ -160,8 +162,8 @@ where
     }
 
     fn set_child(&mut self, child: usize, totals: impl Iterator<Item = (Code, N)>) {
-        for row in &mut self.rows {
-            if let Some(entries) = row.get_mut(child) {
+        for row in self.every_row() {
+            if let Some(entries) = row.0.get_mut(child) {
                 *entries = N::default();
             }
         }
@@ -171,7 +173,7 @@ where
     }
 
     fn heap_bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<[N; CHILDREN]>()
+        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
     }
 
     fn add(&mut self, child: usize, code: Code, more: N) {
@@ -183,19 +185,23 @@ where
                 self.rows.reserve_exact(more);
             }
             self.codes.push(code);
-            self.rows.push([N::default(); CHILDREN]);
+            self.rows.push(Row([N::default(); CHILDREN]));
             self.rows.len() - 1
         });
-        if let Some(entries) = self.rows.get_mut(place).and_then(|row| row.get_mut(child)) {
-            *entries += more;
+        for row in self.rows.get_mut(place).into_iter().chain([&mut self.all]) {
+            if let Some(entries) = row.0.get_mut(child) {
+                *entries += more;
+            }
         }
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {
         let Some(place) = self.place(code) else { return };
         let Some(row) = self.rows.get_mut(place) else { return };
-        if let Some(entries) = row.get_mut(child) {
-            *entries -= less;
+        for row in [&mut *row, &mut self.all] {
+            if let Some(entries) = row.0.get_mut(child) {
+                *entries -= less;
+            }
         }
         if !Self::occurs(row) {
             self.codes.swap_remove(place);
@@ -203,8 +209,12 @@ where
         }
     }
 
-    fn occurs(row: &[N; CHILDREN]) -> bool {
-        row.iter().any(|entries| *entries != N::default())
+    fn every_row(&mut self) -> impl Iterator<Item = &mut Row<N, CHILDREN>> {
+        self.rows.iter_mut().chain([&mut self.all])
+    }
+
+    fn occurs(row: &Row<N, CHILDREN>) -> bool {
+        row.0.iter().any(|entries| *entries != N::default())
     }
 
     fn place(&self, code: Code) -> Option<usize> {

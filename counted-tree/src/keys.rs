@@ -1,4 +1,4 @@
-//! The keys of a leaf: ascending, packed into slots of equal width.
+//! How a leaf packs its keys: into slots of equal width.
 //!
 //! A comment that Pagemark creates has a ULID as its id, and the ULID begins with the comment's creation time. Such a
 //! key *carries its time*, and its 16 bytes are the whole key. A leaf stores these 16 bytes as long as all its keys
@@ -10,6 +10,7 @@ use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 
 const ULID_BYTES: usize = 16;
+const ULID_TEXT_BYTES: u8 = 26;
 const TIME_BYTES: usize = 8;
 
 /// Fills the end of a slot whose id is shorter than the longest. It is less than every character of ids, so padded
@@ -36,35 +37,45 @@ impl<'cd> Probe<'cd> {
 
 /// How slots hold keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
+pub(crate) enum Layout {
     /// ULIDs that carry their time.
     Ulid,
     /// The time in milliseconds and the text of the id, padded to this many bytes.
-    Text { id_bytes: usize },
+    Text { id_bytes: u8 },
 }
 
-/// The keys of a leaf.
-#[derive(Debug, Clone)]
-pub(crate) struct Keys {
-    layout: Layout,
-    bytes: Vec<u8>,
-}
-
-impl Keys {
-    pub(crate) fn new() -> Self {
-        Self { layout: Layout::Ulid, bytes: Vec::new() }
+impl Layout {
+    /// The layout with the narrowest slot that holds a key.
+    pub(crate) fn of(probe: &Probe<'_>) -> Self {
+        // Ids are shorter than 255 bytes.
+        let id_bytes = || u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);
+        probe.ulid.map_or_else(|| Self::Text { id_bytes: id_bytes() }, |_| Self::Ulid)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len() / self.width()
+    /// The layout that holds the keys of both.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Ulid, Self::Ulid) => Self::Ulid,
+            (_, _) => Self::Text { id_bytes: self.longest_id().max(other.longest_id()) },
+        }
     }
 
-    /// The index of a key, or the index at which it would be inserted.
-    pub(crate) fn search(&self, probe: &Probe<'_>) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.len());
+    /// The width of a slot in bytes.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Self::Ulid => ULID_BYTES,
+            Self::Text { id_bytes } => TIME_BYTES + usize::from(id_bytes),
+        }
+    }
+
+    /// The index of a key among ascending slots, or the index at which it would be inserted.
+    pub(crate) fn search(self, slots: &[u8], probe: &Probe<'_>) -> Result<usize, usize> {
+        let width = self.width();
+        let (mut low, mut high) = (0, slots.len() / width);
         while low < high {
             let middle = usize::midpoint(low, high);
-            match self.compare(middle, probe) {
+            let slot = slots.get(middle * width..(middle + 1) * width).unwrap_or_default();
+            match self.compare(slot, probe) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return Ok(middle),
                 Ordering::Greater => high = middle,
@@ -73,15 +84,15 @@ impl Keys {
         Err(low)
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<Cd> {
-        let slot = self.slot(index);
-        let (ms, id) = match self.layout {
-            Layout::Ulid => {
+    /// The key in a slot.
+    pub(crate) fn read(self, slot: &[u8]) -> Option<Cd> {
+        let (ms, id) = match self {
+            Self::Ulid => {
                 let ulid = Ulid::from_bytes(slot.try_into().ok()?);
                 let id = CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN]));
                 (i64::try_from(ulid.timestamp_ms()).ok()?, id)
             }
-            Layout::Text { .. } => {
+            Self::Text { .. } => {
                 let (ms, id) = split_text(slot)?;
                 (ms, CommentId::parse(std::str::from_utf8(id).ok()?))
             }
@@ -89,111 +100,38 @@ impl Keys {
         Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id: id.ok()? })
     }
 
-    pub(crate) fn insert(&mut self, index: usize, probe: &Probe<'_>) {
-        self.make_room_for(probe);
-        let width = self.width();
-        reserve_little(&mut self.bytes, width);
-        self.write(index, probe);
-    }
-
-    pub(crate) fn remove(&mut self, index: usize) {
-        let width = self.width();
-        self.bytes.drain(index * width..(index + 1) * width);
-        if self.bytes.capacity() > 2 * self.bytes.len() {
-            self.bytes.shrink_to_fit();
-        }
-    }
-
-    /// Moves the keys from an index on.
-    pub(crate) fn split_off(&mut self, index: usize) -> Self {
-        let bytes = self.bytes.split_off(index * self.width());
-        self.bytes.shrink_to_fit();
-        // New comments may follow imported ones. So an empty leaf may have another layout than the one before it.
-        if bytes.is_empty() { Self::new() } else { Self { layout: self.layout, bytes } }
-    }
-
-    /// Appends greater keys.
-    pub(crate) fn append(&mut self, mut other: Self) {
-        let layout = match (self.layout, other.layout) {
-            (Layout::Ulid, Layout::Ulid) => Layout::Ulid,
-            (_, _) => Layout::Text { id_bytes: self.longest_id().max(other.longest_id()) },
-        };
-        self.change_layout(layout);
-        other.change_layout(layout);
-        self.bytes.append(&mut other.bytes);
-    }
-
-    /// The memory that the keys occupy outside of this value, in bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    fn width(&self) -> usize {
-        match self.layout {
-            Layout::Ulid => ULID_BYTES,
-            Layout::Text { id_bytes } => TIME_BYTES + id_bytes,
-        }
-    }
-
-    fn slot(&self, index: usize) -> &[u8] {
-        let width = self.width();
-        self.bytes.get(index * width..(index + 1) * width).unwrap_or_default()
-    }
-
-    /// The order of the key at an index and another key.
-    fn compare(&self, index: usize, probe: &Probe<'_>) -> Ordering {
-        let slot = self.slot(index);
-        let probe_time = probe.cd.created_at.epoch_ms();
-        match (self.layout, &probe.ulid) {
-            (Layout::Ulid, Some(ulid)) => slot.cmp(ulid),
-            (Layout::Ulid, None) => self.get(index).as_ref().cmp(&Some(probe.cd)),
-            (Layout::Text { .. }, _) => split_text(slot).cmp(&Some((probe_time, probe.cd.id.as_str().as_bytes()))),
-        }
-    }
-
-    /// Changes the layout if the key does not fit into it.
-    fn make_room_for(&mut self, probe: &Probe<'_>) {
-        let id_bytes = probe.cd.id.as_str().len().max(self.longest_id());
-        let is_text = self.layout != Layout::Ulid || probe.ulid.is_none();
-        if is_text {
-            self.change_layout(Layout::Text { id_bytes });
-        }
-    }
-
-    /// The length of the longest id, or an upper bound, in bytes.
-    fn longest_id(&self) -> usize {
-        match self.layout {
-            Layout::Ulid if self.bytes.is_empty() => 0,
-            Layout::Ulid => ulid::ULID_LEN,
-            Layout::Text { id_bytes } => id_bytes,
-        }
-    }
-
-    /// Writes all keys again. The caller knows that they fit.
-    fn change_layout(&mut self, layout: Layout) {
-        if layout == self.layout {
-            return;
-        }
-        let cds: Vec<Cd> = (0..self.len()).filter_map(|index| self.get(index)).collect();
-        *self = Self { layout, bytes: Vec::new() };
-        self.bytes.reserve_exact(cds.len() * self.width());
-        for (index, cd) in cds.iter().enumerate() {
-            self.write(index, &Probe::new(cd));
-        }
-    }
-
-    fn write(&mut self, index: usize, probe: &Probe<'_>) {
-        let width = self.width();
-        let at = index * width;
-        match (self.layout, probe.ulid) {
-            (Layout::Ulid, Some(ulid)) => {
-                self.bytes.splice(at..at, ulid);
-            }
-            (Layout::Ulid | Layout::Text { .. }, _) => {
+    /// Writes a key that the layout holds into a slot.
+    pub(crate) fn write(self, slot: &mut [u8], probe: &Probe<'_>) {
+        match (self, probe.ulid) {
+            (Self::Ulid, Some(ulid)) => slot.copy_from_slice(&ulid),
+            (Self::Ulid | Self::Text { .. }, _) => {
                 let time = probe.cd.created_at.epoch_ms().to_be_bytes();
                 let text = time.into_iter().chain(probe.cd.id.as_str().bytes());
-                self.bytes.splice(at..at, text.chain(std::iter::repeat(PADDING)).take(width));
+                slot.iter_mut().zip(text.chain(std::iter::repeat(PADDING))).for_each(|(to, byte)| *to = byte);
             }
+        }
+    }
+
+    /// The order of the key in a slot and another key.
+    fn compare(self, slot: &[u8], probe: &Probe<'_>) -> Ordering {
+        let probe_time = probe.cd.created_at.epoch_ms();
+        match (self, &probe.ulid) {
+            (Self::Ulid, Some(ulid)) => slot.cmp(ulid),
+            (Self::Ulid, None) => self.read(slot).as_ref().cmp(&Some(probe.cd)),
+            (Self::Text { .. }, _) => split_text(slot).cmp(&Some((probe_time, probe.cd.id.as_str().as_bytes()))),
+        }
+    }
+
+    /// The length of the longest id that fits, in bytes.
+    fn longest_id(self) -> u8 {
+        match self {
+            Self::Ulid => {
+                const {
+                    assert!(ULID_TEXT_BYTES as usize == ulid::ULID_LEN);
+                    ULID_TEXT_BYTES
+                }
+            }
+            Self::Text { id_bytes } => id_bytes,
         }
     }
 }
@@ -214,11 +152,4 @@ fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
     let ulid = Ulid::from_string(text).ok()?;
     let is_time = i64::try_from(ulid.timestamp_ms()) == Ok(cd.created_at.epoch_ms());
     (is_time && *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *text).then(|| ulid.to_bytes())
-}
-
-/// Makes room for a few more bytes. Doubling would leave a third of the memory unused.
-pub(crate) fn reserve_little(bytes: &mut Vec<u8>, more: usize) {
-    if bytes.capacity() - bytes.len() < more {
-        bytes.reserve_exact(more.max(bytes.len() / 8));
-    }
 }

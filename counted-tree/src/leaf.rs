@@ -1,20 +1,29 @@
 //! A leaf: up to 255 entries in ascending order.
+//!
+//! Everything lies in one block of memory. In a large tree a search waits for memory, and this way it waits only twice
+//! in a leaf: for the codes, and for the key.
 
 use model::Cd;
 
 use crate::{
     Code,
-    keys::{Keys, Probe, reserve_little},
+    keys::{Layout, Probe},
 };
 
-/// The entries of one leaf. Codes are dictionary-encoded: an entry's code takes one byte, its place in `dictionary`.
+/// The entries of one leaf.
+///
+/// Codes are dictionary-encoded: an entry's code takes one byte, its place in the leaf's dictionary. The dictionary has
+/// the codes that occur, and some that occurred. A code without entries gives its place to the next new code.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
-    keys: Keys,
-    codes: Vec<u8>,
-    /// The codes that occur, and some that occurred. A code without entries gives its place to the next new code.
-    dictionary: Vec<Code>,
+    layout: Layout,
+    entries: u8,
+    /// The keys of all entries, then the places of their codes, then the dictionary.
+    bytes: Vec<u8>,
 }
+
+/// The bytes of a code in the dictionary.
+type CodeBytes = [u8; size_of::<Code>()];
 
 /// For each place that a dictionary can have, whether a filter selects the code there.
 type Selected = [bool; 256];
@@ -27,75 +36,78 @@ impl Leaf {
     pub(crate) const MAX: usize = u8::MAX as usize;
 
     pub(crate) fn new() -> Self {
-        Self { keys: Keys::new(), codes: Vec::new(), dictionary: Vec::new() }
+        Self { layout: Layout::Ulid, entries: 0, bytes: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.codes.len()
+        self.entries.into()
     }
 
     pub(crate) fn search(&self, probe: &Probe<'_>) -> Result<usize, usize> {
-        self.keys.search(probe)
+        self.layout.search(self.slots(), probe)
     }
 
     /// The key and the code of an entry.
     pub(crate) fn get(&self, index: usize) -> Option<(Cd, Code)> {
-        Some((self.keys.get(index)?, self.code(index)?))
+        let width = self.layout.width();
+        let slot = self.slots().get(index * width..(index + 1) * width)?;
+        Some((self.layout.read(slot)?, self.code(index)?))
     }
 
     pub(crate) fn code(&self, index: usize) -> Option<Code> {
-        self.dictionary.get(usize::from(*self.codes.get(index)?)).copied()
+        self.dictionary().get(usize::from(*self.places().get(index)?)).map(code_of)
     }
 
     /// Inserts an entry. The leaf has room.
     pub(crate) fn insert(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
-        self.keys.insert(index, probe);
-        self.insert_code(index, code);
+        let layout = Layout::of(probe);
+        self.change_layout(if self.entries == 0 { layout } else { self.layout.or(layout) });
+        self.insert_fitting(index, probe, code);
     }
 
-    /// Changes the code of an entry.
+    /// Changes the code of an entry, which is there.
     pub(crate) fn set_code(&mut self, index: usize, code: Code) {
-        if index < self.codes.len() {
-            // The old code may give its place to the new one.
-            self.codes.remove(index);
-            self.insert_code(index, code);
+        let place = self.place_for(code, Some(index));
+        let at = self.slots().len() + index;
+        if let Some(present) = self.bytes.get_mut(at) {
+            *present = place;
         }
     }
 
+    /// Removes an entry, which is there.
     pub(crate) fn remove(&mut self, index: usize) {
-        self.codes.remove(index);
-        self.keys.remove(index);
-        if self.codes.capacity() > 2 * self.codes.len() {
-            self.codes.shrink_to_fit();
+        let (width, slots_end) = (self.layout.width(), self.slots().len());
+        self.bytes.remove(slots_end + index);
+        self.bytes.drain(index * width..(index + 1) * width);
+        self.entries -= 1;
+        if self.bytes.capacity() > 2 * self.bytes.len() {
+            self.bytes.shrink_to(block_for(self.bytes.len()));
         }
     }
 
     /// Moves the entries from an index on into a new leaf.
     pub(crate) fn split_off(&mut self, index: usize) -> Self {
-        let old = std::mem::replace(self, Self::new());
-        let mut keys = old.keys;
-        let right_keys = keys.split_off(index);
-        let codes = old.codes.iter().filter_map(|place| old.dictionary.get(usize::from(*place)));
-        let codes: Vec<Code> = codes.copied().collect();
+        let codes = self.codes();
         let (left_codes, right_codes) = codes.split_at(index);
-        *self = Self::of(keys, left_codes);
-        Self::of(right_keys, right_codes)
+        let (left_slots, right_slots) = self.slots().split_at(index * self.layout.width());
+        let right = Self::of(self.layout, right_slots, right_codes);
+        *self = Self::of(self.layout, left_slots, left_codes);
+        right
     }
 
     /// Appends greater entries. Both together fit into a leaf.
-    pub(crate) fn append(&mut self, other: Self) {
-        for index in 0..other.len() {
-            if let Some(code) = other.code(index) {
-                self.insert_code(self.codes.len(), code);
-            }
-        }
-        self.keys.append(other.keys);
+    pub(crate) fn append(&mut self, mut other: Self) {
+        let layout = self.layout.or(other.layout);
+        self.change_layout(layout);
+        other.change_layout(layout);
+        let slots = [self.slots(), other.slots()].concat();
+        *self = Self::of(layout, &slots, &[self.codes(), other.codes()].concat());
     }
 
     /// How many entries have each code that occurs.
     pub(crate) fn counts(&self) -> Vec<(Code, u32)> {
-        let mut counts: Vec<(Code, u32)> = self.dictionary.iter().map(|code| (*code, 0)).collect();
-        for place in &self.codes {
+        let mut counts: Vec<(Code, u32)> = self.dictionary().iter().map(|bytes| (code_of(bytes), 0)).collect();
+        for place in self.places() {
             if let Some((_, entries)) = counts.get_mut(usize::from(*place)) {
                 *entries += 1;
             }
@@ -106,14 +118,15 @@ impl Leaf {
 
     /// How many of the first `end` entries have a code that the filter selects.
     pub(crate) fn count_before(&self, end: usize, filter: impl Fn(Code) -> bool) -> u64 {
-        count(self.codes.get(..end).unwrap_or(&self.codes), &self.selected(filter))
+        let places = self.places();
+        count(places.get(..end).unwrap_or(places), &self.selected(filter))
     }
 
     /// The index of the `n`-th entry whose code the filter selects, counted from 0.
     pub(crate) fn select(&self, n: u64, filter: impl Fn(Code) -> bool) -> Option<usize> {
         let selected = self.selected(filter);
         let (mut left, mut start) = (n, 0);
-        for group in self.codes.chunks(GROUP) {
+        for group in self.places().chunks(GROUP) {
             let matching = count(group, &selected);
             if left < matching {
                 let mut matches = (start..).zip(group).filter(|(_, place)| is_selected(&selected, **place));
@@ -127,55 +140,120 @@ impl Leaf {
 
     /// The index of the last entry whose code the filter selects.
     pub(crate) fn last(&self, filter: impl Fn(Code) -> bool) -> Option<usize> {
-        let is_selected = |place: &u8| self.dictionary.get(usize::from(*place)).is_some_and(|code| filter(*code));
-        self.codes.iter().rposition(is_selected)
+        let selected = self.selected(filter);
+        self.places().iter().rposition(|place| is_selected(&selected, *place))
     }
 
     /// The memory that the leaf occupies outside of this value, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.keys.heap_bytes() + self.codes.capacity() + self.dictionary.capacity() * size_of::<Code>()
+        self.bytes.capacity()
     }
 
-    fn of(keys: Keys, codes: &[Code]) -> Self {
-        let mut leaf = Self { keys, codes: Vec::with_capacity(codes.len()), dictionary: Vec::new() };
-        for code in codes {
-            leaf.insert_code(leaf.codes.len(), *code);
+    /// A leaf with these keys and the codes of the same entries.
+    fn of(layout: Layout, slots: &[u8], codes: &[Code]) -> Self {
+        let mut dictionary: Vec<Code> = Vec::new();
+        let mut place_of = |code: &Code| {
+            dictionary.iter().position(|present| present == code).unwrap_or_else(|| {
+                dictionary.push(*code);
+                dictionary.len() - 1
+            })
+        };
+        let places: Vec<u8> = codes.iter().map(|code| to_u8(place_of(code))).collect();
+        let mut bytes = Vec::new();
+        make_room(&mut bytes, slots.len() + places.len() + size_of::<CodeBytes>() * dictionary.len());
+        bytes.extend_from_slice(slots);
+        bytes.extend_from_slice(&places);
+        bytes.extend(dictionary.iter().flat_map(|Code(code)| code.to_le_bytes()));
+        Self { layout, entries: to_u8(codes.len()), bytes }
+    }
+
+    /// Writes all entries again if the layout is another one. The caller knows that their keys fit.
+    fn change_layout(&mut self, layout: Layout) {
+        if layout != self.layout {
+            let old = std::mem::replace(self, Self { layout, ..Self::new() });
+            for (cd, code) in (0..old.len()).filter_map(|index| old.get(index)) {
+                self.insert_fitting(self.len(), &Probe::new(&cd), code);
+            }
         }
-        leaf
     }
 
-    fn insert_code(&mut self, index: usize, code: Code) {
-        let known = self.dictionary.iter().position(|present| *present == code);
-        let place = known.unwrap_or_else(|| self.add_to_dictionary(code));
-        reserve_little(&mut self.codes, 1);
-        self.codes.insert(index, u8::try_from(place).unwrap_or(u8::MAX));
+    /// Inserts an entry whose key fits into the layout.
+    fn insert_fitting(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
+        let place = self.place_for(code, None);
+        let (width, slots_end) = (self.layout.width(), self.slots().len());
+        make_room(&mut self.bytes, 1 + width);
+        self.bytes.insert(slots_end + index, place);
+        let (at, end) = (index * width, self.bytes.len());
+        self.bytes.resize(end + width, 0);
+        self.bytes.copy_within(at..end, at + width);
+        if let Some(slot) = self.bytes.get_mut(at..at + width) {
+            self.layout.write(slot, probe);
+        }
+        self.entries += 1;
     }
 
-    /// Gives a new code a place. Fewer entries than a leaf can have are there, so some place is free.
-    fn add_to_dictionary(&mut self, code: Code) -> usize {
+    fn slots(&self) -> &[u8] {
+        self.bytes.get(..self.len() * self.layout.width()).unwrap_or_default()
+    }
+
+    fn places(&self) -> &[u8] {
+        let start = self.slots().len();
+        self.bytes.get(start..start + self.len()).unwrap_or_default()
+    }
+
+    fn dictionary(&self) -> &[CodeBytes] {
+        let start = self.slots().len() + self.len();
+        self.bytes.get(start..).unwrap_or_default().as_chunks().0
+    }
+
+    fn codes(&self) -> Vec<Code> {
+        let dictionary = self.dictionary();
+        self.places().iter().filter_map(|place| dictionary.get(usize::from(*place)).map(code_of)).collect()
+    }
+
+    /// The place of a code in the dictionary. A new code gets one. `leaving` is an entry that gives up its own code, so
+    /// some place is free even if the leaf is full.
+    fn place_for(&mut self, code: Code, leaving: Option<usize>) -> u8 {
+        let dictionary = self.dictionary();
+        if let Some(place) = dictionary.iter().position(|present| code_of(present) == code) {
+            return to_u8(place);
+        }
         let mut is_used = [false; 256];
-        for place in &self.codes {
+        for (_, place) in self.places().iter().enumerate().filter(|(index, _)| Some(*index) != leaving) {
             if let Some(is_used) = is_used.get_mut(usize::from(*place)) {
                 *is_used = true;
             }
         }
-        let mut free = self.dictionary.iter_mut().enumerate().zip(is_used).filter(|(_, is_used)| !is_used);
-        if let Some(((place, present), _)) = free.next() {
-            *present = code;
-            return place;
+        let is_free = |place: &usize| !is_used.get(*place).copied().unwrap_or(true);
+        let place = (0..dictionary.len()).find(is_free).unwrap_or(dictionary.len());
+        let at = self.slots().len() + self.len() + place * size_of::<CodeBytes>();
+        let end = at + size_of::<CodeBytes>();
+        if self.bytes.len() < end {
+            make_room(&mut self.bytes, size_of::<CodeBytes>());
+            self.bytes.resize(end, 0);
         }
-        self.dictionary.reserve_exact(1);
-        self.dictionary.push(code);
-        self.dictionary.len() - 1
+        if let Some(present) = self.bytes.get_mut(at..end) {
+            present.copy_from_slice(&code.0.to_le_bytes());
+        }
+        to_u8(place)
     }
 
     fn selected(&self, filter: impl Fn(Code) -> bool) -> Selected {
         let mut selected = [false; 256];
-        for (selected, code) in selected.iter_mut().zip(&self.dictionary) {
-            *selected = filter(*code);
+        for (selected, code) in selected.iter_mut().zip(self.dictionary()) {
+            *selected = filter(code_of(code));
         }
         selected
     }
+}
+
+fn code_of(bytes: &CodeBytes) -> Code {
+    Code(u32::from_le_bytes(*bytes))
+}
+
+/// A number of entries, or a place in the dictionary. Both are at most [`Leaf::MAX`].
+fn to_u8(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
 }
 
 /// How many of these entries are selected.
@@ -185,4 +263,18 @@ fn count(places: &[u8], selected: &Selected) -> u64 {
 
 fn is_selected(selected: &Selected, place: u8) -> bool {
     selected.get(usize::from(place)).copied().unwrap_or(false)
+}
+
+/// Makes room for more bytes.
+fn make_room(bytes: &mut Vec<u8>, more: usize) {
+    let needed = bytes.len() + more;
+    if bytes.capacity() < needed {
+        bytes.reserve_exact(block_for(needed) - bytes.len());
+    }
+}
+
+/// The size of the block that holds so many bytes. Doubling would leave a third of the memory unused. Few sizes let the
+/// allocator reuse blocks that other leaves left.
+fn block_for(bytes: usize) -> usize {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(16))
 }

@@ -30,17 +30,17 @@
 //! | --- | --- |
 //! | `insert`, `remove` | O(log n), and O(c) in each node to find the code's counts; a split or a merge counts its children anew |
 //! | `get` | O(log n) |
-//! | `select`, `count_before` | O(log n), and O(c) in each node: the filter is asked for each code, and each code that it selects takes 64 additions |
-//! | `last` | O(log n), and O(c) in each node; it adds nothing |
+//! | `select`, `count_before`, `last` | O(log n), and O(c) in each node: the filter is asked for each code. Each code that it selects takes 64 additions, or, if these are fewer, each other code 64 subtractions |
 //! | `count`, `totals` | O(1) in n: the root's counts |
 //! | `visit` | O(log n) to its start, then O(1) for each entry |
 //!
 //! # Memory
 //!
 //! An entry takes 17 bytes while all ids of its leaf are ULIDs that hold their creation times, and otherwise 9 bytes plus
-//! the longest id of its leaf. An inner node above leaves takes 68 bytes for each code that occurs under it, a higher one
-//! 260 bytes. That is less than a byte for each entry if nodes are full and a product has some dozens of codes. It is as
-//! much as these bytes for each entry and level if no two entries have the same code.
+//! the longest id of its leaf. A leaf is one block of memory. Up to an eighth of it is free, after removals up to half,
+//! and each code that occurs in the leaf takes 4 bytes. An inner node above leaves takes 68 bytes for each code that
+//! occurs under it, a higher one 260 bytes. That is less than a byte for each entry if nodes are full and a product has
+//! some dozens of codes. It is as much as these bytes for each entry and level if no two entries have the same code.
 //!
 //! # Invariants
 //!
@@ -48,7 +48,7 @@
 //! - No node is empty, unless the tree is. After a removal, neighbours merge that together fill less than three quarters
 //!   of a node.
 //! - A separator between two children of an inner node is greater than all keys before it, and not greater than any after.
-//! - The counts of an inner node equal those of its children.
+//! - The counts of an inner node equal those of its children. Its row of sums equals the sum of its rows.
 
 // The test's steps name this crate as the fuzz target does.
 #[cfg(test)]
@@ -136,7 +136,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN>
         self.root.select(n, filter)
     }
 
-    /// The greatest key of an entry whose code the filter selects. Same as `select` of the last one, but reads less.
+    /// The greatest key of an entry whose code the filter selects. Same as `select` of the last one, without a count.
     pub fn last(&self, filter: impl Fn(Code) -> bool + Copy) -> Option<Cd> {
         self.root.last(filter)
     }

@@ -119,7 +119,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         match self {
             Self::Leaf(leaf) => leaf.get(leaf.last(filter)?).map(|(cd, _)| cd),
             Self::Inner(inner) => {
-                let child = inner.counts.last_child(filter)?;
+                let child = inner.counts.sums(filter).iter().rposition(|sum| *sum > 0)?;
                 inner.children.get(child)?.last(filter)
             }
         }
