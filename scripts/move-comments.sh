@@ -1,11 +1,11 @@
 #!/bin/sh
 # One round of a move: makes the comments of the stack TO those of the stack FROM. See docs/moving.md.
 #
-#   FROM_TABLE, FROM_URL   the table that is left, and its engine's URL (aws: that of AWS)
-#   TO_TABLE, TO_URL       the table that takes over
-#   TO_API, TO_TOKEN       the new stack's API, such as https://comments.example.com/api/v1, and a write token of it
-#
 # Usage: sh scripts/move-comments.sh FOLDER. The folder keeps both exports of the round, from.jsonl and to.jsonl.
+#
+# FROM_TABLE and FROM_URL name the old table and its engine; the URL `aws` is the endpoint of AWS. TO_TABLE and TO_URL
+# name the new table. TO_API is the new API, such as https://comments.example.com/api/v1. TO_TOKEN is its write token.
+# PAGEMARK is the program, if it is not on the PATH.
 set -eu
 : "${FROM_TABLE:?}" "${FROM_URL:?}" "${TO_TABLE:?}" "${TO_URL:?}" "${TO_API:?}" "${TO_TOKEN:?}"
 PAGEMARK=${PAGEMARK:-pagemark}

@@ -25,14 +25,13 @@ pub const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
 pub const PASS_MS_SHORT: i64 = 60_000;
 
-/// The instant from which the journal names every comment that a read of the table's indexes may have missed, when the
-/// read began at `began`. An index lags.
+/// Where to begin in the journal after a read of the table's indexes, which lag. From there, the journal names every
+/// comment that the read may have missed. `began` is when the read began.
 pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
     journal_again_from(began.plus_ms(-ms(INDEX_LAG)), settings)
 }
 
-/// The instant from which the journal names every comment that a pass over the journal may have missed, when the pass
-/// began at `began`. Entries arrive late, and clocks are wrong.
+/// Where to begin in the journal after a pass over it that began at `began`. Entries arrive late, and clocks are wrong.
 pub fn journal_again_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
     began.plus_ms(-ms(settings.settle)).plus_ms(-ms(settings.overlap))
 }

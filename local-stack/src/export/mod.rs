@@ -2,11 +2,11 @@
 //!
 //! - `scan`: reads every comment from the table's indexes.
 //! - `catch_up`: reads every comment again that changed meanwhile.
-//! - `staging`: what was read so far, in a file.
+//! - `staging`: keeps what was read in a SQLite file, and puts it into order.
 //! - `target`: where the lines go.
 //!
-//! Writes may continue. The export holds every change that was acknowledged before its last pass over the journal, and
-//! each comment as it was at one moment between the beginning and the end of that pass (ADR 56).
+//! Writes may continue. The last pass over the journal bounds what an export holds: every change that was acknowledged
+//! before the pass began, and none that was made after it ended (ADR 56).
 
 mod catch_up;
 mod scan;
@@ -46,19 +46,19 @@ pub enum ExportError {
     /// The table's error.
     #[error("{0}; the same command goes on where this one stopped, unless it wrote to a pipe")]
     Store(#[from] StoreError),
-    /// What was read so far is in use by another process.
+    /// Another process exports to this file.
     #[error("another export to {} is running", .0.display())]
     InUse(PathBuf),
-    /// What was read so far is of another export.
+    /// The folder beside the target belongs to another export.
     #[error(
         "{} holds what an export of another table, of other products or by another version has read; remove it, or export to another file",
         .0.display()
     )]
     Foreign(PathBuf),
-    /// What was read so far cannot be used.
+    /// The SQLite file cannot be read or written.
     #[error("what was read cannot be kept, or not be read back: {0}")]
     Staging(#[from] rusqlite::Error),
-    /// The folder for what was read so far cannot be used.
+    /// The folder beside the target cannot be made or removed.
     #[error("the folder {} cannot be used: {source}", .folder.display())]
     Folder {
         /// The folder.

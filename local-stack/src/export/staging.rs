@@ -1,5 +1,5 @@
-//! What an export has read so far: a SQLite file, so that a killed export resumes, and lines are put into order without
-//! holding them in memory.
+//! The comments that an export has read, in a SQLite file. So a killed export resumes, and lines that do not fit into
+//! memory are put into order.
 //!
 //! - `scanned`: the comments as the scan of the table's indexes found them.
 //! - `changed`: the comments that were read again, strongly consistent. A row here replaces the comment's scanned rows; a
@@ -105,7 +105,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// A file that nobody else sees, and that is gone when the process ends.
+    /// A file without a name, which ends with the process.
     pub(super) fn temporary() -> rusqlite::Result<Self> {
         Self::of(Connection::open("")?)
     }

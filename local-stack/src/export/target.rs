@@ -1,4 +1,4 @@
-//! Where an export goes, and where it keeps what it has read so far.
+//! Where an export goes, and the folder beside it.
 
 use std::{
     fs::{self, File},
@@ -14,11 +14,11 @@ use crate::compression::Compression;
 /// The size of one write.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// What follows a file's name in the name of the folder that keeps what was read so far.
+/// The folder beside a file has the file's name and this.
 const PARTIAL: &str = ".partial";
-/// What was read so far, in that folder.
+/// In that folder: the comments that were read.
 const STAGING_FILE: &str = "comments.sqlite";
-/// The lines, until all are written.
+/// In that folder: the lines, until all are written.
 const LINES_FILE: &str = "lines";
 
 /// Creates a folder, unless it exists.
@@ -67,7 +67,7 @@ impl Target {
         Ok(Self { place, compression })
     }
 
-    /// The folder beside a file that keeps what was read so far.
+    /// The folder beside a file. It keeps what was read until the export is complete.
     pub(super) fn partial(&self) -> PathBuf {
         match &self.place {
             Place::File(path) | Place::Stream(path) => {
@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Opens what was read so far; for anything but a file it is empty and ends with the process.
+    /// Opens the comments that were read. For anything but a file there are none yet, and they end with the process.
     pub(super) fn open_staging(&self) -> Result<Staging, ExportError> {
         let Place::File(path) = &self.place else { return Ok(Staging::temporary()?) };
         let folder = self.partial();
